@@ -116,7 +116,8 @@ struct ServiceTests {
             case .didReceive: told.append("receive")
             case .didStartSending: told.append("start")
             case .didFinishSending: told.append("finish")
-            case .cancelled, .frontRequested, .identityChanged, .requestFailed, .handlerCrashed: told.append("other")
+            case .cancelled, .frontRequested, .identityChanged, .requestFailed, .handlerCrashed, .offerRefused:
+                told.append("other")
             }
             if told.last == "finish" { break }
         }
@@ -195,7 +196,9 @@ struct ServiceTests {
         #expect(await code(.init("com.example.echo", "1.0", "shout")) == .serviceMethodNotFound)
         #expect(await code(Self.echo, .init(app: "com.example.none")) == .applicationNotFound)
         #expect(await code(Self.echo, by: bob) == .applicationNotFound)
-        #expect(await code(Self.echo, by: nobody) == .applicationNotFound, "it is shown nobody")
+        #expect(await code(Self.echo, by: nobody) == .callForbidden, "it may call nobody")
+        #expect(await code(.init("com.Example.echo", "1.0", "echo")) == .serviceIDInvalid)
+        #expect(await code(.init("com.example.echo", "1.x", "echo")) == .serviceIDInvalid)
         await service.setMethod(Self.echo, isDisabled: true)
         #expect(await code(Self.echo) == .methodDisabled)
         await service.setVersion("1.0", of: "com.example.echo", isDisabled: true)

@@ -86,9 +86,17 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         }
         let device = client.serviceProvider.application?.device ?? ""
         printer.print(["event": "device", "device": .text(device)], otherwise: "device  \(device)")
-        for await case .frontRequested(let application) in events {
-            let from = "\(application.app)/\(application.device ?? "")"
-            printer.print(["event": "front", "from": .text(from)], otherwise: "front  asked by \(from)")
+        for await event in events {
+            switch event {
+            case .frontRequested(let application):
+                let from = "\(application.app)/\(application.device ?? "")"
+                printer.print(["event": "front", "from": .text(from)], otherwise: "front  asked by \(from)")
+            case .offerRefused(let error):
+                printer.print(
+                    ["event": "offerRefused", "error": .text(error.code.name), "text": .text(error.text)],
+                    otherwise: "offer refused  \(error.code.name): \(error.text)")
+            default: break
+            }
         }
     }
 

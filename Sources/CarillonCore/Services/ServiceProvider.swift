@@ -25,9 +25,9 @@ package struct ServiceProvider: Equatable, Sendable {
         /// The device's own name for all of this. It is not read with the rest: whoever looks for a provider is not told of it.
         package var revision: String?
 
-        package static let mostOffers = 64
-        package static let nameBytes = 128
-        package static let versionBytes = 64
+        package static let mostOffers = OfferLimits.services
+        package static let nameBytes = OfferLimits.nameBytes
+        package static let versionBytes = OfferLimits.versionBytes
 
         package init(
             name: String, version: String, offers: [ServiceOffer], keys: KeyBundle, icon: ServiceIcon? = nil,
@@ -146,8 +146,7 @@ package struct ServiceIcon: Equatable, Sendable {
     /// Empty where only its name was read.
     package var bytes: [UInt8]
 
-    package static let mostBytes = 32 << 10
-    private static let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
+    package static let mostBytes = OfferLimits.iconBytes
 
     package init(name: String, bytes: [UInt8] = []) {
         self.name = name
@@ -156,7 +155,7 @@ package struct ServiceIcon: Equatable, Sendable {
 
     /// Nil for what is no PNG, or too large.
     package init?(png bytes: [UInt8]) {
-        guard bytes.count <= Self.mostBytes, bytes.starts(with: Self.signature) else { return nil }
+        guard bytes.count <= Self.mostBytes, OfferLimits.isPNG(bytes) else { return nil }
         self.init(name: Hexadecimal.encode(Array(SHA256.hash(data: bytes)).prefix(8)), bytes: bytes)
     }
 }

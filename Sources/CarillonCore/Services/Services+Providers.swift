@@ -16,8 +16,11 @@ extension Services {
     }
 
     /// Those that a device may call: who is connected first; of servers who has the lower priority then, and of devices who was last seen.
+    ///
+    /// - Throws: ``Refusal`` with ``ErrorCode/callForbidden`` if a device that may call nobody looks for an app.
     package func providers(for caller: Device, _ query: ServiceQuery) async throws -> [(ServiceProvider, isLive: Bool)] {
         guard let reach = try await store.serviceProviders(for: caller.serial, query, limit: Self.mostProviders) else {
+            guard query.app == nil else { throw Self.nobodyMayBeCalled }
             return []
         }
         if query.user != nil, reach.caller != .server {
@@ -29,6 +32,9 @@ extension Services {
         }.sorted { Self.rank($0.0, $0.isLive, $0.chance) < Self.rank($1.0, $1.isLive, $1.chance) }
             .map { ($0.0, isLive: $0.isLive) }
     }
+
+    static let nobodyMayBeCalled = Refusal(
+        .callForbidden, "The device belongs to no user and is no server: it may call nobody.")
 
     private static func rank(_ provider: ServiceProvider, _ isLive: Bool, _ chance: Int) -> (Int, Int, Int64, Int) {
         let away = isLive ? 0 : 1

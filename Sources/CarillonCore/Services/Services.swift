@@ -61,7 +61,7 @@ package struct Services: Sendable {
         case .new(let found): reach = found
         }
         guard let reach else {
-            throw Refusal(.callForbidden, "The device belongs to no user, and may call nobody.")
+            throw Self.nobodyMayBeCalled
         }
         let provider = try provider(of: wish, in: reach)
         if wish.header.isOfFrontService { return try await askToFront(wish, provider, by: consumer) }

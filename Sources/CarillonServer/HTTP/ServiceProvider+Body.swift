@@ -7,9 +7,9 @@ extension ServiceProvider.Profile {
 
     init(_ body: JSONValue) throws(Refusal) {
         func text(_ name: String, _ most: Int) throws(Refusal) -> String {
-            guard let text = try body.textMember(name), (1...most).contains(text.utf8.count),
-                !text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F })
-            else { throw Refusal(.fieldInvalid, "The field \"\(name)\" must be a text of 1 to \(most) bytes.") }
+            guard let text = try body.textMember(name), OfferLimits.isText(text, upTo: most) else {
+                throw Refusal(.fieldInvalid, "The field \"\(name)\" must be a text of 1 to \(most) bytes.")
+            }
             return text
         }
         guard case .array(let services)? = body["services"], services.count <= Self.mostOffers else {

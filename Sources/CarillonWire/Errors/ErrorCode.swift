@@ -120,6 +120,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case serviceNotFound = "service_not_found"
     case serviceVersionNotFound = "service_version_not_found"
     case serviceMethodNotFound = "service_method_not_found"
+    case serviceIDInvalid = "service_id_invalid"
     case providerSuspended = "provider_suspended"
     case callForbidden = "call_forbidden"
     case providerKeyMissing = "provider_key_missing"
@@ -151,7 +152,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
             .formatInvalid,
             .formatEmpty, .formatTooLong, .placeholderInvalid, .notificationTooLarge, .parameterRulesInvalid,
             .audienceInvalid, .positionInvalid, .protocolUnsupported, .uploadHeadersInvalid, .uploadLengthInconsistent,
-            .digestMismatch:
+            .digestMismatch, .serviceIDInvalid:
             400
         case .vapidMissing, .credentialMissing, .credentialInvalid, .userTokenInvalid: 401
         case .vapidInvalid, .roleForbidden, .watchAddressForbidden, .originForbidden, .itemClosed,
@@ -295,6 +296,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .serviceNotFound: "The provider does not have the service"
         case .serviceVersionNotFound: "The provider does not have the version of the service"
         case .serviceMethodNotFound: "The service has no such method"
+        case .serviceIDInvalid: "The id or the version of a service is not valid"
         case .providerSuspended: "The provider is not connected"
         case .callForbidden: "The device may call nobody"
         case .providerKeyMissing: "The provider has no key"

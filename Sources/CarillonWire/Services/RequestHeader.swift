@@ -82,24 +82,3 @@ package struct RequestHeader: Equatable, Sendable {
         ] + (user.map { [.init(name: "user", value: .string($0))] } ?? [])
     }
 }
-
-extension ServiceID {
-    package static func checked(_ text: String) throws(Refusal) -> ServiceID {
-        guard let id = ServiceID(text) else {
-            throw Refusal(
-                .fieldInvalid, "A service is named as a domain in reverse, in lower case, such as com.example.transfer-file."
-            )
-        }
-        return id
-    }
-}
-
-extension ServiceVersion {
-    package static func checked(_ text: String) throws(Refusal) -> ServiceVersion {
-        guard let version = ServiceVersion(text) else {
-            throw Refusal(
-                .fieldInvalid, "The version of a service is one to four numbers with dots between, such as 1.0.0.0.")
-        }
-        return version
-    }
-}

@@ -34,6 +34,9 @@ struct ServiceRouteTests {
         #expect(try await world.find(by: sameApp) == [provider.id])
         #expect(try await world.find(by: provider).isEmpty, "itself")
         for stranger in [other, nobody, elsewhere] { #expect(try await world.find(by: stranger).isEmpty) }
+        let refused = try await world.routes.request(.get, "/v1/services?app=com.example.files", key: nobody.credential)
+        #expect(refused.status == 403 && refused["code"] == "call_forbidden", "who looks for an app wants to call it")
+        #expect(try await world.find("?app=com.example.files", by: other).isEmpty)
         try await world.share("another house", "com.example.game")
         #expect(try await world.find(by: elsewhere).isEmpty)
         // A realm that ends, ends.
@@ -55,6 +58,9 @@ struct ServiceRouteTests {
         for query in ["?service=Com.Example", "?version=1.0", "?colour=red", "?service=a.b&version=01", "?device=x"] {
             let answer = try await world.routes.request(.get, "/v1/services\(query)", key: consumer.credential)
             #expect(answer.status == 400 || answer.status == 404, "\(query)")
+            if query.contains("service=Com") || query.contains("version=01") {
+                #expect(answer["code"] == "service_id_invalid" && answer["detail"].contains("character 1"), "\(query)")
+            }
         }
         try await world.offer(provider, [("com.example.other", "3")])
         #expect(try await world.find("?service=com.example.transfer-file", by: consumer).isEmpty, "in place of the former")
@@ -191,7 +197,7 @@ struct ServiceRouteTests {
         ("files", .integer(33), "request_too_large"),
         ("fileBytes", .integer(4 << 30 + 1), "request_too_large"), ("files", .integer(-1), "request_too_large"),
         ("sender", .object([]), "field_invalid"), ("keyID", .string("../../etc/passwd"), "field_invalid"),
-        ("service", .string("files"), "field_invalid"), ("version", .string("1.x"), "field_invalid"),
+        ("service", .string("files"), "service_id_invalid"), ("version", .string("1.x"), "service_id_invalid"),
         ("device", .string("x"), "device_unknown"), ("app", nil, "field_missing"),
         ("colour", .string("red"), "field_unknown"),
         ("body", .string(Base64URL.encode(Array(repeating: 1, count: 32 << 10 + 1))), "request_too_large"),

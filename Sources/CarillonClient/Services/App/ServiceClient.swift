@@ -29,11 +29,14 @@ public final class ServiceClient: Sendable {
     ///   - version: Of the service; without one, any.
     ///   - type: Devices of users, or servers; without one, both.
     ///   - user: Whose devices; only a server says so, and others find those of their own user.
-    /// - Throws: ``ServiceError``, and `CancellationError`.
+    /// - Throws: ``ServiceError``, with ``ServiceError/Code/serviceIDInvalid`` if `service` or `version` is not valid; and
+    ///   `CancellationError`.
     public func providers(
         of service: String? = nil, version: String? = nil, type: FoundProvider.Kind? = nil, user: String? = nil
     ) async throws -> [FoundProvider] {
-        try await engine.find([
+        let problem = service.flatMap { ServiceID.problem(in: $0) } ?? version.flatMap { ServiceVersion.problem(in: $0) }
+        if let problem { throw ServiceError(.serviceIDInvalid, problem) }
+        return try await engine.find([
             ("service", service), ("version", version), ("type", type?.rawValue), ("user", user),
         ]).map(\.provider)
     }

@@ -70,6 +70,8 @@ public protocol ServiceProviderDelegate: AnyObject, Sendable {
     func serviceProvider(_ provider: ServiceProvider, didCancel id: String)
     /// Another app asks this one to come to the front of the screen.
     func serviceProvider(_ provider: ServiceProvider, isAskedToFrontBy application: ServiceApplication)
+    /// The server refused what the app offers.
+    func serviceProvider(_ provider: ServiceProvider, offerWasRefused error: ServiceError)
 }
 
 /// Each does nothing.
@@ -98,6 +100,7 @@ extension ServiceProviderDelegate {
     ) {}
     public func serviceProvider(_ provider: ServiceProvider, didCancel id: String) {}
     public func serviceProvider(_ provider: ServiceProvider, isAskedToFrontBy application: ServiceApplication) {}
+    public func serviceProvider(_ provider: ServiceProvider, offerWasRefused error: ServiceError) {}
 }
 
 typealias ServiceClientListeners = EventListeners<ServiceClient, ServiceClientEvent>
@@ -166,6 +169,7 @@ extension ServiceProviderDelegate {
             serviceProvider(provider, handlerCrashedFor: method, from: application, id: id)
         case .cancelled(let id): serviceProvider(provider, didCancel: id)
         case .frontRequested(let application): serviceProvider(provider, isAskedToFrontBy: application)
+        case .offerRefused(let error): serviceProvider(provider, offerWasRefused: error)
         // Told to listeners of events alone.
         case .identityChanged: break
         }

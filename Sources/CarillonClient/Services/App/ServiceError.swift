@@ -25,9 +25,13 @@ public struct ServiceError: Error, Hashable, Sendable {
         public static let serviceVersionNotFound = Code("service_version_not_found")
         /// The provider does not have the method.
         public static let serviceMethodNotFound = Code("service_method_not_found")
+        /// The id or the version of a service is not valid; the text says at which character.
+        public static let serviceIDInvalid = Code("service_id_invalid")
+        /// A value that the app gives is not valid; the text names the value and what is valid.
+        public static let fieldInvalid = Code("field_invalid")
         /// The provider is locked by its user.
         public static let providerLocked = Code("provider_locked")
-        /// This device may call nobody: it belongs to no user.
+        /// This device may call nobody: it belongs to no user, and the operator did not make it a server.
         public static let callForbidden = Code("call_forbidden")
         /// Parameters or a result that a service cannot have.
         public static let serviceParametersInvalid = Code("service_parameters_invalid")

@@ -40,4 +40,7 @@ public enum ServiceProviderEvent: Sendable {
     case frontRequested(by: ServiceApplication)
     /// A device came with another identity than was accepted: it is answered ``ServiceError/Code/identityChanged``.
     case identityChanged(ServiceApplication, fingerprint: String)
+    /// The server refused what the app offers. The library sends the offer again when the app offers something else, when the device has
+    /// another user, and at the next start. Until then other apps find what the app offered before.
+    case offerRefused(ServiceError)
 }

@@ -33,23 +33,13 @@ public final class ServiceProvider: Sendable {
     ///   - version: Of the app: up to 64 bytes.
     ///   - icon: A picture of the app, in PNG: up to 32 KiB.
     ///   - methods: Of up to 64 versions of services.
-    /// - Throws: ``ServiceError`` where a name of a method is none. It returns at once: what the server refuses is logged.
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceIDInvalid`` for the id or the version of a service,
+    ///   ``ServiceError/Code/serviceMethodNotFound`` for the name of a method, and ``ServiceError/Code/fieldInvalid`` for what is beyond the
+    ///   limits above. The call does not wait for the server: what the server refuses is ``ServiceProviderEvent/offerRefused(_:)``.
     public func offer(name: String, version: String, icon: Data? = nil, _ methods: [ServiceMethod]) async throws {
-        for method in methods {
-            guard ServiceID(method.service) != nil else {
-                throw ServiceError(.serviceNotFound, "\(method.service) is not the name of a service.")
-            }
-            guard ServiceVersion(method.version) != nil else {
-                throw ServiceError(.serviceVersionNotFound, "\(method.version) is not the version of a service.")
-            }
-            guard MethodName(method.name) != nil else {
-                throw ServiceError(.serviceMethodNotFound, "\(method.name) is not the name of a method.")
-            }
-        }
+        let offering = try ServiceOffering(name: name, version: version, icon: icon, checking: methods)
         await engine.router.offer(Set(methods))
-        let services = Set(methods.map { ServiceOffering.Service(id: $0.service, version: $0.version) })
-            .sorted { ($0.id, $0.version) < ($1.id, $1.version) }
-        await engine.set(ServiceOffering(name: name, version: version, icon: icon, services: services))
+        await engine.set(offering)
     }
 
     /// The same by definitions: what comes is held against them, and what is answered; what does not fit is
@@ -60,9 +50,13 @@ public final class ServiceProvider: Sendable {
     ///   - version: Of the app: up to 64 bytes.
     ///   - icon: A picture of the app, in PNG: up to 32 KiB.
     ///   - definitions: Of up to 64 versions of services.
+    /// - Throws: As the other; no definition is used then.
     public func offer(name: String, version: String, icon: Data? = nil, _ definitions: [ServiceDefinition]) async throws {
+        let methods = definitions.flatMap(\.allMethods)
+        let offering = try ServiceOffering(name: name, version: version, icon: icon, checking: methods)
         for definition in definitions { await engine.router.define(definition) }
-        try await offer(name: name, version: version, icon: icon, definitions.flatMap(\.allMethods))
+        await engine.router.offer(Set(methods))
+        await engine.set(offering)
     }
 
     /// Offers nothing any more.

@@ -116,9 +116,7 @@ extension ServiceEngine {
     }
 
     private static func check(_ call: ServiceCall) throws -> [(path: String, name: RelativePath)] {
-        guard ServiceID(call.method.service) != nil, ServiceVersion(call.method.version) != nil,
-            MethodName(call.method.name) != nil
-        else { throw ServiceError(.serviceMethodNotFound, "\(call.method) is not the name of a method.") }
+        try call.method.check()
         guard AppID(call.to.app) != nil, call.to.device.map({ DeviceID($0) != nil }) ?? true else {
             throw ServiceError(.applicationNotFound, "\(call.to.app) is not the name of an app and its install.")
         }

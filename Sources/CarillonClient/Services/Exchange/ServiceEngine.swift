@@ -84,10 +84,11 @@ actor ServiceEngine {
     static let eventsAtOnce = 100
     /// Beyond them requests are answered that there are too many. The server lets one device have a tenth of them.
     static let mostRequests = 10_000
+    private let mostRequests: Int
 
     init(
         runner: SessionRunner, app: String, box: ServiceBox, server: ServiceServer, files: AttachmentStore,
-        inbox: MessageFiles, local: LocalSockets? = nil, logger: Logger
+        inbox: MessageFiles, local: LocalSockets? = nil, logger: Logger, mostRequests: Int = ServiceEngine.mostRequests
     ) {
         self.runner = runner
         self.app = app
@@ -97,6 +98,7 @@ actor ServiceEngine {
         self.inbox = inbox
         self.local = local
         self.logger = logger
+        self.mostRequests = mostRequests
         let scope = runner.updateScope
         owner = .init(device: scope.identity?.device, user: scope.user)
         memory = ServiceMemory(owner: owner)
@@ -208,7 +210,7 @@ actor ServiceEngine {
         case .reply: return false
         case .request(let header, _, _, _):
             requests[header.id.description] = RequestWork(
-                number: stored.number, isUnwanted: stored.isUnwanted, isOneTooMany: requests.count >= Self.mostRequests)
+                number: stored.number, isUnwanted: stored.isUnwanted, isOneTooMany: requests.count >= mostRequests)
             return false
         case .cancelled(let id):
             await cancelled(id.description)
@@ -314,6 +316,7 @@ actor ServiceEngine {
                     continue
                 case .refused(let error):
                     logger.error("The server does not take what the app offers", metadata: ["reason": "\(error)"])
+                    if present != nil { providerListeners.tell([.offerRefused(error)]) }
                     saying.revision = nil
                     said = saying
                     continue

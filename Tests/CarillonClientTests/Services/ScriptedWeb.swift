@@ -1,0 +1,89 @@
+import CarillonWire
+import Foundation
+import Synchronization
+
+@testable import CarillonClient
+
+/// A server that answers what a test says, to questions and to transfers of files. What has no answer is unreachable.
+final class ScriptedWeb: ClientTransport, FileTransport {
+    typealias Answer = (status: Int, body: String)
+
+    private struct State {
+        var answers: [(start: String, answer: @Sendable ([UInt8]) async -> Answer?)] = []
+        var files: [String: @Sendable (FileQuestion) async throws -> FileAnswer] = [:]
+        var asked: [(path: String, body: [UInt8])] = []
+    }
+
+    static let base = "http://127.0.0.1:1"
+    private let state = Mutex(State())
+
+    /// Answers all questions with a beginning, such as `POST /v1/services/requests`; the latest answer counts.
+    func on(_ start: String, _ answer: @escaping @Sendable ([UInt8]) async -> Answer?) {
+        state.withLock { $0.answers.insert((start, answer), at: 0) }
+    }
+
+    func on(_ start: String, _ status: Int, _ body: String = "") { on(start) { _ in (status, body) } }
+
+    /// Answers all transfers with a method.
+    func onFile(_ method: String, _ answer: @escaping @Sendable (FileQuestion) async throws -> FileAnswer) {
+        state.withLock { $0.files[method] = answer }
+    }
+
+    /// The method and path of each question and transfer, in order.
+    var asked: [String] { state.withLock { $0.asked.map(\.path) } }
+
+    /// The bodies of the questions with a beginning.
+    func bodies(_ start: String) -> [[UInt8]] {
+        state.withLock { state in state.asked.filter { $0.path.hasPrefix(start) }.map(\.body) }
+    }
+
+    /// Takes uploads whole, each as an attachment with a number.
+    func takeUploads() {
+        let count = Mutex(0)
+        onFile("POST") { _ in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            return FileAnswer(status: 201, headers: ["location": "/v1/attachments/\(number)", "upload-offset": "0"])
+        }
+        onFile("PATCH") { question in
+            let id = question.address.text.split(separator: "/").last ?? ""
+            let body = #"{"id":"\#(id)","expiresAt":"2099-01-31T12:00:00.000Z"}"#
+            return FileAnswer(status: 200, headers: [:], body: Data(body.utf8))
+        }
+        onFile("DELETE") { _ in FileAnswer(status: 204, headers: [:]) }
+    }
+
+    func withConnection(
+        to address: WebAddress, _ body: (WebSocketConnection) async -> Void
+    ) async throws(TransportFault) { throw TransportFault(.unreachable, nil) }
+
+    func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
+        let path = "\(question.method.rawValue) \(question.address.text.dropFirst(Self.base.count))"
+        let body = question.json.map { Array($0) } ?? []
+        let found = state.withLock { state in
+            state.asked.append((path, body))
+            return state.answers.first { path.hasPrefix($0.start) }?.answer
+        }
+        guard let answer = await found?(body) else { throw TransportFault(.unreachable, nil) }
+        return WebAnswer(status: answer.status, retryAfter: nil, body: Data(answer.body.utf8))
+    }
+
+    func exchange(
+        _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
+        received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
+    ) async throws -> FileAnswer {
+        let path = "\(question.method) \(question.address.text.dropFirst(Self.base.count))"
+        let answer = state.withLock { state in
+            state.asked.append((path, []))
+            return state.files[question.method]
+        }
+        guard let answer else { throw TransportFault(.unreachable, nil) }
+        if let range = question.body?.range {
+            sent(range.upperBound / 2)
+            sent(range.upperBound)
+        }
+        return try await answer(question)
+    }
+}
