@@ -108,7 +108,7 @@ struct UploadRun: Sendable {
         }
     }
 
-    private func begin(_ state: TransferFolder.UploadState, _ length: Int64) async throws -> TransferServer.Outcome {
+    func begin(_ state: TransferFolder.UploadState, _ length: Int64) async throws -> TransferServer.Outcome {
         let readers = state.readers.joined(separator: ",")
         return try await server.ask(
             "POST", "/v1/attachments?readers=\(readers)&ttl=\(state.lifetimeSeconds)",
@@ -146,16 +146,10 @@ struct UploadRun: Sendable {
     /// Whoever wanted what it came to has it.
     func forget() { folder.remove(.upload, id) }
 
-    /// What the server has of it goes, where it can be reached; otherwise by its time.
+    /// Removes the upload here, and at the server: see ``remove(_:)``.
     func giveUp() async throws(PushError) {
         let state = try folder.read(TransferFolder.UploadState.self, .upload, of: id)
         folder.remove(.upload, id)
-        guard let state else { return }
-        var location = state.location
-        // It may have been begun, and the answer lost: the same again says where it is.
-        if location == nil, case .answered(let answer)? = try? await begin(state, ChunkSeal.sealedLength(of: state.length)) {
-            location = Self.path(in: answer)
-        }
-        if let location { _ = try? await server.ask("DELETE", location) }
+        if let state { await remove(state) }
     }
 }

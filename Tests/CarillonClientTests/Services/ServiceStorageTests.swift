@@ -145,16 +145,17 @@ struct ServiceStorageTests {
 
     @Test func `a reply that cannot be stored is given up at the deadline, and a late one after a minute`() async throws {
         let fixture = try await Fixture()
-        let call = Fixture.call(Fixture.id(1))
-        func moment(_ deadline: Int64) async throws -> Double {
-            try await fixture.box.save(
-                call, body: [], claiming: [], keptUntil: ServiceEngine.now + deadline + ServiceBox.resultSeconds * 1000)
+        func moment(_ left: Int64?) async -> Double {
+            var call = Fixture.call(Fixture.id(1))
+            call.until = left.map { ServiceEngine.now + $0 }
             return await fixture.engine.lastMoment(of: call).timeIntervalSinceNow
         }
-        let inTime = try await moment(300_000)
+        let inTime = await moment(300_000)
         #expect((250...300).contains(inTime))
-        let late = try await moment(-300_000)
+        let late = await moment(-300_000)
         #expect((10...60).contains(late))
+        let earlier = await moment(nil)
+        #expect((10...60).contains(earlier), "an earlier version stored no end")
     }
 
     @Test func `a request that cannot be stored ends at its deadline, and the provider hears why`() async throws {

@@ -52,7 +52,8 @@ public final class ServiceClient: Sendable {
 
     /// Asks an app to come to the front of the screen; whether it does is its own affair. Only one that is connected is asked.
     ///
-    /// - Throws: ``ServiceError``, with ``ServiceError/Code/providerSuspended`` where it is not connected; and `CancellationError`.
+    /// - Throws: ``ServiceError``, with ``ServiceError/Code/providerSuspended`` where it is not connected, and with
+    ///   ``ServiceError/Code/deadlineExceeded`` after ten seconds; and `CancellationError`.
     public func bringToFront(_ address: ServiceApplication) async throws {
         _ = try await call(.frontRequest, of: address, deadline: .seconds(10), foreground: .preferPeer)
     }
@@ -61,29 +62,28 @@ public final class ServiceClient: Sendable {
     ///
     /// When the task is cancelled the request is taken back, or its provider told that it is not wanted. When the process ends, the result
     /// is in ``replies`` of the next run.
+    ///
+    /// The deadline bounds the whole call: the registration of the device, the lookup of the provider, the transfer of the files, the server's
+    /// answer and the result. At the deadline the call throws ``ServiceError/Code/deadlineExceeded``, or
+    /// ``ServiceError/Code/storageUnavailable`` if it waits for the storage of this device; its files are removed from the server,
+    /// and the request is taken back as after a cancellation.
     /// - Parameters:
     ///   - method: What is asked.
     ///   - address: An install of an app, or an app alone: the install that is connected, or was last seen.
     ///   - parameters: What goes along: up to 1 MiB.
     ///   - attachments: Paths of up to 32 files. A relative path travels as it is; of another its last part does.
-    ///   - deadline: How long the provider has: a second to seven days.
+    ///   - deadline: How long the call may last, from now on: a second to seven days. The provider has what is left when the request is sent,
+    ///     in whole seconds, rounded up.
     ///   - foreground: Told to the provider, and never acted on.
     /// - Throws: ``ServiceError``, and `CancellationError`.
     public func call(
         _ method: ServiceMethod, of address: ServiceApplication, _ parameters: ServiceValue = .null,
         attachments: [String] = [], deadline: Duration = .seconds(3600), foreground: ForegroundPreference = .none
     ) async throws -> ServiceReply {
-        let result = PendingResult<ServiceReply>()
         let call = ServiceCall(
             id: Self.newID(), method: method, to: address, parameters: parameters, attachments: attachments,
-            deadlineSeconds: deadline.components.seconds, foreground: foreground)
-        try await engine.send(call, result: result)
-        do {
-            return try await result.value
-        } catch let error as CancellationError {
-            await engine.takeBack(call.id)
-            throw error
-        }
+            deadline: deadline, foreground: foreground)
+        return try await engine.result(of: call)
     }
 
     /// The same with parameters and a result of the app's own types; of the reply's files nothing is said.
@@ -100,6 +100,8 @@ public final class ServiceClient: Sendable {
 
     /// Asks, and returns when the server has the request; the result comes by ``events``, a delegate, and ``replies``.
     ///
+    /// If the server does not have the request at the deadline, this throws ``ServiceError/Code/deadlineExceeded``, and cleans up as `call` does. Once the
+    /// server has it, the provider can answer until the deadline, and the result waits for this device at the server for up to a week.
     /// - Returns: The request's id.
     /// - Throws: ``ServiceError``, and `CancellationError`.
     public func send(
@@ -108,7 +110,7 @@ public final class ServiceClient: Sendable {
     ) async throws -> String {
         let call = ServiceCall(
             id: Self.newID(), method: method, to: address, parameters: parameters, attachments: attachments,
-            deadlineSeconds: deadline.components.seconds, foreground: foreground)
+            deadline: deadline, foreground: foreground)
         try await engine.send(call, result: nil)
         return call.id
     }

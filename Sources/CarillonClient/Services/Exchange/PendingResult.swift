@@ -11,14 +11,35 @@ final class PendingResult<Value: Sendable>: Sendable {
     private let state = Mutex(State())
 
     /// The first counts.
-    func resume(_ result: Result<Value, any Error>) {
-        let waiters = state.withLock { state -> [Int: CheckedContinuation<Value, any Error>] in
-            guard state.result == nil else { return [:] }
+    ///
+    /// - Returns: Whether this one is the first.
+    @discardableResult
+    func resume(_ result: Result<Value, any Error>) -> Bool {
+        let waiters = state.withLock { state -> [Int: CheckedContinuation<Value, any Error>]? in
+            guard state.result == nil else { return nil }
             state.result = result
             defer { state.waiters = [:] }
             return state.waiters
         }
+        guard let waiters else { return false }
         for waiter in waiters.values { waiter.resume(with: result) }
+        return true
+    }
+
+    /// Waits for work, and no longer once the present task is cancelled. The work then goes on to its own end.
+    ///
+    /// - Throws: `CancellationError`, and what the work throws.
+    static func of(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        let result = PendingResult()
+        // Ends with the work.
+        Task {
+            do {
+                result.resume(.success(try await work()))
+            } catch {
+                result.resume(.failure(error))
+            }
+        }
+        return try await result.value
     }
 
     /// - Throws: `CancellationError` when the task is cancelled that waits.

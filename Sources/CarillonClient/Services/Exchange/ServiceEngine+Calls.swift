@@ -8,35 +8,23 @@ import Logging
     import Foundation
 #endif
 
-/// What an app asks of others.
-struct ServiceCall: Sendable {
-    var id: String
-    var method: ServiceMethod
-    var to: ServiceApplication
-    var parameters: ServiceValue
-    var attachments: [String]
-    var deadlineSeconds: Int64
-    var foreground: ForegroundPreference
-}
-
 extension ServiceEngine {
     // MARK: Sending
 
-    /// Sends a request. Its one result is in `result` from then on, and in ``late`` for a later run.
-    func send(_ call: ServiceCall, result: PendingResult<ServiceReply>?) async throws {
+    /// Sends a request, however long it takes: ``send(_:result:)`` ends it.
+    func sendWhole(_ call: ServiceCall, _ result: PendingResult<ServiceReply>?) async throws {
         activity.began()
         defer { activity.ended() }
         let names = try Self.check(call)
         try await router.definition(of: call.method)?.check(
             call.parameters, attachments: names.count, of: call.method.name)
-        let moment = Date.now + TimeInterval(call.deadlineSeconds)
-        let (peer, keys) = try await storing(until: { moment }) { try await provider(of: call) }
+        let (peer, keys) = try await storing(of: call) { try await provider(of: call) }
         do {
             try await send(call, names, to: peer, keys, result)
         } catch let error as ServiceError where Self.mayBeGone.contains(error.code) {
             // It may be another install by now than it was a moment ago.
             known.remove(peer)
-            let (newPeer, newKeys) = try await provider(of: call)
+            let (newPeer, newKeys) = try await storing(of: call) { try await provider(of: call) }
             guard newPeer != peer else { throw error }
             try await send(call, names, to: newPeer, newKeys, result)
         }
@@ -56,34 +44,43 @@ extension ServiceEngine {
             return
         }
         let lifetime = Duration.seconds(max(60, call.deadlineSeconds + 3600))
-        let moment = Date.now + TimeInterval(call.deadlineSeconds)
-        var left = try await leave(names, for: peer, lifetime: lifetime, until: { moment }) { path in
+        var left = try await leave(
+            names, for: peer, lifetime: lifetime, until: { waitForStorage(of: call) }
+        ) { path in
             clientListeners.tell([.didStartSending(to: ServiceApplication(peer), filename: path, id: call.id)])
         }
         do {
             let whole = SealedPayload(.value(call.parameters), files: left.files)
             let payload = try await shortened(
-                whole, call.id, for: peer, lifetime: lifetime, left: &left, until: { moment })
+                whole, call.id, for: peer, lifetime: lifetime, left: &left, until: { waitForStorage(of: call) })
+            try Task.checkCancellation()
             if let result { pending[call.id] = result }
             let uploads = left.ids
             try await withKeys(of: call, peer, keys) { keys in
-                let (body, stored) = try await storing(until: { moment }) {
-                    try await seal(call, payload, whole, to: peer, keys)
+                // The provider has the time that is left.
+                var timed = call
+                timed.deadlineSeconds = call.secondsLeft
+                let request = timed
+                let (body, stored) = try await storing(of: call) {
+                    try await seal(request, payload, whole, to: peer, keys)
                 }
                 ownMemory.calls[call.id] = stored
                 let keptUntil = Self.now + (call.deadlineSeconds + ServiceBox.resultSeconds) * 1000
-                try await storing(until: { moment }) {
+                try await storing(of: call) {
                     try await box.save(stored, body: body, claiming: uploads, keptUntil: keptUntil)
                 }
                 if await askLocally(body, stored) { return }
-                try await post(body, call.id, until: .now + TimeInterval(call.deadlineSeconds))
+                try await post(body, call.id, until: call.endDate)
             }
+            try Task.checkCancellation()
             await confirm(left)
         } catch {
-            // A run that ends goes on with it in the next; whoever waits has the result by then.
-            if error is CancellationError { takeBack(call.id) }
             pending[call.id] = nil
-            await forgetCall(call.id)
+            if Self.mayHaveArrived(error), let stored = ownMemory.calls[call.id] {
+                takeBack(stored)
+            } else {
+                await forgetCall(call.id)
+            }
             takeAway(left)
             throw error
         }
@@ -109,9 +106,8 @@ extension ServiceEngine {
     private func askToFront(_ call: ServiceCall, _ peer: ServicePeer, _ keys: KeyBundle) async throws {
         let payload = SealedPayload(.value(call.parameters), files: [])
         try await withKeys(of: call, peer, keys) { keys in
-            let (body, _) = try await seal(call, payload, payload, to: peer, keys)
-            let moment = Date.now + TimeInterval(call.deadlineSeconds)
-            _ = try await server.persist(until: moment, .post, ServiceServer.path + "/requests", body)
+            let (body, _) = try await storing(of: call) { try await seal(call, payload, payload, to: peer, keys) }
+            _ = try await server.persist(until: call.endDate, .post, ServiceServer.path + "/requests", body)
         }
     }
 
@@ -183,7 +179,7 @@ extension ServiceEngine {
             method: call.method.name, deadlineSeconds: call.deadlineSeconds, foreground: call.foreground.rawValue,
             key: ownKeys.key.name, hash: Data(sealed.hash), attachments: call.attachments,
             parameters: String(decoding: call.parameters.json.bytes, as: UTF8.self),
-            files: whole.files.map(\.manifest.id))
+            files: whole.files.map(\.manifest.id), until: Int64(call.endDate.timeIntervalSince1970 * 1000))
         return (body, stored)
     }
 
@@ -198,7 +194,7 @@ extension ServiceEngine {
         // Cancelled: the next run sends them.
         guard let unsent = try? await storing({ try await box.unsent(at: Self.now) }) else { return }
         await withDiscardingTaskGroup { group in
-            for (id, body) in unsent where pending[id] == nil {
+            for (id, body) in unsent where pending[id] == nil && underWay[id] == nil {
                 group.addTask { await self.sendAgain(id, body) }
             }
         }
@@ -207,7 +203,7 @@ extension ServiceEngine {
     private func sendAgain(_ id: String, _ body: [UInt8]) async {
         do {
             guard let call = try await storing({ try await self.call(id) }) else { return }
-            try await post(body, id, until: .now + TimeInterval(call.deadlineSeconds))
+            try await post(body, id, until: call.endDate ?? Date.now + TimeInterval(call.deadlineSeconds))
         } catch let error as ServiceError {
             await finish(id, .failure(error), nil)
         } catch {
@@ -221,6 +217,7 @@ extension ServiceEngine {
     /// A reply came.
     func takeReply(_ stored: StoredServiceEvent, _ id: String, _ from: ServicePeer, _ content: SealedContent) async {
         let known: StoredCall?
+        defer { keptByStorage.remove(id) }
         do {
             known = try await storing { try await call(id) }
         } catch {
@@ -234,12 +231,12 @@ extension ServiceEngine {
         // The provider need not have said it before.
         await tellReceived(id, nil)
         do {
-            let payload = try await storing(until: { await lastMoment(of: call) }) {
+            let payload = try await storing(until: { waitForStorage(of: call) }) {
                 try await open(content, of: call, stored.number)
             }
             let application = ServiceApplication(call.peer)
             let paths = try await receive(
-                payload, stored, from: from, until: { await lastMoment(of: call) }
+                payload, stored, from: from, until: { waitForStorage(of: call) }
             ) { count, files in
                 clientListeners.tell(
                     [.willStartReceiving(from: application, count: count, id: id)]
@@ -329,17 +326,19 @@ extension ServiceEngine {
         return true
     }
 
-    /// Nobody waits for it any more: the server is told, and the result that comes all the same is nobody's.
+    /// Nobody waits for a request any more: the server is told, its files are removed, and the result that comes all the same is nobody's.
     func takeBack(_ id: String) {
         pending[id] = nil
-        // Ends with one request, which has a time limit, though the task is cancelled that asked.
+        guard let call = ownMemory.calls[id] else { return }
+        takeBack(call)
+    }
+
+    func takeBack(_ call: StoredCall) {
+        // Ends with the server's answers, or after ten minutes, though the task is cancelled that asked.
         Task {
-            let call = try? await storing { try await self.call(id) }
-            var isLocal = false
-            if let call { isLocal = await cancelLocally(call) }
-            let answer = isLocal ? .later(hint: nil) : await server.ask(.delete, "\(ServiceServer.path)/requests/\(id)")
-            await forgetCall(id)
-            if case .done = answer, let call { removeAttachments(call.files) }
+            await forgetCall(call.id)
+            if await !cancelLocally(call) { await removeAtServer("\(ServiceServer.path)/requests/\(call.id)") }
+            removeAttachments(call.files)
         }
     }
 

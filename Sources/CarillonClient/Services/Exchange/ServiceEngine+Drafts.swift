@@ -25,9 +25,9 @@ extension ServiceEngine {
     func leave(_ known: ReplyDraft, of number: Int64, for id: String, to peer: ServicePeer) async throws -> Left {
         var left = Left()
         guard !known.files.isEmpty else { return left }
-        await clear()
         var draft = known
         do {
+            try await cleared()
             let earlier = try known.uploads.isEmpty ? [] : files.uploads()
             for place in known.files.indices {
                 let path = self.path(of: known.files[place])

@@ -17,7 +17,7 @@ extension ServiceEngine {
         telling tell: (_ count: Int, _ files: [(path: String, size: UInt64)]) -> Void
     ) async throws -> [String] {
         guard !payload.files.isEmpty else { return [] }
-        await clear()
+        try await cleared()
         let directory: String
         if let known = stored.directory {
             directory = known
@@ -76,9 +76,10 @@ extension ServiceEngine {
     ) async throws -> Left {
         var left = Left()
         guard !paths.isEmpty else { return left }
-        await clear()
         do {
+            try await cleared()
             for (path, name) in paths {
+                try Task.checkCancellation()
                 starting(path)
                 let upload = try await storing(until: moment) {
                     try await files.upload(path, for: [.device(peer.device)], lifetime: lifetime)
@@ -95,12 +96,13 @@ extension ServiceEngine {
         }
     }
 
-    /// Waits for an upload, which goes on where it failed. When the task is cancelled the upload stops where it is.
+    /// Waits until the server has a file; an upload that failed goes on where it stopped. When the task is cancelled this ends at once, and the
+    /// upload stops where it is.
     static func manifest(of upload: AttachmentUpload) async throws -> AttachmentManifest {
         try Task.checkCancellation()
         upload.resume()
         return try await withTaskCancellationHandler {
-            try await upload.value
+            try await PendingResult<AttachmentManifest>.of { try await upload.value }
         } onCancel: {
             // Ends with what is under way of it.
             Task { await upload.pause() }
@@ -116,14 +118,16 @@ extension ServiceEngine {
     /// Nobody will name them.
     func takeAway(_ left: Left) {
         guard !left.uploads.isEmpty else { return }
-        // Ends with one request for each, though the task is cancelled that left them.
+        // Ends with one request for each, though the task is cancelled that left them. What the server does not hear then, uploads tell it
+        // again for ten minutes.
         Task { for upload in left.uploads { try? await upload.cancel() } }
     }
 
     /// Nobody will fetch them: the server need not keep them.
     func removeAttachments(_ ids: [String]) {
         guard !ids.isEmpty else { return }
-        Task { [server] in for id in ids { _ = await server.ask(.delete, "/v1/attachments/\(id)") } }
+        // Ends with the server's answers, or after ten minutes for each.
+        Task { for id in ids { await removeAtServer("/v1/attachments/\(id)") } }
     }
 
     // MARK: Long payloads
@@ -138,7 +142,7 @@ extension ServiceEngine {
         guard bytes.count <= SealedPayload.mostBytes else {
             throw ServiceError(.requestTooLarge, "A value has up to \(SealedPayload.mostBytes) bytes.")
         }
-        await clear()
+        try await cleared()
         let path = inbox.draftOfPayload(id)
         try await storing(until: moment) {
             try await DiskFile.work { () throws(PushError) in
@@ -166,7 +170,7 @@ extension ServiceEngine {
     func payload(_ bytes: [UInt8], _ number: Int64, _ content: SealedContent) async throws -> SealedPayload {
         var payload = try SealedPayload(bytes)
         if case .attached(let manifest) = payload.content {
-            await clear()
+            try await cleared()
             let path = inbox.draftOfPayload(String(number))
             try await DiskFile.work { () throws(PushError) in
                 try DiskFile.makeDirectory(DiskFile.directory(of: path))
@@ -196,6 +200,9 @@ extension ServiceEngine {
         clearing = task
         await task.value
     }
+
+    /// Waits until that is done, and no longer once the task is cancelled.
+    func cleared() async throws { try await PendingResult<Void>.of { await self.clear() } }
 
     /// The run ends: clearing does not wait for the storage any more. What is left is cleared by the next process.
     func stopClearing() { clearing?.cancel() }

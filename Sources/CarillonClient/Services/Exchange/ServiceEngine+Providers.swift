@@ -11,11 +11,14 @@ import Synchronization
 
 /// Who else provides services.
 extension ServiceEngine {
-    func find(_ query: [(String, String?)]) async throws -> [(provider: FoundProvider, keys: KeyBundle)] {
+    /// - Parameter call: The call that needs a provider, and whose end bounds the lookup; nil for a lookup of half a minute.
+    func find(
+        _ query: [(String, String?)], for call: ServiceCall? = nil
+    ) async throws -> [(provider: FoundProvider, keys: KeyBundle)] {
         let parts = query.compactMap { name, value in value.map { "\(name)=\(Self.percentEncoded($0))" } }
-        try await ready()
+        try await ready(isBounded: call != nil)
         let path = ServiceServer.path + (parts.isEmpty ? "" : "?" + parts.joined(separator: "&"))
-        let answer = try await server.persist(until: .now + 30, .get, path)
+        let answer = try await server.persist(until: call?.endDate ?? Date.now + 30, .get, path)
         guard case .array(let providers)? = answer["providers"] else { return [] }
         return providers.compactMap { json in
             guard let keys = json["keys"].flatMap(KeyBundle.init), let provider = FoundProvider(json, keys) else {
@@ -44,7 +47,7 @@ extension ServiceEngine {
         let wanted = KnownProviders.Wanted(application: call.to, service: call.method.service)
         if !anew, let known = known[wanted] { return known }
         if !anew, let local, let earlier = known.earlier(wanted), local.isThere(earlier.peer.device) { return earlier }
-        let found = try await find([("app", call.to.app), ("device", call.to.device)])
+        let found = try await find([("app", call.to.app), ("device", call.to.device)], for: call)
         let offering = found.first { $0.provider.services.contains { $0.id == call.method.service } } ?? found.first
         guard let offering, let device = offering.provider.application.device else {
             throw ServiceError(.applicationNotFound, "There is no such provider that this device may call.")

@@ -20,12 +20,18 @@ extension ServiceEngine {
         // The server's clock decides, and this one may be wrong: it only keeps what is too late from lasting for ever.
         let deadline = Date.now + TimeInterval(header.deadlineSeconds)
         do {
-            if header.isOfFrontService { return try await takeFrontRequest(stored, header, from, content) }
+            if header.isOfFrontService { return try await takeFrontRequest(stored, header, from, content, until: deadline) }
             if let reply = stored.reply { return try await post(reply, to: id, stored, from, [], until: deadline) }
-            let (reply, attachments) = try await withDeadline(deadline) { () async throws -> ([UInt8], [String]) in
+            let answer = try await withDeadline(deadline) { () async throws -> Decided in
                 try await self.answer(stored, header, from, expiresAt, content)
             }
-            try await post(reply, to: id, stored, from, attachments, until: deadline)
+            do {
+                try await post(answer.reply, to: id, stored, from, answer.attachments, until: deadline)
+            } catch let error as ServiceError {
+                // The consumer will not fetch the files of a reply that it does not get.
+                removeAttachments(answer.files)
+                throw error
+            }
         } catch is CancellationError {
             // The run ended: the next one goes on.
             guard Date.now >= deadline else { return box.scheduleEnd(of: stored, logger: logger) }
@@ -83,11 +89,18 @@ extension ServiceEngine {
         }
     }
 
+    /// What is posted, with the paths of its files here and their names at the server.
+    private struct Decided: Sendable {
+        var reply: [UInt8]
+        var attachments: [String]
+        var files: [String]
+    }
+
     /// Answers what is posted.
     private func answer(
         _ stored: StoredServiceEvent, _ header: RequestHeader, _ from: ServicePeer, _ expiresAt: Int64,
         _ content: SealedContent
-    ) async throws -> (reply: [UInt8], attachments: [String]) {
+    ) async throws -> Decided {
         guard content.sender.isSigned(for: from.device) else {
             throw ServiceError(.sealInvalid, "The consumer's key is not signed.")
         }
@@ -163,7 +176,7 @@ extension ServiceEngine {
             throw error
         }
         await confirm(left)
-        return (reply, attachments)
+        return Decided(reply: reply, attachments: attachments, files: left.files.map(\.manifest.id))
     }
 
     /// An error of a service has the service's domain.
@@ -252,10 +265,13 @@ extension ServiceEngine {
     private static let soon = Duration.milliseconds(20)
 
     private func takeFrontRequest(
-        _ stored: StoredServiceEvent, _ header: RequestHeader, _ from: ServicePeer, _ content: SealedContent
+        _ stored: StoredServiceEvent, _ header: RequestHeader, _ from: ServicePeer, _ content: SealedContent,
+        until deadline: Date
     ) async throws {
-        try await believe(content.sender, of: from)
-        _ = try await open(header, from, content, stored.number)
+        try await storing(until: { deadline }) {
+            try await believe(content.sender, of: from)
+            _ = try await open(header, from, content, stored.number)
+        }
         providerListeners.tell([.frontRequested(by: ServiceApplication(from))])
         await forget(stored)
     }

@@ -77,18 +77,37 @@ extension ServiceEngine {
         logger.error("cannot store", metadata: ["operation": "\(name)", "reason": "\(error)"])
     }
 
-    /// Returns when a reply that cannot be stored is given up: at the deadline of its request, or a minute after the failure if that is later
-    /// than the deadline.
-    func lastMoment(of call: StoredCall) async -> Date {
+    // MARK: Calls of this device
+
+    /// Repeats work for a call that fails because of the storage, until the end of the call cancels it.
+    func storing<Value: Sendable>(of call: ServiceCall, _ work: () async throws -> Value) async throws -> Value {
+        try await storing(until: { waitForStorage(of: call) }, work)
+    }
+
+    /// Notes that the storage keeps a call from being sent. The end of the call cancels the wait.
+    func waitForStorage(of call: ServiceCall) -> Date {
+        keptByStorage.insert(call.id)
+        return .distantFuture
+    }
+
+    /// Notes that the storage keeps a reply from being received, and returns when the reply is given up.
+    func waitForStorage(of call: StoredCall) -> Date {
+        keptByStorage.insert(call.id)
+        return lastMoment(of: call)
+    }
+
+    /// Returns when a reply that cannot be stored is given up: at the end of its call, or a minute after the failure if that is later than the
+    /// end.
+    func lastMoment(of call: StoredCall) -> Date {
         let now = Date.now
-        let deadline: Int64?
-        do {
-            deadline = try await box.deadline(of: call.id)
-        } catch {
-            // The request has at least as long as it was given.
-            deadline = Self.now + call.deadlineSeconds * 1000
-        }
-        let moment = deadline.map { Date(timeIntervalSince1970: Double($0) / 1000) } ?? now
+        // A call that an earlier version stored has at least as long as it was given.
+        let moment = call.endDate ?? now + TimeInterval(call.deadlineSeconds)
         return moment > now ? moment : now + 60
+    }
+
+    /// Returns the error of a call that ends without a result.
+    func errorAtEnd(of id: String) -> ServiceError {
+        guard keptByStorage.contains(id), health.isFailing else { return ServiceCall.timeIsOver }
+        return ServiceError(.storageUnavailable, "The request or its reply could not be stored until the deadline.")
     }
 }

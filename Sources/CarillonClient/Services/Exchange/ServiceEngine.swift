@@ -37,11 +37,15 @@ actor ServiceEngine {
     private let offerChanges = Signal()
     /// Those who wait for a result.
     var pending: [String: PendingResult<ServiceReply>] = [:]
+    /// The requests that are on their way to the server, by id.
+    var underWay: [String: CallUnderWay] = [:]
     /// Results of requests that nobody in this process waits for.
     let late = LateReplies()
     var unconfirmed = UnconfirmedResults()
     /// The requests whose end is being stored.
     var ending: Set<String> = []
+    /// The calls that wait for the storage, or whose reply does.
+    var keptByStorage: Set<String> = []
     /// Changes that could not be stored, in their order.
     var unstored: [(name: String, change: @Sendable () async throws -> Void)] = []
     let unstoredChanges = Signal()
@@ -108,20 +112,26 @@ actor ServiceEngine {
 
     /// Has the device registered where it is not, and waits until it is known whose it is.
     ///
+    /// - Parameter isBounded: Whether the caller ends the wait. A wait that nobody ends, or whose registration is refused, ends by itself.
     /// - Throws: ``ServiceError`` with ``ServiceError/Code/serverUnavailable`` when that takes half a minute, and `CancellationError`.
-    func ready() async throws {
+    func ready(isBounded: Bool = false) async throws {
         want()
         let begun = ContinuousClock.now
         while true {
             let scope = runner.updateScope
             if scope.identity != nil, !scope.isUserPending { return }
-            guard begun.duration(to: .now) < .seconds(30) else {
+            let failure = runner.failures.last
+            let isRefused = failure.map { Self.refusals.contains($0.code) } ?? false
+            guard begun.duration(to: .now) < .seconds(30) || isBounded && !isRefused else {
                 throw ServiceError(
-                    .serverUnavailable, runner.failures.last?.message ?? "The device could not be registered in time.")
+                    .serverUnavailable, failure?.message ?? "The device could not be registered in time.")
             }
             try await Task.sleep(for: .milliseconds(20))
         }
     }
+
+    /// What keeps a device from being registered until somebody mends it.
+    private static let refusals: Set<PushError.Code> = [.registrationRefused, .clientKeyMissing]
 
     private func want() {
         // Nothing is written, so that nothing can fail.
@@ -268,9 +278,9 @@ actor ServiceEngine {
         late.removeAll()
         unconfirmed = UnconfirmedResults()
         // Whoever hears it finds nothing any more.
-        for waiting in pending.values {
-            waiting.resume(.failure(ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")))
-        }
+        let mismatch = ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")
+        endUnderWay(with: mismatch)
+        for waiting in pending.values { waiting.resume(.failure(mismatch)) }
         pending = [:]
     }
 

@@ -86,8 +86,8 @@ struct ServiceServer: Sendable {
             case .refused(let error): throw error
             case .later(let hint):
                 let chance = Double.random(in: 0..<1)
-                try await Task.sleep(
-                    for: hint.map { schedule.delay(after: $0, random: chance) } ?? schedule.failed(random: chance))
+                let wait = hint.map { schedule.delay(after: $0, random: chance) } ?? schedule.failed(random: chance)
+                try await Task.sleep(for: min(wait, .seconds(max(0, moment.timeIntervalSinceNow))))
             }
         }
     }

@@ -67,7 +67,10 @@ struct StoredCall: Equatable, Sendable {
     var isReceived = false
     /// The deadline of one that went to an app of this machine.
     var localUntil: Int64?
+    /// When the call ends, in milliseconds since 1970; nil of a call that an earlier version stored.
+    var until: Int64?
 
+    var endDate: Date? { until.map { Date(timeIntervalSince1970: Double($0) / 1000) } }
     var peer: ServicePeer { ServicePeer(app: app, device: device) }
     var serviceMethod: ServiceMethod { ServiceMethod(service, version, method) }
 }
@@ -79,13 +82,12 @@ extension StoredCall {
             ("foreground", foreground), ("key", key), ("hash", Base64URL.encode(Array(hash))), ("parameters", parameters),
         ]
         let lists = [("attachments", attachments), ("files", files)]
-        return .object(
-            texts.map { .init(name: $0, value: .string($1)) }
-                + lists.map { .init(name: $0, value: .array($1.map { .string($0) })) }
-                + [
-                    .init(name: "deadline", value: .integer(Int(deadlineSeconds))),
-                    .init(name: "isReceived", value: .bool(isReceived)),
-                ])
+        var members: [JSONValue.Member] = texts.map { .init(name: $0, value: .string($1)) }
+        members += lists.map { .init(name: $0, value: .array($1.map { .string($0) })) }
+        members.append(.init(name: "deadline", value: .integer(Int(deadlineSeconds))))
+        members.append(.init(name: "isReceived", value: .bool(isReceived)))
+        if let until { members.append(.init(name: "until", value: .integer(Int(until)))) }
+        return .object(members)
     }
 
     fileprivate init?(_ json: JSONValue) {
@@ -104,6 +106,7 @@ extension StoredCall {
             id: id, app: app, device: device, service: service, version: version, method: method,
             deadlineSeconds: Int64(deadline), foreground: foreground, key: key, hash: Data(hash),
             attachments: attachments, parameters: parameters, files: files, isReceived: isReceived)
+        if case .integer(let until)? = json["until"] { self.until = Int64(until) }
     }
 }
 
@@ -349,14 +352,6 @@ struct ServiceBox: Sendable {
 
     func call(_ id: String) async throws(PushError) -> StoredCall? {
         try await write(reachingDisk: false) { db in try Self.call(id, db) }
-    }
-
-    /// The moment of a request's deadline, in milliseconds; nil if nothing is known of the request.
-    func deadline(of id: String) async throws(PushError) -> Int64? {
-        try await write(reachingDisk: false) { db in
-            let keptUntil = try Int64.first(db, "SELECT kept_until FROM service_call WHERE id = ?", [id])
-            return keptUntil.map { $0 - Self.resultSeconds * 1000 }
-        }
     }
 
     /// Those that the server may not have.

@@ -1,0 +1,59 @@
+import CarillonWire
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What an app asks of others.
+struct ServiceCall: Sendable {
+    var id: String
+    var method: ServiceMethod
+    var to: ServiceApplication
+    var parameters: ServiceValue
+    var attachments: [String]
+    /// The time that the provider has, in whole seconds.
+    var deadlineSeconds: Int64
+    var foreground: ForegroundPreference
+    /// When the call ends, whatever it waits for then.
+    var ends: ContinuousClock.Instant
+
+    /// - Parameter ends: Nil for the deadline from now on.
+    init(
+        id: String, method: ServiceMethod, to: ServiceApplication, parameters: ServiceValue, attachments: [String],
+        deadlineSeconds: Int64, foreground: ForegroundPreference, ends: ContinuousClock.Instant? = nil
+    ) {
+        self.id = id
+        self.method = method
+        self.to = to
+        self.parameters = parameters
+        self.attachments = attachments
+        self.deadlineSeconds = deadlineSeconds
+        self.foreground = foreground
+        let most = RequestHeader.longestDeadlineSeconds
+        self.ends = ends ?? ContinuousClock.now + .seconds(min(max(0, deadlineSeconds), most))
+    }
+
+    /// A call that begins now.
+    init(
+        id: String, method: ServiceMethod, to: ServiceApplication, parameters: ServiceValue, attachments: [String],
+        deadline: Duration, foreground: ForegroundPreference
+    ) {
+        let most = Duration.seconds(RequestHeader.longestDeadlineSeconds)
+        self.init(
+            id: id, method: method, to: to, parameters: parameters, attachments: attachments,
+            deadlineSeconds: deadline.components.seconds, foreground: foreground,
+            ends: ContinuousClock.now + min(max(.zero, deadline), most))
+    }
+
+    private var left: Double { ContinuousClock.now.duration(to: ends) / Duration.seconds(1) }
+
+    /// The whole seconds until the end, rounded up and at least one.
+    var secondsLeft: Int64 { max(1, Int64(left.rounded(.up))) }
+
+    /// The end by the wall clock.
+    var endDate: Date { Date.now + left }
+
+    static let timeIsOver = ServiceError(.deadlineExceeded, "The request's time is over.")
+}

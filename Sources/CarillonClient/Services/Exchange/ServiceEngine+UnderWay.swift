@@ -1,0 +1,105 @@
+import Logging
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// A request from the app's call until the server, or the provider on this machine, has the request.
+struct CallUnderWay: Sendable {
+    let work: Task<Void, Never>
+    let outcome: PendingResult<Void>
+
+    /// Ends the work. The app gets the error at once, and does not wait for what the work cleans up.
+    func end(with error: any Error) {
+        outcome.resume(.failure(error))
+        work.cancel()
+    }
+}
+
+/// The moment at which a call ends bounds everything that the call waits for: the registration, the lookup, uploads, the server and the result.
+extension ServiceEngine {
+    /// Sends a request. Its one result is in `result` from then on, and in ``late`` for a later run.
+    ///
+    /// - Throws: ``ServiceError``, with ``ServiceError/Code/deadlineExceeded`` when the call ends, or with
+    ///   ``ServiceError/Code/storageUnavailable`` if it waits for the storage then; and `CancellationError`.
+    func send(_ call: ServiceCall, result: PendingResult<ServiceReply>?) async throws {
+        let outcome = PendingResult<Void>()
+        // Ends with the request's way to the server; it is cancelled with the call.
+        let work = Task {
+            do {
+                try await self.sendWhole(call, result)
+                if !outcome.resume(.success(())) { self.takeBack(call.id) }
+            } catch {
+                outcome.resume(.failure(error))
+            }
+            self.underWay[call.id] = nil
+            self.keptByStorage.remove(call.id)
+        }
+        underWay[call.id] = CallUnderWay(work: work, outcome: outcome)
+        let timer = Self.timer(until: call.ends) { [self] in
+            let error = await errorAtEnd(of: call.id)
+            outcome.resume(.failure(error))
+        }
+        defer { timer.cancel() }
+        do {
+            try await outcome.value
+        } catch {
+            work.cancel()
+            throw error
+        }
+    }
+
+    /// Sends a request, and waits for its result.
+    ///
+    /// - Throws: As ``send(_:result:)``, and the error that is the result.
+    func result(of call: ServiceCall) async throws -> ServiceReply {
+        let result = PendingResult<ServiceReply>()
+        try await send(call, result: result)
+        let timer = Self.timer(until: call.ends) { [self] in
+            let error = await errorAtEnd(of: call.id)
+            if result.resume(.failure(error)) { await takeBack(call.id) }
+        }
+        defer { timer.cancel() }
+        do {
+            return try await result.value
+        } catch let error as CancellationError {
+            takeBack(call.id)
+            throw error
+        }
+    }
+
+    /// Does something at a moment, unless the timer is cancelled before.
+    private static func timer(
+        until moment: ContinuousClock.Instant, _ work: @escaping @Sendable () async -> Void
+    ) -> Task<Void, any Error> {
+        // Ends at the moment; the call cancels it when the call ends.
+        Task {
+            try await Task.sleep(until: moment, clock: .continuous)
+            await work()
+        }
+    }
+
+    /// Ends what the former user of the device sends.
+    func endUnderWay(with error: ServiceError) {
+        for call in underWay.values { call.end(with: error) }
+    }
+
+    /// Has the server remove something, over cuts and faults, for up to ten minutes. Beyond them it goes by its time.
+    nonisolated func removeAtServer(_ path: String) async {
+        do {
+            _ = try await server.persist(until: Date.now + Self.removalSeconds, .delete, path)
+        } catch {
+            // The server refuses what is gone already, and what was delivered.
+            logger.debug("nothing was removed at the server", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    private static let removalSeconds: TimeInterval = 600
+
+    /// Whether the server may have a request whose sending ended with an error.
+    static func mayHaveArrived(_ error: any Error) -> Bool {
+        error is CancellationError || (error as? ServiceError)?.code == .deadlineExceeded
+    }
+}

@@ -1,0 +1,164 @@
+import CarillonWire
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonClient
+
+/// A call ends at its deadline, whatever it waits for.
+@Suite(.timeLimit(.minutes(1)))
+struct DeadlineTests {
+    /// What keeps a call from its result.
+    enum Obstacle: CaseIterable {
+        case noRegistration
+        case noServer
+        case silentServer
+        case noProvider
+        case stalledUpload
+        case lostUploads
+        case unansweredRequest
+        case noResult
+    }
+
+    /// Waits an hour, also in a task that is cancelled.
+    private static func hang() async {
+        await Task { try? await Task.sleep(for: .seconds(3600)) }.value
+    }
+
+    @Test(arguments: Obstacle.allCases)
+    func `a call ends at its deadline, and leaves nothing`(_ obstacle: Obstacle) async throws {
+        let consumer = try await EngineFixture(isRegistered: obstacle != .noRegistration)
+        let provider = try await EngineFixture("com.example.files", number: 2)
+        consumer.web.takeUploads()
+        consumer.takeRequests()
+        if obstacle != .noRegistration { try await consumer.find(provider) }
+        let isThere = Mutex(false)
+        switch obstacle {
+        case .noRegistration, .noResult: break
+        case .noServer: consumer.web.on("GET /v1/services") { _ in nil }
+        case .silentServer:
+            consumer.web.on("GET /v1/services") { _ in
+                await Self.hang()
+                return nil
+            }
+        case .noProvider: consumer.web.on("GET /v1/services", 503)
+        case .stalledUpload:
+            consumer.web.onFile("PATCH") { _ in
+                try await Task.sleep(for: .seconds(3600))
+                throw TransportFault(.timeOut, nil)
+            }
+        case .lostUploads:
+            consumer.web.onFile("PATCH") { _ in throw TransportFault(.unreachable, nil) }
+            consumer.web.onFile("DELETE") { _ in
+                guard isThere.withLock(\.self) else { throw TransportFault(.unreachable, nil) }
+                return FileAnswer(status: 204, headers: [:])
+            }
+        case .unansweredRequest: consumer.web.on("POST /v1/services/requests") { _ in nil }
+        }
+        let path = try consumer.file("a.txt")
+        let begun = ContinuousClock.now
+        let error = await #expect(throws: ServiceError.self) {
+            _ = try await consumer.client.call(
+                EngineFixture.method, of: .init(app: "com.example.files"), attachments: [path], deadline: .seconds(1))
+        }
+        let lasted = begun.duration(to: .now)
+        #expect(error?.code == .deadlineExceeded)
+        #expect(lasted >= .seconds(1) && lasted < .seconds(5), "\(lasted)")
+        isThere.withLock { $0 = true }
+        let (box, files) = await (consumer.engine.box, consumer.engine.files)
+        try await eventually { try await box.unsent(at: ServiceEngine.now).isEmpty }
+        try await eventually { try files.uploads().isEmpty }
+        switch obstacle {
+        case .stalledUpload:
+            try await eventually { consumer.web.asked.contains("DELETE /v1/attachments/1") }
+        case .lostUploads:
+            // The first attempt failed; the server is asked again when it is there.
+            try await eventually { consumer.web.asked.count { $0 == "DELETE /v1/attachments/1" } > 1 }
+        case .unansweredRequest, .noResult:
+            try await eventually { consumer.web.asked.contains { $0.hasPrefix("DELETE /v1/services/requests/") } }
+            try await eventually { consumer.web.asked.contains("DELETE /v1/attachments/1") }
+        case .noRegistration, .noServer, .silentServer, .noProvider: break
+        }
+    }
+
+    @Test func `a request to come to the front and one without a wait end at their deadline`() async throws {
+        let consumer = try await EngineFixture()
+        for method in [ServiceMethod.frontRequest, EngineFixture.method] {
+            let call = ServiceCall(
+                id: String(repeating: "a", count: 32), method: method, to: .init(app: "com.example.files"),
+                parameters: nil, attachments: [], deadline: .seconds(1), foreground: .none)
+            let begun = ContinuousClock.now
+            let error = await #expect(throws: ServiceError.self) { try await consumer.engine.send(call, result: nil) }
+            #expect(error?.code == .deadlineExceeded)
+            #expect(begun.duration(to: .now) < .seconds(5))
+        }
+    }
+
+    @Test func `a provider has the seconds that are left, rounded up`() {
+        func left(_ duration: Duration) -> Int64 {
+            ServiceCall(
+                id: "", method: EngineFixture.method, to: .init(app: ""), parameters: nil, attachments: [],
+                deadlineSeconds: 60, foreground: .none, ends: .now + duration
+            ).secondsLeft
+        }
+        #expect(left(.seconds(60)) == 60)
+        #expect(left(.milliseconds(2500)) == 3)
+        #expect(left(.milliseconds(200)) == 1)
+        #expect(left(.seconds(-5)) == 1)
+        let longest = ServiceCall(
+            id: "", method: EngineFixture.method, to: .init(app: ""), parameters: nil, attachments: [],
+            deadline: .seconds(Int64.max), foreground: .none)
+        #expect(ContinuousClock.now.duration(to: longest.ends) <= .seconds(RequestHeader.longestDeadlineSeconds))
+    }
+
+    @Test func `a request that a former run left is not sent after its deadline`() async throws {
+        let consumer = try await EngineFixture()
+        let id = String(repeating: "b", count: 32)
+        let call = StoredCall(
+            id: id, app: "com.example.files", device: String(repeating: "2", count: 32), service: "com.example.x",
+            version: "1", method: "m", deadlineSeconds: 3600, foreground: "none", key: "k", hash: Data([1]),
+            attachments: [], parameters: "null", files: [], until: ServiceEngine.now - 1000)
+        try await consumer.engine.box.save(
+            call, body: [1], claiming: [], keptUntil: ServiceEngine.now + 1_000_000)
+        #expect(try await consumer.engine.box.call(id) == call)
+        consumer.takeRequests()
+        var events = consumer.client.events.makeAsyncIterator()
+        await consumer.engine.sendUnsent()
+        guard case .didReceive(_, .failure(let error), let ended)? = await events.next(), ended == id else {
+            Issue.record("another event came")
+            return
+        }
+        #expect(error.code == .deadlineExceeded)
+        #expect(consumer.web.bodies("POST").isEmpty)
+    }
+
+    @Test func `a reply whose files do not reach the server ends at the deadline, and leaves no file`() async throws {
+        let consumer = try await EngineFixture()
+        let provider = try await EngineFixture("com.example.files", number: 2)
+        try await consumer.find(provider)
+        consumer.takeRequests()
+        let call = ServiceCall(
+            id: String(repeating: "c", count: 32), method: EngineFixture.method, to: .init(app: "com.example.files"),
+            parameters: nil, attachments: [], deadline: .seconds(1), foreground: .none)
+        try await consumer.engine.send(call, result: nil)
+        let request = try #require(try consumer.postedRequests().first)
+        let path = try provider.file("b.txt")
+        provider.web.takeUploads()
+        provider.web.onFile("PATCH") { _ in
+            try await Task.sleep(for: .seconds(3600))
+            throw TransportFault(.timeOut, nil)
+        }
+        await provider.provider.handle(EngineFixture.method) { _ in ServiceReply(attachments: [path]) }
+        try await provider.bring(request)
+        let run = Task { await provider.engine.run() }
+        try await eventually { provider.web.asked.contains { $0.hasPrefix("PATCH") } }
+        try await eventually { provider.web.asked.contains("DELETE /v1/attachments/1") }
+        let (box, files) = await (provider.engine.box, provider.engine.files)
+        try await eventually { try await box.events(after: 0, at: 1, limit: 1).events.isEmpty }
+        #expect(try files.uploads().isEmpty)
+        #expect(try provider.postedReplies().isEmpty)
+        run.cancel()
+        await run.value
+    }
+}
