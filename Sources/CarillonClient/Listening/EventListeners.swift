@@ -22,8 +22,20 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: Sendable>: Send
         case happened(Event, Subject, [Weak])
     }
 
+    private struct Reader {
+        let stream: AsyncStream<Event>.Continuation
+        /// How many more events fitted into the buffer after the last one.
+        var room = EventListeners.buffered
+        var toldAt: ContinuousClock.Instant?
+
+        mutating func tell(_ event: Event, at now: ContinuousClock.Instant) {
+            if case .enqueued(let room) = stream.yield(event) { self.room = room } else { room = 0 }
+            toldAt = now
+        }
+    }
+
     private struct State {
-        var readers: [UInt64: AsyncStream<Event>.Continuation] = [:]
+        var readers: [UInt64: Reader] = [:]
         var nextReader: UInt64 = 0
         var delegates: [Weak] = []
         /// What delegates are called with, as long as it lives.
@@ -40,7 +52,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: Sendable>: Send
     init(calling calls: Calls) { self.calls = calls }
 
     deinit {
-        for reader in state.withLock({ $0.readers }).values { reader.finish() }
+        for reader in state.withLock({ $0.readers }).values { reader.stream.finish() }
     }
 
     // MARK: Iterations
@@ -49,7 +61,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: Sendable>: Send
         let (stream, reader) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(Self.buffered))
         let number = state.withLock { state in
             state.nextReader += 1
-            state.readers[state.nextReader] = reader
+            state.readers[state.nextReader] = Reader(stream: reader)
             return state.nextReader
         }
         reader.onTermination = { [weak self] _ in
@@ -62,12 +74,26 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: Sendable>: Send
     func tell(_ events: [Event]) {
         guard !events.isEmpty else { return }
         let begins = state.withLock { state in
-            for event in events { for reader in state.readers.values { reader.yield(event) } }
+            let now = ContinuousClock.now
+            for event in events { for number in state.readers.keys { state.readers[number]?.tell(event, at: now) } }
             guard let subject = state.subject, !state.delegates.isEmpty else { return false }
             state.calls += events.map { .happened($0, subject, state.delegates) }
             return Self.begin(&state)
         }
         if begins { call() }
+    }
+
+    /// Tells iterations of a progress. A reader whose buffer is half full hears of it every ten seconds, so that other events stay in the
+    /// buffer.
+    func tellProgress(_ event: Event) {
+        state.withLock { state in
+            let now = ContinuousClock.now
+            for (number, reader) in state.readers {
+                let isBusy = reader.room < Self.buffered / 2
+                if isBusy, let toldAt = reader.toldAt, toldAt.duration(to: now) < .seconds(10) { continue }
+                state.readers[number]?.tell(event, at: now)
+            }
+        }
     }
 
     // MARK: Delegates

@@ -75,13 +75,15 @@ public final class ServiceClient: Sendable {
     ///   - deadline: How long the call may last, from now on: a second to seven days. The provider has what is left when the request is sent,
     ///     in whole seconds, rounded up.
     ///   - foreground: Told to the provider, and never acted on.
+    ///   - id: An id of ``makeRequestID()``, to cancel the request and to watch its progress before it is sent; nil for a new one.
     /// - Throws: ``ServiceError``, and `CancellationError`.
     public func call(
         _ method: ServiceMethod, of address: ServiceApplication, _ parameters: ServiceValue = .null,
-        attachments: [String] = [], deadline: Duration = .seconds(3600), foreground: ForegroundPreference = .none
+        attachments: [String] = [], deadline: Duration = .seconds(3600), foreground: ForegroundPreference = .none,
+        id: String? = nil
     ) async throws -> ServiceReply {
         let call = ServiceCall(
-            id: Self.newID(), method: method, to: address, parameters: parameters, attachments: attachments,
+            id: id ?? makeRequestID(), method: method, to: address, parameters: parameters, attachments: attachments,
             deadline: deadline, foreground: foreground)
         return try await engine.result(of: call)
     }
@@ -90,11 +92,11 @@ public final class ServiceClient: Sendable {
     public func call<Value: Decodable>(
         _ method: ServiceMethod, of address: ServiceApplication, encoding parameters: some Encodable & Sendable,
         attachments: [String] = [], deadline: Duration = .seconds(3600), foreground: ForegroundPreference = .none,
-        as type: Value.Type = Value.self
+        id: String? = nil, as type: Value.Type = Value.self
     ) async throws -> Value {
         try await call(
             method, of: address, try ServiceValue(encoding: parameters), attachments: attachments, deadline: deadline,
-            foreground: foreground
+            foreground: foreground, id: id
         ).value.decode(type)
     }
 
@@ -106,22 +108,30 @@ public final class ServiceClient: Sendable {
     /// - Throws: ``ServiceError``, and `CancellationError`.
     public func send(
         _ method: ServiceMethod, to address: ServiceApplication, _ parameters: ServiceValue = .null,
-        attachments: [String] = [], deadline: Duration = .seconds(3600), foreground: ForegroundPreference = .none
+        attachments: [String] = [], deadline: Duration = .seconds(3600), foreground: ForegroundPreference = .none,
+        id: String? = nil
     ) async throws -> String {
         let call = ServiceCall(
-            id: Self.newID(), method: method, to: address, parameters: parameters, attachments: attachments,
+            id: id ?? makeRequestID(), method: method, to: address, parameters: parameters, attachments: attachments,
             deadline: deadline, foreground: foreground)
         try await engine.send(call, result: nil)
         return call.id
     }
 
-    private static func newID() -> String {
-        var generator = SystemRandomNumberGenerator()
-        return ServiceRequestID.random(using: &generator).description
-    }
+    /// Makes the id of a request to come, for the parameter `id` of ``call(_:of:_:attachments:deadline:foreground:id:)`` and
+    /// ``send(_:to:_:attachments:deadline:foreground:id:)``. With it the app can cancel the request, and watch its progress, from now on.
+    ///
+    /// An id is for one request. Of the ids that are not used yet, the newest 1,000 can be cancelled.
+    public func makeRequestID() -> String { engine.requestIDs.make() }
 
-    /// Results that no ``call(_:of:_:attachments:deadline:foreground:)`` waits for: of an earlier run, and of
-    /// ``send(_:to:_:attachments:deadline:foreground:)``. One iteration at a time.
+    /// How far the files of a request and of its reply are: the latest progress for whoever is slow, at most ten a second. The iteration ends
+    /// with the request. Of a request without files nothing comes before the end.
+    ///
+    /// - Parameter id: The id of a request that has not ended, or of ``makeRequestID()``.
+    public func progress(of id: String) -> AsyncStream<ServiceProgress> { engine.clientProgress.stream(of: id) }
+
+    /// Results that no ``call(_:of:_:attachments:deadline:foreground:id:)`` waits for: of an earlier run, and of
+    /// ``send(_:to:_:attachments:deadline:foreground:id:)``. One iteration at a time.
     ///
     /// Each comes again in the next run until it is confirmed: by ``LateReply/confirm()``, or by a ``ServiceClientDelegate`` that returned from
     /// `didReceiveFrom`. Without a confirmation a result is kept for seven days. At most 1,000 results are kept, and 64 MiB with their
@@ -129,8 +139,14 @@ public final class ServiceClient: Sendable {
     /// result is kept whatever its size.
     public var replies: AsyncStream<LateReply> { engine.late.stream() }
 
-    /// Takes a request back. True: it was not delivered, and has no result. False: it was delivered before, its provider is told, and its
-    /// result comes all the same.
+    /// Takes a request back, from ``makeRequestID()`` on.
+    ///
+    /// A request that is still being sent ends at once: its `call` or `send` throws ``ServiceError/Code/cancelled``, its upload stops, and the
+    /// files that were uploaded are removed from the server. If the server has the request all the same, it is asked to cancel it.
+    ///
+    /// - Returns: True: the request has no result. False: it was delivered before, its provider is told, and its result comes all the same.
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/requestUnknown`` for an id that no request has, and for one that has its result; with
+    ///   ``ServiceError/Code/deadlineExceeded`` if the server cannot be reached for 30 seconds; and `CancellationError`.
     public func cancel(_ id: String) async throws -> Bool { try await engine.cancel(id) }
 
     /// The same of all requests to an install of an app. Answers how many were not delivered.

@@ -146,7 +146,7 @@ extension ServiceClientDelegate {
         case .resultRemoved(let application, let id):
             serviceClient(client, didRemoveResultFrom: application, id: id)
         // Told to listeners of events alone.
-        case .identityChanged: break
+        case .identityChanged, .sending, .receiving: break
         }
     }
 }
@@ -171,7 +171,7 @@ extension ServiceProviderDelegate {
         case .frontRequested(let application): serviceProvider(provider, isAskedToFrontBy: application)
         case .offerRefused(let error): serviceProvider(provider, offerWasRefused: error)
         // Told to listeners of events alone.
-        case .identityChanged: break
+        case .identityChanged, .sending, .receiving: break
         }
     }
 }

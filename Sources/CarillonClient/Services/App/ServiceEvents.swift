@@ -2,7 +2,7 @@
 public enum ServiceClientEvent: Sendable {
     /// A file of a request begins to be sent; its path at this device.
     case didStartSending(to: ServiceApplication, filename: String, id: String)
-    /// The provider has all of a request on its disk: its files may be changed or removed.
+    /// The provider has all of a request on its disk: its files may be changed or removed. It does not come for a request that ended before.
     case didFinishSending(to: ServiceApplication, attachments: [String], parameters: ServiceValue, id: String)
     /// A reply with files begins to come; how many, one or more.
     case willStartReceiving(from: ServiceApplication, count: Int, id: String)
@@ -14,6 +14,11 @@ public enum ServiceClientEvent: Sendable {
     case resultRemoved(from: ServiceApplication, id: String)
     /// A device came with another identity than was accepted. Nothing is sent to it before ``ServiceClient/accept(_:)``.
     case identityChanged(ServiceApplication, fingerprint: String)
+    /// The files of a request move: the bytes of all its sealed files that the server has, of how many. At most ten a second for a request;
+    /// the last has all. An iteration whose buffer is half full hears of it every ten seconds.
+    case sending(id: String, bytesSent: Int64, of: Int64)
+    /// The files of a reply move: the bytes of all its sealed files that are here, of how many; as often as ``sending(id:bytesSent:of:)``.
+    case receiving(id: String, bytesReceived: Int64, of: Int64)
 }
 
 /// What happens to the requests that a provider is sent, and to its replies.
@@ -43,4 +48,10 @@ public enum ServiceProviderEvent: Sendable {
     /// The server refused what the app offers. The library sends the offer again when the app offers something else, when the device has
     /// another user, and at the next start. Until then other apps find what the app offered before.
     case offerRefused(ServiceError)
+    /// The files of a reply move: the bytes of all its sealed files that the server has, of how many. At most ten a second for a request;
+    /// the last has all. An iteration whose buffer is half full hears of it every ten seconds.
+    case sending(id: String, bytesSent: Int64, of: Int64)
+    /// The files of a request move: the bytes of all its sealed files that are here, of how many; as often as
+    /// ``sending(id:bytesSent:of:)``.
+    case receiving(id: String, bytesReceived: Int64, of: Int64)
 }

@@ -101,6 +101,10 @@ public final class ServiceProvider: Sendable {
     /// What happens to the requests that come, from the beginning of each iteration on.
     public var events: AsyncStream<ServiceProviderEvent> { engine.providerListeners.subscribe() }
 
+    /// How far the files of a request and of the reply to it are: the latest progress for whoever is slow, at most ten a second. The iteration
+    /// ends with the request, or with the run of the client.
+    public func progress(of id: String) -> AsyncStream<ServiceProgress> { engine.providerProgress.stream(of: id) }
+
     /// Adds one that is told the same; it is held weakly.
     public func addDelegate(_ delegate: any ServiceProviderDelegate) { engine.providerListeners.add(delegate, to: self) }
 

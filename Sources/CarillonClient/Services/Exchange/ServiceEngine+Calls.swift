@@ -45,7 +45,8 @@ extension ServiceEngine {
         }
         let lifetime = Duration.seconds(max(60, call.deadlineSeconds + 3600))
         var left = try await leave(
-            names, for: peer, lifetime: lifetime, until: { waitForStorage(of: call) }
+            names, for: peer, lifetime: lifetime, until: { waitForStorage(of: call) },
+            measuring: { consumerMeter(.sending, of: call.id, $0) }
         ) { path in
             clientListeners.tell([.didStartSending(to: ServiceApplication(peer), filename: path, id: call.id)])
         }
@@ -64,6 +65,7 @@ extension ServiceEngine {
                 let (body, stored) = try await storing(of: call) {
                     try await seal(request, payload, whole, to: peer, keys)
                 }
+                try Task.checkCancellation()
                 ownMemory.calls[call.id] = stored
                 let keptUntil = Self.now + (call.deadlineSeconds + ServiceBox.resultSeconds) * 1000
                 try await storing(of: call) {
@@ -228,15 +230,16 @@ extension ServiceEngine {
             logger.warning("A reply came that nobody waits for")
             return await forget(stored)
         }
-        // The provider need not have said it before.
-        await tellReceived(id, nil)
         do {
             let payload = try await storing(until: { waitForStorage(of: call) }) {
                 try await open(content, of: call, stored.number)
             }
+            // The provider need not have said it before.
+            if payload.saysThatRequestArrived { await tellReceived(id, nil) }
             let application = ServiceApplication(call.peer)
             let paths = try await receive(
-                payload, stored, from: from, until: { waitForStorage(of: call) }
+                payload, stored, from: from, until: { waitForStorage(of: call) },
+                measuring: { consumerMeter(.receiving, of: id, $0) }
             ) { count, files in
                 clientListeners.tell(
                     [.willStartReceiving(from: application, count: count, id: id)]
@@ -309,6 +312,7 @@ extension ServiceEngine {
 
     /// Answers whether the request was gone before it was delivered.
     func cancel(_ id: String) async throws -> Bool {
+        if cancelUnderWay(id) { return true }
         guard let call = try await call(id) else {
             throw ServiceError(.requestUnknown, "This device did not ask that, or has the result.")
         }
@@ -322,7 +326,8 @@ extension ServiceEngine {
         }
         await forgetCall(id)
         removeAttachments(call.files)
-        pending.removeValue(forKey: id)?.resume(.failure(ServiceError(.cancelled, "The request was cancelled.")))
+        clientProgress.ended(id)
+        pending.removeValue(forKey: id)?.resume(.failure(Self.wasCancelled))
         return true
     }
 
@@ -334,9 +339,13 @@ extension ServiceEngine {
     }
 
     func takeBack(_ call: StoredCall) {
+        clientProgress.ended(call.id)
+        let work = underWay[call.id]?.work
         // Ends with the server's answers, or after ten minutes, though the task is cancelled that asked.
         Task {
             await forgetCall(call.id)
+            // The server hears of the request before it hears that nobody wants it.
+            await work?.value
             if await !cancelLocally(call) { await removeAtServer("\(ServiceServer.path)/requests/\(call.id)") }
             removeAttachments(call.files)
         }
@@ -347,17 +356,20 @@ extension ServiceEngine {
         guard AppID(application.app) != nil, DeviceID(device) != nil else {
             throw ServiceError(.applicationNotFound, "All requests are cancelled to one install of an app.")
         }
-        for call in ownMemory.calls.values where call.peer == ServicePeer(app: application.app, device: device) {
+        let peer = ServicePeer(app: application.app, device: device)
+        let early = cancelUnderWay(to: peer)
+        for call in ownMemory.calls.values where call.peer == peer {
             _ = await cancelLocally(call)
         }
         let answer = try await server.persist(
             until: .now + 30, .delete, "\(ServiceServer.path)/requests?app=\(application.app)&device=\(device)")
-        guard case .array(let ids)? = answer["cancelled"] else { return 0 }
+        guard case .array(let ids)? = answer["cancelled"] else { return early }
         for case .string(let id) in ids {
             if let call = try await call(id) { removeAttachments(call.files) }
             await forgetCall(id)
-            pending.removeValue(forKey: id)?.resume(.failure(ServiceError(.cancelled, "The request was cancelled.")))
+            clientProgress.ended(id)
+            pending.removeValue(forKey: id)?.resume(.failure(Self.wasCancelled))
         }
-        return ids.count
+        return ids.count + early
     }
 }

@@ -29,10 +29,14 @@ extension ServiceEngine {
         do {
             try await cleared()
             let earlier = try known.uploads.isEmpty ? [] : files.uploads()
+            let begun = known.files.map { file in earlier.first { $0.id == file.upload } }
+            let rest = zip(known.files, begun).filter { $1 == nil }.map { path(of: $0.0) }
+            let restLength = try await Self.sealedLength(of: rest)
+            let meter = providerMeter(.sending, of: id, begun.reduce(restLength) { $0 + ($1?.length ?? 0) })
             for place in known.files.indices {
                 let path = self.path(of: known.files[place])
                 let upload: AttachmentUpload
-                if let begun = earlier.first(where: { $0.id == known.files[place].upload }) {
+                if let begun = begun[place] {
                     upload = begun
                 } else {
                     providerListeners.tell([.didStartSending(to: ServiceApplication(peer), filename: path, id: id)])
@@ -45,7 +49,7 @@ extension ServiceEngine {
                 left.uploads.append(upload)
                 let present = draft
                 if present != known { try await storing(for: id) { try await box.save(present, of: number) } }
-                let manifest = try await storing(for: id) { try await Self.manifest(of: upload) }
+                let manifest = try await storing(for: id) { try await Self.manifest(of: upload, meter) }
                 left.files.append(SealedPayload.File(path: known.files[place].name, manifest: manifest))
             }
             return left

@@ -14,6 +14,7 @@ extension ServiceEngine {
     /// Fetches the files of a message into a directory of its own, and says before of each where it will be.
     func receive(
         _ payload: SealedPayload, _ stored: StoredServiceEvent, from peer: ServicePeer, until moment: () async -> Date,
+        measuring measure: (_ total: Int64) -> ProgressMeter,
         telling tell: (_ count: Int, _ files: [(path: String, size: UInt64)]) -> Void
     ) async throws -> [String] {
         guard !payload.files.isEmpty else { return [] }
@@ -29,20 +30,24 @@ extension ServiceEngine {
         let paths = payload.files.map { inbox.path(of: $0.path, in: directory) }
         tell(paths.count, zip(paths, payload.files).map { ($0, UInt64($1.manifest.length)) })
         if inbox.isFinished(directory) { return paths }
+        let meter = measure(payload.files.reduce(0) { $0 + $1.manifest.sealedLength })
         for file in payload.files {
             try await storing(until: moment) {
                 let draft = try await inbox.draft(of: file.path, for: stored.number)
                 if FileManager.default.fileExists(atPath: draft) { return }
-                try await fetch(file.manifest, to: draft)
+                try await fetch(file.manifest, to: draft, meter)
             }
+            meter.finished(file.manifest.sealedLength)
         }
         try await storing(until: moment) { try await inbox.finish(stored.number, as: directory) }
         return paths
     }
 
-    private func fetch(_ manifest: AttachmentManifest, to path: String) async throws {
+    private func fetch(_ manifest: AttachmentManifest, to path: String, _ meter: ProgressMeter? = nil) async throws {
         do {
             let download = try await files.download(manifest, to: path)
+            let counting = meter?.count(download.progress)
+            defer { counting?.cancel() }
             _ = try await withTaskCancellationHandler {
                 try await download.value
             } onCancel: {
@@ -72,12 +77,13 @@ extension ServiceEngine {
     /// Leaves files with the server for another device. They are sealed and read when this returns.
     func leave(
         _ paths: [(path: String, name: RelativePath)], for peer: ServicePeer, lifetime: Duration,
-        until moment: () async -> Date, starting: (String) -> Void
+        until moment: () async -> Date, measuring measure: (_ total: Int64) -> ProgressMeter, starting: (String) -> Void
     ) async throws -> Left {
         var left = Left()
         guard !paths.isEmpty else { return left }
         do {
             try await cleared()
+            let meter = measure(try await Self.sealedLength(of: paths.map(\.path)))
             for (path, name) in paths {
                 try Task.checkCancellation()
                 starting(path)
@@ -85,7 +91,7 @@ extension ServiceEngine {
                     try await files.upload(path, for: [.device(peer.device)], lifetime: lifetime)
                 }
                 left.uploads.append(upload)
-                let manifest = try await storing(until: moment) { try await Self.manifest(of: upload) }
+                let manifest = try await storing(until: moment) { try await Self.manifest(of: upload, meter) }
                 left.files.append(SealedPayload.File(path: name, manifest: manifest))
             }
             return left
@@ -96,17 +102,32 @@ extension ServiceEngine {
         }
     }
 
+    /// The bytes that cross for some files.
+    static func sealedLength(of paths: [String]) async throws -> Int64 {
+        try await DiskFile.work { () throws(PushError) in
+            var length: Int64 = 0
+            for path in paths { length += ChunkSeal.sealedLength(of: try DiskFile(path, .reading).size()) }
+            return length
+        }
+    }
+
     /// Waits until the server has a file; an upload that failed goes on where it stopped. When the task is cancelled this ends at once, and the
     /// upload stops where it is.
-    static func manifest(of upload: AttachmentUpload) async throws -> AttachmentManifest {
+    static func manifest(
+        of upload: AttachmentUpload, _ meter: ProgressMeter? = nil
+    ) async throws -> AttachmentManifest {
         try Task.checkCancellation()
         upload.resume()
-        return try await withTaskCancellationHandler {
+        let counting = meter?.count(upload.progress)
+        defer { counting?.cancel() }
+        let manifest = try await withTaskCancellationHandler {
             try await PendingResult<AttachmentManifest>.of { try await upload.value }
         } onCancel: {
             // Ends with what is under way of it.
             Task { await upload.pause() }
         }
+        meter?.finished(upload.length)
+        return manifest
     }
 
     /// What names them is stored: the server keeps them until they are fetched.

@@ -16,7 +16,10 @@ extension ServiceEngine {
         _ content: SealedContent
     ) async {
         let id = header.id.description
-        defer { requests[id] = nil }
+        defer {
+            requests[id] = nil
+            providerProgress.ended(id)
+        }
         // The server's clock decides, and this one may be wrong: it only keeps what is too late from lasting for ever.
         let deadline = Date.now + TimeInterval(header.deadlineSeconds)
         do {
@@ -116,6 +119,7 @@ extension ServiceEngine {
                     throw CancellationError()
                 }
                 draft = known
+                requests[id]?.hasArrived = true
             } else {
                 let reply = try await handle(stored, header, from, expiresAt, content)
                 draft = try await self.draft(reply, of: stored.number, for: id)
@@ -156,6 +160,7 @@ extension ServiceEngine {
             }
             let whole = payload
             reply = try await storing(for: id) { try await seal(sealed, whole, header, from, content) }
+            try await sayReceived(before: payload, header.id, from, isLocal: stored.isLocal)
             if left.ids.isEmpty, requests[id]?.isOnce == false {
                 // If this is lost, it is handled once more.
                 Task {
@@ -210,12 +215,14 @@ extension ServiceEngine {
         try definition?.check(parameters, attachments: payload.files.count, of: method.name)
         let application = ServiceApplication(from)
         let paths = try await receive(
-            payload, stored, from: from, until: { waitForStorage(id) }
+            payload, stored, from: from, until: { waitForStorage(id) },
+            measuring: { providerMeter(.receiving, of: id, $0) }
         ) { count, files in
             providerListeners.tell(
                 [.willStartReceiving(from: application, count: count, id: id)]
                     + files.map { .willStartReceivingFile(from: application, path: $0.path, size: $0.size, id: id) })
         }
+        requests[id]?.hasArrived = true
         let telling = Task { try await self.tellReceived(header.id, from, isLocal: stored.isLocal) }
         defer { telling.cancel() }
         if route.atMostOnce {
@@ -257,6 +264,22 @@ extension ServiceEngine {
     /// Tells the consumer that all of a request is here. A result that comes soon says so by itself.
     private func tellReceived(_ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool) async throws {
         try await Task.sleep(for: Self.soon)
+        try await sayReceived(id, from, isLocal: isLocal)
+    }
+
+    /// Tells the same before a reply that does not say it: an error that a request has as well that did not arrive.
+    private func sayReceived(
+        before reply: SealedPayload, _ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool
+    ) async throws {
+        guard !reply.saysThatRequestArrived, requests[id.description]?.hasArrived == true else { return }
+        do {
+            try await sayReceived(id, from, isLocal: isLocal)
+        } catch is ServiceError {
+            // The server refuses the reply for the same reason.
+        }
+    }
+
+    private func sayReceived(_ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool) async throws {
         if isLocal, let local, await local.send(ServiceEvent.received(id).body, to: from.device) { return }
         // Whoever began this ends it with the request.
         _ = try await server.persist(until: .distantFuture, .post, "\(ServiceServer.path)/requests/\(id)/received")

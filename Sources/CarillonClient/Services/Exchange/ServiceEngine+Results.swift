@@ -38,6 +38,7 @@ extension ServiceEngine {
         guard ended.isFirst else { return await drop(result, of: id, stored) }
         // The server need not keep files that nobody fetched, or that were fetched without a notice.
         removeAttachments(call.files)
+        clientProgress.ended(id)
         if let kept {
             tell(kept)
         } else {

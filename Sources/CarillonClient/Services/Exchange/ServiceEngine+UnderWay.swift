@@ -1,3 +1,4 @@
+import CarillonWire
 import Logging
 
 #if canImport(FoundationEssentials)
@@ -8,6 +9,7 @@ import Logging
 
 /// A request from the app's call until the server, or the provider on this machine, has the request.
 struct CallUnderWay: Sendable {
+    let to: ServiceApplication
     let work: Task<Void, Never>
     let outcome: PendingResult<Void>
 
@@ -25,10 +27,18 @@ extension ServiceEngine {
     /// - Throws: ``ServiceError``, with ``ServiceError/Code/deadlineExceeded`` when the call ends, or with
     ///   ``ServiceError/Code/storageUnavailable`` if it waits for the storage then; and `CancellationError`.
     func send(_ call: ServiceCall, result: PendingResult<ServiceReply>?) async throws {
+        guard ServiceRequestID(call.id)?.description == call.id else {
+            throw ServiceError(
+                .fieldInvalid, "The id of a request must be 32 hexadecimal digits in lower case; makeRequestID() makes one.")
+        }
+        guard underWay[call.id] == nil, ownMemory.calls[call.id] == nil else { throw Self.idIsInUse }
+        let use = requestIDs.use(call.id)
+        if use == .cancelled { throw Self.wasCancelled }
         let outcome = PendingResult<Void>()
         // Ends with the request's way to the server; it is cancelled with the call.
         let work = Task {
             do {
+                if use == .unknown, try await self.call(call.id) != nil { throw Self.idIsInUse }
                 try await self.sendWhole(call, result)
                 if !outcome.resume(.success(())) { self.takeBack(call.id) }
             } catch {
@@ -37,7 +47,7 @@ extension ServiceEngine {
             self.underWay[call.id] = nil
             self.keptByStorage.remove(call.id)
         }
-        underWay[call.id] = CallUnderWay(work: work, outcome: outcome)
+        underWay[call.id] = CallUnderWay(to: call.to, work: work, outcome: outcome)
         let timer = Self.timer(until: call.ends) { [self] in
             let error = await errorAtEnd(of: call.id)
             outcome.resume(.failure(error))
@@ -47,9 +57,13 @@ extension ServiceEngine {
             try await outcome.value
         } catch {
             work.cancel()
+            clientProgress.ended(call.id)
             throw error
         }
     }
+
+    static let idIsInUse = ServiceError(.fieldInvalid, "Another request has this id.")
+    static let wasCancelled = ServiceError(.cancelled, "The request was cancelled.")
 
     /// Sends a request, and waits for its result.
     ///
@@ -79,6 +93,25 @@ extension ServiceEngine {
             try await Task.sleep(until: moment, clock: .continuous)
             await work()
         }
+    }
+
+    /// Cancels a request that the server does not have yet, or may not have. Its files are removed from the server.
+    ///
+    /// - Returns: False for any other.
+    func cancelUnderWay(_ id: String) -> Bool {
+        if requestIDs.cancel(id) { return true }
+        guard let call = underWay[id] else { return false }
+        call.end(with: Self.wasCancelled)
+        return true
+    }
+
+    /// Cancels those to an install of an app. Returns how many there were.
+    func cancelUnderWay(to peer: ServicePeer) -> Int {
+        let ids = underWay.filter { id, call in
+            ownMemory.calls[id]?.peer == peer || call.to == ServiceApplication(peer)
+        }.keys
+        for id in ids { underWay[id]?.end(with: Self.wasCancelled) }
+        return ids.count
     }
 
     /// Ends what the former user of the device sends.

@@ -28,6 +28,10 @@ actor ServiceEngine {
     let router = ServiceRouter()
     let clientListeners = ServiceClientListeners()
     let providerListeners = ServiceProviderListeners()
+    let clientProgress = ProgressWatchers()
+    let providerProgress = ProgressWatchers()
+    /// The ids of requests to come.
+    let requestIDs = RequestIDs()
     let logger: Logger
 
     /// What the app offers; nil: nothing.
@@ -68,6 +72,8 @@ actor ServiceEngine {
         var number: Int64
         var isUnwanted: Bool
         var isOneTooMany: Bool
+        /// All of it is here.
+        var hasArrived = false
         /// Its handler may be called once.
         var isOnce = false
         /// The storage keeps it from being answered.

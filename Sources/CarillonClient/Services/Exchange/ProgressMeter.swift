@@ -1,0 +1,100 @@
+import Synchronization
+
+/// Counts the bytes of the files of one message, and tells the app.
+final class ProgressMeter: Sendable {
+    private let pace: Mutex<ProgressPace>
+    private let tell: @Sendable (_ bytes: Int64, _ total: Int64) -> Void
+
+    init(total: Int64, tell: @escaping @Sendable (_ bytes: Int64, _ total: Int64) -> Void) {
+        pace = Mutex(ProgressPace(total: total))
+        self.tell = tell
+    }
+
+    /// Counts the present file, until the task is cancelled or the transfer ends.
+    func count(_ progress: AsyncStream<Int64>) -> Task<Void, Never> {
+        let part = pace.withLock { $0.part }
+        return Task {
+            for await bytes in progress { moved(part, to: bytes) }
+        }
+    }
+
+    private func moved(_ part: Int, to bytes: Int64) {
+        // Under the lock, so that the app is told in order.
+        pace.withLock { pace in
+            if let bytes = pace.moved(part, to: bytes, at: .now) { tell(bytes, pace.total) }
+        }
+    }
+
+    /// The present file is there.
+    func finished(_ bytes: Int64) {
+        pace.withLock { pace in
+            if let bytes = pace.finished(bytes, at: .now) { tell(bytes, pace.total) }
+        }
+    }
+}
+
+/// Who watches the progress of requests.
+final class ProgressWatchers: Sendable {
+    private struct State {
+        var streams: [String: [Int: AsyncStream<ServiceProgress>.Continuation]] = [:]
+        var next = 0
+    }
+
+    private let state = Mutex(State())
+
+    func stream(of id: String) -> AsyncStream<ServiceProgress> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: ServiceProgress.self, bufferingPolicy: .bufferingNewest(1))
+        let number = state.withLock { state in
+            state.next += 1
+            state.streams[id, default: [:]][state.next] = continuation
+            return state.next
+        }
+        continuation.onTermination = { [weak self] _ in self?.remove(number, of: id) }
+        return stream
+    }
+
+    private func remove(_ number: Int, of id: String) {
+        // The value is taken out of the lock, so that nothing is released inside it.
+        _ = state.withLock { state in
+            let removed = state.streams[id]?.removeValue(forKey: number)
+            if state.streams[id]?.isEmpty == true { state.streams[id] = nil }
+            return removed
+        }
+    }
+
+    func tell(_ progress: ServiceProgress, of id: String) {
+        let streams = state.withLock { $0.streams[id] ?? [:] }
+        for stream in streams.values { stream.yield(progress) }
+    }
+
+    /// The request has ended.
+    func ended(_ id: String) {
+        let streams = state.withLock { $0.streams.removeValue(forKey: id) ?? [:] }
+        for stream in streams.values { stream.finish() }
+    }
+}
+
+extension ServiceEngine {
+    /// Measures the files of a request of this device, or of its reply.
+    func consumerMeter(_ direction: ServiceProgress.Direction, of id: String, _ total: Int64) -> ProgressMeter {
+        ProgressMeter(total: total) { [clientListeners, clientProgress] bytes, total in
+            clientProgress.tell(ServiceProgress(direction, completedBytes: bytes, totalBytes: total), of: id)
+            switch direction {
+            case .sending: clientListeners.tellProgress(.sending(id: id, bytesSent: bytes, of: total))
+            case .receiving: clientListeners.tellProgress(.receiving(id: id, bytesReceived: bytes, of: total))
+            }
+        }
+    }
+
+    /// Measures the files of a request of another device, or of the reply to it.
+    func providerMeter(_ direction: ServiceProgress.Direction, of id: String, _ total: Int64) -> ProgressMeter {
+        ProgressMeter(total: total) { [providerListeners, providerProgress] bytes, total in
+            providerProgress.tell(ServiceProgress(direction, completedBytes: bytes, totalBytes: total), of: id)
+            switch direction {
+            case .sending: providerListeners.tellProgress(.sending(id: id, bytesSent: bytes, of: total))
+            case .receiving: providerListeners.tellProgress(.receiving(id: id, bytesReceived: bytes, of: total))
+            }
+        }
+    }
+}
