@@ -181,7 +181,8 @@ extension ServiceEngine {
             method: call.method.name, deadlineSeconds: call.deadlineSeconds, foreground: call.foreground.rawValue,
             key: ownKeys.key.name, hash: Data(sealed.hash), attachments: call.attachments,
             parameters: String(decoding: call.parameters.json.bytes, as: UTF8.self),
-            files: whole.files.map(\.manifest.id), until: Int64(call.endDate.timeIntervalSince1970 * 1000))
+            files: whole.files.map(\.manifest.id) + payload.attachedIDs,
+            until: Int64(call.endDate.timeIntervalSince1970 * 1000))
         return (body, stored)
     }
 

@@ -145,6 +145,7 @@ extension ServiceEngine {
         }
         let reply: [UInt8]
         let drafted = Set(left.ids)
+        var attachedIDs: [String] = []
         do {
             let id = header.id.description
             requests[id]?.isKeptByStorage = false
@@ -158,6 +159,7 @@ extension ServiceEngine {
                 (left, payload) = (Left(), SealedPayload(.error(error)))
                 sealed = payload
             }
+            attachedIDs = sealed.attachedIDs
             let whole = payload
             reply = try await storing(for: id) { try await seal(sealed, whole, header, from, content) }
             try await sayReceived(before: payload, header.id, from, isLocal: stored.isLocal)
@@ -181,7 +183,8 @@ extension ServiceEngine {
             throw error
         }
         await confirm(left)
-        return Decided(reply: reply, attachments: attachments, files: left.files.map(\.manifest.id))
+        return Decided(
+            reply: reply, attachments: attachments, files: left.files.map(\.manifest.id) + attachedIDs)
     }
 
     /// An error of a service has the service's domain.

@@ -86,6 +86,12 @@ struct SealedPayload: Equatable, Sendable {
         self.files = files
     }
 
+    /// The id of the attachment that has the payload, if the payload is too long for an envelope; otherwise none.
+    var attachedIDs: [String] {
+        guard case .attached(let manifest) = content else { return [] }
+        return [manifest.id]
+    }
+
     var fileBytes: Int64 { files.reduce(0) { $0 + $1.manifest.length } }
 }
 
