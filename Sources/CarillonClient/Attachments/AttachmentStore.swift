@@ -110,7 +110,8 @@ public final class AttachmentStore: Sendable {
 
     // MARK: Uploads
 
-    /// Seals a file, and begins to send it. What is read of it is read before this returns: it may be changed or removed then.
+    /// Seals a file, and begins to send it. What is read of it is read before this returns: it may be changed or removed then. A file that
+    /// changes while it is read is read once more from its beginning.
     ///
     /// - Parameters:
     ///   - path: A file; of any size that the server takes, also of none.
@@ -118,7 +119,8 @@ public final class AttachmentStore: Sendable {
     ///   - lifetime: How long the server keeps it once it is whole: a minute to 28 days.
     ///   - moves: Whether the file is given away: it is removed when the sealed copy is on disk.
     /// - Returns: The upload; its manifest is what readers need.
-    /// - Throws: ``PushError`` with ``PushError/Code/fileInvalid``, or one of storage.
+    /// - Throws: ``PushError`` with ``PushError/Code/fileInvalid``, with ``PushError/Code/attachmentChanged`` where the file changed the
+    ///   second time, too, or one of storage.
     public func upload(
         _ path: String, for readers: [AttachmentReader], lifetime: Duration = .seconds(7 * 86_400), moves: Bool = false
     ) async throws(PushError) -> AttachmentUpload {
@@ -127,11 +129,10 @@ public final class AttachmentStore: Sendable {
             throw PushError(.attachmentRefused, "Somebody must be allowed to fetch an attachment.")
         }
         let id = Hexadecimal.encode(Array(ChunkSeal.makeKey().prefix(16)))
-        let (folder, key) = (folder, ChunkSeal.makeKey())
+        let folder = folder
         let state = try await DiskFile.work { () throws(PushError) in
-            let source = try DiskFile(path, .reading)
             do throws(PushError) {
-                let made = try SealedFile.make(of: source, at: try DiskFile(folder.sealed(id), .making), key: key)
+                let (made, key) = try SteadyFile(path: path).seal(to: folder.sealed(id))
                 let state = TransferFolder.UploadState(
                     key: key, length: made.length, digest: made.digest, readers: readers.map(\.name),
                     lifetimeSeconds: lifetime.components.seconds)

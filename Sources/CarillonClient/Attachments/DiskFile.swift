@@ -49,6 +49,12 @@ final class DiskFile: Sendable {
         return Int64(status.st_size)
     }
 
+    func mark() throws(PushError) -> SteadyFile.Mark {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw PushError(file: nil, errno) }
+        return SteadyFile.Mark(status)
+    }
+
     /// Fewer only at the end of the file.
     func read(at offset: Int64, count: Int) throws(PushError) -> Data {
         var data = Data(count: count)
@@ -144,7 +150,7 @@ final class DiskFile: Sendable {
     }
 
     static func directory(of path: String) -> String {
-        guard let slash = path.lastIndex(of: "/") else { return "." }
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 

@@ -49,6 +49,8 @@ public struct PushError: Error, Sendable {
         public static let serverTooOld = Code("serverTooOld")
         /// A file cannot be read or written, or is none.
         public static let fileInvalid = Code("fileInvalid")
+        /// A file changed twice while it was read to be sent; nothing was sent.
+        public static let attachmentChanged = Code("attachmentChanged")
         /// Where a file was to be put, something is; it was left as it is.
         public static let fileExists = Code("fileExists")
         /// A manifest of an attachment is none.

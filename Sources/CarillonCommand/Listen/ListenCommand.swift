@@ -79,6 +79,7 @@ extension CommandFault {
             case .attachmentRefused where ["credential_invalid", "role_forbidden"].contains(error.serverCode):
                 ExitStatus.notAllowed
             case .fileInvalid: ExitStatus.noInput
+            case .attachmentChanged: ExitStatus.tryAgain
             case .fileExists: ExitStatus.output
             default: ExitStatus.refused
             }

@@ -70,7 +70,7 @@ extension CommandFault {
             switch error.code {
             case .callForbidden, .identityChanged: ExitStatus.notAllowed
             case .serverUnavailable: ExitStatus.unreachable
-            case .providerBusy, .deadlineExceeded, .providerSuspended: ExitStatus.tryAgain
+            case .providerBusy, .deadlineExceeded, .providerSuspended, .attachmentChanged: ExitStatus.tryAgain
             case .attachmentMissing: ExitStatus.noInput
             case .storageUnavailable: ExitStatus.dataDirectory
             default: ExitStatus.refused

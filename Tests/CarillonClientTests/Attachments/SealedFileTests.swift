@@ -180,6 +180,11 @@ struct SealedFileTests {
         #expect(coded == right)
     }
 
+    @Test(arguments: [("/a/b", "/a"), ("/a", "/"), ("a", "."), ("a/b", "a"), ("/a/\u{301}b", "/a"), ("/a/\u{200D}", "/a")])
+    func `the directory of a path ends before its last slash`(_ path: String, _ directory: String) {
+        #expect(DiskFile.directory(of: path) == directory)
+    }
+
     @Test func `no file, no seal; and what has a name is not written over`() throws {
         #expect(throws: PushError.self) { try DiskFile(path("missing"), .reading) }
         #expect(throws: PushError.self) { try DiskFile(directory.path, .reading) }

@@ -7,6 +7,8 @@ import Testing
 struct RelativePathTests {
     @Test(arguments: [
         "a", "report.pdf", "photos/2026/pump (1).jpg", "Ärzte.txt", "日本/文.txt", "a b", "COM10", "console", "x.con",
+        "a\u{200C}b.txt", "a\u{200D}b.txt", "\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}.png",
+        "\u{2764}\u{FE0F}\u{200D}\u{1F525}.txt",
     ])
     func `a plain name is taken`(_ name: String) throws {
         #expect(try #require(RelativePath(name)).text == name)
@@ -16,7 +18,10 @@ struct RelativePathTests {
         "", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/..", "a/../b", "./a", ".hidden", "a/.git/config", "a\\b", "..\\a",
         "a\0b", "a\nb", "a\u{7F}", "a\u{85}", "C:", "C:a", "a:stream", "a?", "a*", "a\"b", "a<b", "a>b", "a|b", "con", "CON",
         "nul.txt", "Com1", "lpt9.doc", "COM¹", "aux/a", "a.", "a ", " a", "a\u{202E}gpj.exe", "a\u{200B}b", "a\u{FEFF}",
-        "a\u{2066}b", "a\u{E000}", "a\u{0378}",
+        "a\u{2066}b", "a\u{E000}", "a\u{0378}", "a\u{200E}b", "a\u{200F}b", "a\u{061C}b", "a\u{2060}b", "\u{200D}a",
+        "\u{200C}.git",
+        ".\u{200D}git", ".\u{301}a", "con.\u{200D}txt", "nul.\u{301}txt", "..\u{200D}/a", "/\u{200D}a",
+        "/\u{301}a", "a/\u{200D}", "a .", "a\u{301}.",
     ])
     func `a name that leads elsewhere, or is another on some system, is refused`(_ name: String) {
         #expect(RelativePath(name) == nil)
@@ -26,7 +31,10 @@ struct RelativePathTests {
         let longest = String(repeating: "x", count: RelativePath.longestComponentBytes)
         #expect(RelativePath(longest) != nil)
         #expect(RelativePath(longest + "x") == nil)
-        #expect(RelativePath(String(repeating: "é", count: 101)) == nil, "bytes count")
+        #expect(longest.utf8.count == 255)
+        #expect(RelativePath(String(repeating: "é", count: 127)) != nil)
+        #expect(RelativePath(String(repeating: "é", count: 128)) == nil, "bytes count")
+        #expect(RelativePath(String(repeating: "e\u{301}", count: 127)) != nil, "after the normalization")
         let deep = Array(repeating: "d", count: RelativePath.mostComponents)
         #expect(RelativePath(deep.joined(separator: "/")) != nil)
         #expect(RelativePath((deep + ["d"]).joined(separator: "/")) == nil)
@@ -39,7 +47,48 @@ struct RelativePathTests {
         (["a/b", "a"], true),
     ])
     func `two names that are one on some system collide`(_ names: [String], _ collide: Bool) {
-        #expect(RelativePath.collide(names.compactMap { RelativePath($0) }) == collide, "\(names)")
+        let paths = names.compactMap { RelativePath($0) }
+        #expect((RelativePath.distinct(paths) != paths) == collide, "\(names)")
+    }
+
+    @Test(
+        arguments: [
+            (["same.txt", "same.txt", "same.txt"], ["same.txt", "same 2.txt", "same 3.txt"]),
+            (["same.txt", "same 2.txt", "SAME.txt"], ["same.txt", "same 2.txt", "SAME 3.txt"]),
+            (["same.txt", "same.txt", "same 2.txt"], ["same.txt", "same 2.txt", "same 2 2.txt"]),
+            (["a/same", "b/same", "a/Same"], ["a/same", "b/same", "a/Same 2"]),
+            (["a.tar.gz", "a.tar.gz"], ["a.tar.gz", "a.tar 2.gz"]), (["a\u{200D}b", "ab"], ["a\u{200D}b", "ab 2"]),
+            (["a", "a/b"], nil), (["a/b", "A"], nil), (["a/b", "A/c"], ["a/b", "A/c"]), ([], []),
+        ] as [([String], [String]?)])
+    func `equal names get numbers before their extension, in their order`(_ names: [String], _ wanted: [String]?) {
+        let paths = names.compactMap { RelativePath($0) }
+        let distinct = RelativePath.distinct(paths)
+        #expect(distinct?.map(\.text) == wanted)
+        guard let distinct else { return }
+        #expect(RelativePath.distinct(distinct) == distinct, "the receiver changes nothing more")
+    }
+
+    @Test func `a name that gets a number stays within the limits`() throws {
+        let directory = String(repeating: "d", count: 250)
+        let deep = Array(repeating: directory, count: 3).joined(separator: "/") + "/"
+        let names = [
+            String(repeating: "é", count: 125) + ".txt", "a." + String(repeating: "x", count: 253),
+            deep + String(repeating: "x", count: 1000 - deep.utf8.count),
+        ]
+        for name in names {
+            let path = try #require(RelativePath(name))
+            let distinct = try #require(RelativePath.distinct([path, path]))
+            #expect(distinct[0] == path && distinct[1] != path)
+            #expect(distinct[1].text.utf8.count <= RelativePath.longestBytes)
+            #expect(distinct[1].components.allSatisfy { $0.utf8.count <= RelativePath.longestComponentBytes })
+            #expect(distinct[1].text.contains(" 2"))
+        }
+    }
+
+    @Test(arguments: [("e\u{301}.txt", "\u{E9}.txt"), ("\u{212B}", "\u{C5}"), ("\u{1112}\u{1161}\u{11AB}", "\u{D55C}")])
+    func `names travel in NFC`(_ name: String, _ normal: String) throws {
+        let path = try #require(RelativePath(name))
+        #expect(Array(path.text.unicodeScalars) == Array(normal.unicodeScalars))
     }
 
     /// Whatever comes, what is taken stays below its directory.

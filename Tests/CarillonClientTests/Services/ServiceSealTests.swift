@@ -138,7 +138,11 @@ struct ServiceSealTests {
         #expect(code(#"{"value":1,"files":[{"path":"../a"}]}"#) == .pathInvalid)
         #expect(code(#"{"value":1,"files":[{"path":"a"}]}"#) == .attachmentMissing)
         let file = String(decoding: manifest.json.bytes, as: UTF8.self)
-        let twice = #"{"value":1,"files":[{"path":"a","manifest":M},{"path":"A","manifest":M}]}"#
-        #expect(code(twice.replacingOccurrences(of: "M", with: file)) == .pathInvalid)
+        func named(_ first: String, _ second: String) -> String {
+            #"{"value":1,"files":[{"path":"\#(first)","manifest":\#(file)},{"path":"\#(second)","manifest":\#(file)}]}"#
+        }
+        #expect(code(named("a", "a/b")) == .pathInvalid)
+        let twice = try SealedPayload(Array(named("a.txt", "A.txt").utf8))
+        #expect(twice.files.map(\.path.text) == ["a.txt", "A 2.txt"])
     }
 }

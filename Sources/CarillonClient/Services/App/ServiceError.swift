@@ -65,6 +65,8 @@ public struct ServiceError: Error, Hashable, Sendable {
         public static let alreadyDelivered = Code("already_delivered")
         /// A file that should be sent is not there.
         public static let attachmentMissing = Code("attachment_missing")
+        /// A file changed twice while it was read to be sent; nothing was sent.
+        public static let attachmentChanged = Code("attachment_changed")
         /// A file is beyond the limit.
         public static let attachmentTooLarge = Code("attachment_too_large")
         /// A file that came is not what was sent.

@@ -127,14 +127,15 @@ extension ServiceEngine {
         return try names(of: call.attachments)
     }
 
-    /// The names that files travel with: a relative path as it is, of another its last part.
+    /// The names that files travel with: a relative path as it is, of another its last part. Equal names get numbers.
     static func names(of paths: [String]) throws -> [(path: String, name: RelativePath)] {
         guard paths.count <= SealedContent.mostFiles else {
             throw ServiceError(.requestTooLarge, "There are up to \(SealedContent.mostFiles) files.")
         }
         var bytes: Int64 = 0
         let names = try paths.map { path in
-            let text = path.hasPrefix("/") ? path.split(separator: "/").last.map(String.init) ?? "" : path
+            let scalars = path.unicodeScalars
+            let text = scalars.first == "/" ? scalars.split(separator: "/").last.map { String($0) } ?? "" : path
             guard let name = RelativePath(text) else {
                 throw ServiceError(.pathInvalid, "\(text) is not a name that every system can give to a file.")
             }
@@ -147,10 +148,10 @@ extension ServiceEngine {
         guard bytes <= SealedContent.mostFileBytes else {
             throw ServiceError(.requestTooLarge, "The files have up to \(SealedContent.mostFileBytes) bytes in all.")
         }
-        guard !RelativePath.collide(names.map(\.1)) else {
-            throw ServiceError(.pathInvalid, "Two files have one name; relative paths can tell them apart.")
+        guard let distinct = RelativePath.distinct(names.map(\.1)) else {
+            throw ServiceError(.pathInvalid, "The name of a file is the directory of another file; rename one of them.")
         }
-        return names
+        return zip(names, distinct).map { (path: $0.0, name: $1) }
     }
 
     /// Answers what is posted of a request, and what is to be known of it later.

@@ -257,6 +257,7 @@ extension ServiceError {
     init(_ fault: PushError) {
         switch (fault.code, fault.serverCode) {
         case (.fileInvalid, _): self.init(.attachmentMissing, fault.message)
+        case (.attachmentChanged, _): self.init(.attachmentChanged, fault.message)
         case (_, ErrorCode.attachmentTooLarge.rawValue?): self.init(.attachmentTooLarge, fault.message)
         case (_, ErrorCode.quotaExceeded.rawValue?): self.init(.quotaExceeded, fault.message)
         case (.attachmentGone, _): self.init(.attachmentGone, fault.message)

@@ -1,42 +1,54 @@
-/// The name under which a file travels and is put down: components below the directory of its message, and nothing that leads elsewhere
-/// or is another name on another system.
+// Normalization of text is in Foundation alone.
+import Foundation
+
+/// The name under which a file travels and is put down: components below the directory of its message, in NFC. No component leads
+/// elsewhere or is another name on another system.
+///
+/// Everything is compared by scalars: a joiner or an accent behind "/" or "." is one character with it, and a byte of its own on the disk.
 struct RelativePath: Hashable, Sendable {
     let components: [String]
 
     static let mostComponents = 16
-    static let longestComponentBytes = 200
+    static let longestComponentBytes = 255
     static let longestBytes = 1000
 
-    /// Nil for one that is refused.
+    /// Nil for a name that is refused.
     init?(_ text: String) {
-        let components = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-        guard text.utf8.count <= Self.longestBytes, (1...Self.mostComponents).contains(components.count),
+        let normal = text.precomposedStringWithCanonicalMapping
+        let components = normal.unicodeScalars.split(separator: "/", omittingEmptySubsequences: false).map { String($0) }
+        guard normal.utf8.count <= Self.longestBytes, (1...Self.mostComponents).contains(components.count),
             components.allSatisfy(Self.isName)
         else { return nil }
         self.components = components
     }
 
     private static func isName(_ name: String) -> Bool {
-        guard (1...longestComponentBytes).contains(name.utf8.count), name != ".", name != "..", !name.hasPrefix("."),
-            !name.hasSuffix("."), !name.hasSuffix(" "), !name.hasPrefix(" ")
+        let scalars = name.unicodeScalars
+        guard let first = scalars.first, let last = scalars.last, name.utf8.count <= longestComponentBytes,
+            first != ".", first != " ", last != ".", last != " ", !isJoiner(first)
         else { return false }
-        guard name.unicodeScalars.allSatisfy(isHarmless) else { return false }
-        return !isDevice(name)
+        return scalars.allSatisfy(isHarmless) && !isDevice(scalars)
     }
 
     private static func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
+        if isJoiner(scalar) { return true }
         switch scalar.value {
         // Controls, and what Windows has for other purposes.
-        case 0..<0x20, 0x7F...0x9F, 0x22, 0x2A, 0x3A, 0x3C, 0x3E, 0x3F, 0x5C, 0x7C: false
+        case 0..<0x20, 0x7F...0x9F, 0x22, 0x2A, 0x3A, 0x3C, 0x3E, 0x3F, 0x5C, 0x7C: return false
         // What turns or hides text.
-        case 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF, 0xFFF9...0xFFFB: false
-        default: scalar.properties.generalCategory != .unassigned && scalar.properties.generalCategory != .privateUse
+        case 0x061C, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF, 0xFFF9...0xFFFB: return false
+        default:
+            let category = scalar.properties.generalCategory
+            return category != .unassigned && category != .privateUse
         }
     }
 
-    /// Names that Windows keeps for devices, with any extension.
-    private static func isDevice(_ name: String) -> Bool {
-        let stem = (name.split(separator: ".", maxSplits: 1).first.map(String.init) ?? name).uppercased()
+    /// U+200C and U+200D: words of many languages and emoji sequences need them.
+    private static func isJoiner(_ scalar: Unicode.Scalar) -> Bool { scalar == "\u{200C}" || scalar == "\u{200D}" }
+
+    /// Whether Windows keeps the name for a device, with any extension.
+    private static func isDevice(_ scalars: String.UnicodeScalarView) -> Bool {
+        let stem = String(scalars.prefix { $0 != "." }).uppercased()
         if ["CON", "PRN", "AUX", "NUL"].contains(stem) { return true }
         let digits = "123456789¹²³"
         return (stem.hasPrefix("COM") || stem.hasPrefix("LPT")) && stem.count == 4 && digits.contains(stem.last ?? "x")
@@ -44,18 +56,60 @@ struct RelativePath: Hashable, Sendable {
 
     var text: String { components.joined(separator: "/") }
 
-    /// What is one name on a system that does not tell cases apart. Compositions are told apart by no two strings of Swift.
-    private var folded: [String] { components.map { $0.lowercased().uppercased().lowercased() } }
-
-    /// Whether two of them are one file, or one is a directory of another, on some system.
-    static func collide(_ paths: [RelativePath]) -> Bool {
-        var files: Set<[String]> = []
-        var directories: Set<[String]> = []
-        for path in paths {
-            let folded = path.folded
-            guard files.insert(folded).inserted else { return true }
-            for count in 0..<folded.count where count > 0 { directories.insert(Array(folded.prefix(count))) }
+    /// The name as systems compare it that do not distinguish cases or do not see joiners.
+    private var folded: [String] {
+        components.map { component in
+            var seen = String.UnicodeScalarView()
+            seen.append(contentsOf: component.unicodeScalars.filter { !Self.isJoiner($0) })
+            return String(seen).lowercased().uppercased().lowercased()
         }
-        return !files.isDisjoint(with: directories)
+    }
+
+    // MARK: Several files
+
+    /// The names of the files of one message, in their order: a name that an earlier file has on some system gets a number before its
+    /// extension, `same 2.txt`.
+    ///
+    /// - Returns: Nil where the name of a file is a directory of another file.
+    static func distinct(_ paths: [RelativePath]) -> [RelativePath]? {
+        var files: Set<[String]> = []
+        var named: [RelativePath] = []
+        for path in paths {
+            var own = path
+            var number = 2
+            while !files.insert(own.folded).inserted {
+                guard let next = path.numbered(number) else { return nil }
+                own = next
+                number += 1
+            }
+            named.append(own)
+        }
+        let directories = named.flatMap { path -> [[String]] in
+            let folded = path.folded
+            return (1..<folded.count).map { Array(folded.prefix($0)) }
+        }
+        return files.isDisjoint(with: directories) ? named : nil
+    }
+
+    /// The name with a number before its extension. A name that would be too long loses the end of its stem.
+    private func numbered(_ number: Int) -> RelativePath? {
+        guard let name = components.last else { return nil }
+        let directory = components.dropLast().map { $0 + "/" }.joined()
+        let scalars = Array(name.unicodeScalars)
+        let room = min(Self.longestComponentBytes, Self.longestBytes - directory.utf8.count)
+        let dot = scalars.lastIndex(of: ".") ?? scalars.endIndex
+        for end in Set([dot, scalars.endIndex]).sorted() {
+            let ending = " \(number)" + Self.string(scalars[end...])
+            var stem = scalars[..<end]
+            while !stem.isEmpty, Self.string(stem).utf8.count + ending.utf8.count > room { stem.removeLast() }
+            if !stem.isEmpty, let path = RelativePath(directory + Self.string(stem) + ending) { return path }
+        }
+        return nil
+    }
+
+    private static func string(_ scalars: ArraySlice<Unicode.Scalar>) -> String {
+        var view = String.UnicodeScalarView()
+        view.append(contentsOf: scalars)
+        return String(view)
     }
 }

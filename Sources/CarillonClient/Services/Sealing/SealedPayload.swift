@@ -76,9 +76,10 @@ struct SealedPayload: Equatable, Sendable {
             }
             files.append(File(path: path, manifest: manifest))
         }
-        guard !RelativePath.collide(files.map(\.path)) else {
-            throw ServiceError(.pathInvalid, "Two files have one name.")
+        guard let paths = RelativePath.distinct(files.map(\.path)) else {
+            throw ServiceError(.pathInvalid, "The name of a file is the directory of another file.")
         }
+        for (index, path) in paths.enumerated() { files[index].path = path }
     }
 
     init(_ content: Content, files: [File] = []) {
