@@ -86,8 +86,9 @@ public final class AttachmentStore: Sendable {
         try open()
     }
 
-    init(directory: String, server: TransferServer) {
-        folder = TransferFolder(path: directory)
+    /// - Parameter storage: The storage directory, which may be moved; without one, the directory of the transfers.
+    init(directory: String, storage: String? = nil, server: TransferServer) {
+        folder = TransferFolder(path: directory, storage: storage)
         self.server = server
     }
 
@@ -103,6 +104,7 @@ public final class AttachmentStore: Sendable {
         guard isFirst else { return }
         // What the server was not told of before.
         for id in folder.ids(.download) {
+            try folder.convertPaths(of: id)
             let state = try folder.read(TransferFolder.DownloadState.self, .download, of: id)
             if let state, folder.isNamed(state) { transfer(state).resume() }
         }
@@ -207,7 +209,7 @@ public final class AttachmentStore: Sendable {
         let part = "\(DiskFile.directory(of: path))/.\(id.suffix(16)).part"
         let state = try await DiskFile.work { () throws(PushError) in
             if let state = try folder.read(TransferFolder.DownloadState.self, .download, of: id) {
-                guard state.path == path, state.manifest == manifest else {
+                guard state.path == folder.paths.path(folder.paths.kept(path)), state.manifest == manifest else {
                     throw PushError(.fileExists, "The attachment is being fetched already, to \(state.path).")
                 }
                 return state

@@ -13,9 +13,15 @@ import Synchronization
     import Darwin
 #endif
 
+/// What is stored of a transfer.
+protocol TransferState: Codable, Sendable {
+    /// The state with its paths converted.
+    func converting(_ convert: (String) -> String) -> Self
+}
+
 /// What is known of transfers that are not done, on disk: a file of state for each, beside the sealed file of an upload.
 struct TransferFolder: Sendable {
-    struct UploadState: Codable, Sendable {
+    struct UploadState: TransferState {
         var key: Data
         var length: Int64
         var digest: Data
@@ -25,18 +31,33 @@ struct TransferFolder: Sendable {
         var location: String?
         /// What it came to; the sealed file is there no more.
         var manifest: AttachmentManifest?
+
+        func converting(_ convert: (String) -> String) -> UploadState { self }
     }
 
-    struct DownloadState: Codable, Sendable {
+    struct DownloadState: TransferState {
         var manifest: AttachmentManifest
         var path: String
         /// Where it grows.
         var part: String
         /// All of it is there and proved right; whether it has its name is seen on the disk.
         var isWhole: Bool?
+
+        func converting(_ convert: (String) -> String) -> DownloadState {
+            var state = self
+            (state.path, state.part) = (convert(path), convert(part))
+            return state
+        }
     }
 
     let path: String
+    let paths: StoragePaths
+
+    /// - Parameter storage: The storage directory; without one, the directory of the transfers.
+    init(path: String, storage: String? = nil) {
+        self.path = path
+        paths = StoragePaths(directory: storage ?? path)
+    }
 
     func sealed(_ id: String) -> String { "\(path)/\(id).sealed" }
     private func file(_ id: String, _ kind: Kind) -> String { "\(path)/\(id).\(kind.rawValue)" }
@@ -45,15 +66,29 @@ struct TransferFolder: Sendable {
         case upload, download
     }
 
-    func write(_ state: some Encodable, _ kind: Kind, of id: String) throws(PushError) {
+    func write(_ state: some TransferState, _ kind: Kind, of id: String) throws(PushError) {
         do {
-            try DiskFile.replace(file(id, kind), with: try JSONEncoder().encode(state))
+            let kept = state.converting { paths.kept($0) }
+            try DiskFile.replace(file(id, kind), with: try JSONEncoder().encode(kept))
         } catch {
             throw PushError(.storageUnavailable, "The state of a transfer cannot be written.", cause: error)
         }
     }
 
-    func read<State: Decodable>(_ type: State.Type, _ kind: Kind, of id: String) throws(PushError) -> State? {
+    func read<State: TransferState>(_ type: State.Type, _ kind: Kind, of id: String) throws(PushError) -> State? {
+        try stored(type, kind, of: id)?.converting { paths.path($0) }
+    }
+
+    /// Converts the paths in the state of a download of an earlier version.
+    func convertPaths(of id: String) throws(PushError) {
+        guard let state = try stored(DownloadState.self, .download, of: id), !paths.isKept(state.path) else { return }
+        try write(state.converting { paths.path(paths.converted($0)) }, .download, of: id)
+    }
+
+    /// The state with its paths as they are stored.
+    private func stored<State: TransferState>(
+        _ type: State.Type, _ kind: Kind, of id: String
+    ) throws(PushError) -> State? {
         let path = file(id, kind)
         guard access(path, F_OK) == 0 else { return nil }
         do {

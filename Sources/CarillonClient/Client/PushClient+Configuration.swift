@@ -13,7 +13,8 @@ extension PushClient {
         public var clientKey: String?
         /// The directory of the durable state, made if it does not exist.
         ///
-        /// It belongs to one client at a time, and must not lie in a container that several programs share.
+        /// It belongs to one client at a time, and must not lie in a container that several programs share. It can be moved between two
+        /// runs: requests and transfers that were under way go on.
         public var storageDirectory: String
         /// A directory that the app shares with its notification service extension, made if it does not exist: the client keeps
         /// the keys of encrypted channels there, and learns there what the extension showed. Nil without such an extension. What

@@ -84,14 +84,15 @@ public final class PushClient: Sendable, Service {
         let transfers = TransferServer(
             base: server.text, transport: transport, backOff: configuration.backOff, logger: configuration.logger
         ) { [runner] in runner.identity?.credential }
-        attachments = AttachmentStore(directory: configuration.storageDirectory + "/attachments", server: transfers)
+        let storage = configuration.storageDirectory
+        attachments = AttachmentStore(directory: storage + "/attachments", storage: storage, server: transfers)
         services = ServiceEngine(
             runner: runner, app: configuration.app, box: ServiceBox(store: store),
             server: ServiceServer(
                 base: transfers.base, transport: transport, backOff: configuration.backOff, asks: runner.asks
             ) { [runner] in runner.identity },
-            files: AttachmentStore(directory: configuration.storageDirectory + "/services", server: transfers),
-            inbox: MessageFiles(root: configuration.storageDirectory + "/Inbox"),
+            files: AttachmentStore(directory: storage + "/services", storage: storage, server: transfers),
+            inbox: MessageFiles(root: storage + "/Inbox"),
             local: configuration.localDirectory.map(LocalSockets.init), logger: configuration.logger)
         serviceClient = ServiceClient(engine: services)
         serviceProvider = ServiceProvider(engine: services)

@@ -4,11 +4,11 @@ import GRDB
 enum ClientSchema {
     /// In the header of the file (`PRAGMA application_id`): "CrCl".
     static let applicationID = 0x4372_436C
-    static let version = 11
+    static let version = 12
 
     /// Brings the tables of an earlier version to this one; refuses, without a change, a file that is damaged, foreign or
     /// newer, and one without tables: no store is ever without.
-    static func prepare(_ database: Database) throws {
+    static func prepare(_ database: Database, _ paths: StoragePaths) throws {
         let found = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
         let application = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0
         guard application == applicationID else {
@@ -90,6 +90,13 @@ enum ClientSchema {
         if found < 11 {
             try database.inTransaction(.immediate) {
                 try database.execute(sql: ServiceKeepingSchema.sql + "PRAGMA user_version = 11;")
+                return .commit
+            }
+        }
+        if found < 12 {
+            try database.inTransaction(.immediate) {
+                try convertPaths(database, paths)
+                try database.execute(sql: "PRAGMA user_version = 12;")
                 return .commit
             }
         }

@@ -25,17 +25,20 @@ final class ClientStore: Sendable {
     private let queue: DatabaseQueue
     let marker: InstallMarker
     let health = StorageHealth()
+    let paths: StoragePaths
 
     /// Opens the store, and makes it where there is none. A client that is just ending gets some seconds to let go.
     init(directory: String, patience: Double = 1) throws(PushError) {
         marker = InstallMarker(directory: directory)
+        let paths = StoragePaths(directory: directory)
+        self.paths = paths
         let path = URL(fileURLWithPath: directory, isDirectory: true).appendingPathComponent(Self.fileName).path
         do {
             try Self.makeFile(at: path, in: directory)
             queue = try DatabaseQueue(path: path, configuration: Self.configuration(patience: patience))
             try queue.writeWithoutTransaction { database in
                 try database.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
-                try ClientSchema.prepare(database)
+                try ClientSchema.prepare(database, paths)
                 // Takes the lock now, where the fault can be told to whoever opens the store.
                 try database.inTransaction(.immediate) { .commit }
             }

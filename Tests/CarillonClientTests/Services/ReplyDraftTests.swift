@@ -62,7 +62,7 @@ struct ReplyDraftTests {
         let draft = try #require(try await fixture.box.draft(of: 1))
         #expect(try draft.value() == "x")
         #expect(draft.files.map(\.name.text) == ["report.pdf"])
-        #expect(draft.files.map(\.path) == ["a/1/report.pdf"] && draft.files[0].isReceived)
+        #expect(draft.files.map(\.path) == ["in:Inbox/a/1/report.pdf"])
         #expect(try uploads(fixture).count == 1)
         try FileManager.default.removeItem(atPath: path)
         try await fixture.running { try await Task.sleep(for: .milliseconds(100)) }
@@ -85,7 +85,7 @@ struct ReplyDraftTests {
         }
         var draft = ReplyDraft(payload: SealedPayload(.value(7)).bytes, files: [])
         for name in ["a", "b"] {
-            draft.files.append(.init(path: "/" + name, isReceived: name == "b", name: try #require(RelativePath(name))))
+            draft.files.append(.init(path: "at:/" + name, name: try #require(RelativePath(name))))
         }
         for number in 1...3 as ClosedRange<Int64> { try await fixture.box.save(draft, of: number) }
         #expect(try await fixture.box.draft(of: 3) == nil, "there is no such request")

@@ -180,7 +180,8 @@ extension ServiceEngine {
         let stored = StoredCall(
             id: call.id, app: peer.app, device: peer.device, service: call.method.service, version: call.method.version,
             method: call.method.name, deadlineSeconds: call.deadlineSeconds, foreground: call.foreground.rawValue,
-            key: ownKeys.key.name, hash: Data(sealed.hash), attachments: call.attachments,
+            key: ownKeys.key.name, hash: Data(sealed.hash),
+            attachments: call.attachments.map { box.store.paths.kept($0) },
             parameters: String(decoding: call.parameters.json.bytes, as: UTF8.self),
             files: whole.files.map(\.manifest.id) + payload.attachedIDs,
             until: Int64(call.endDate.timeIntervalSince1970 * 1000))
@@ -290,7 +291,8 @@ extension ServiceEngine {
         let parameters = JSONValue(parsing: Array(call.parameters.utf8)).flatMap { ServiceValue(json: $0) } ?? .null
         clientListeners.tell([
             .didFinishSending(
-                to: ServiceApplication(call.peer), attachments: call.attachments, parameters: parameters, id: call.id)
+                to: ServiceApplication(call.peer), attachments: call.attachments.map { box.store.paths.path($0) },
+                parameters: parameters, id: call.id)
         ])
     }
 

@@ -11,10 +11,7 @@ extension ServiceEngine {
         }
         let draft = ReplyDraft(
             payload: SealedPayload(.value(reply.value)).bytes,
-            files: names.map { path, name in
-                let relative = inbox.relative(path)
-                return .init(path: relative, isReceived: relative != path, name: name)
-            })
+            files: names.map { path, name in .init(path: box.store.paths.kept(path), name: name) })
         if !draft.files.isEmpty || draft.payload.count > Self.inlineBytes {
             try await storing(for: id) { try await box.save(draft, of: number) }
         }
@@ -62,7 +59,7 @@ extension ServiceEngine {
         }
     }
 
-    func path(of file: ReplyDraft.File) -> String { file.isReceived ? inbox.absolute(file.path) : file.path }
+    func path(of file: ReplyDraft.File) -> String { box.store.paths.path(file.path) }
 
     /// Nobody waits for the reply to a request: its uploads are removed.
     func abandonDraft(of number: Int64) async {

@@ -20,12 +20,13 @@ extension ServiceEngine {
         guard !payload.files.isEmpty else { return [] }
         try await cleared()
         let directory: String
-        if let known = stored.directory {
-            directory = known
+        if let kept = stored.directory {
+            directory = box.store.paths.path(kept)
         } else {
             lastTime = max(lastTime + 1, Self.now)
             directory = inbox.newDirectory(of: peer.app, at: lastTime)
-            try await storing(until: moment) { try await box.setDirectory(directory, of: stored.number) }
+            let kept = box.store.paths.kept(directory)
+            try await storing(until: moment) { try await box.setDirectory(kept, of: stored.number) }
         }
         let paths = payload.files.map { inbox.path(of: $0.path, in: directory) }
         tell(paths.count, zip(paths, payload.files).map { ($0, UInt64($1.manifest.length)) })

@@ -10,9 +10,8 @@ import GRDB
 /// A reply that a handler returned and whose files the server does not have. The next run goes on with it, and calls no handler.
 struct ReplyDraft: Equatable, Sendable {
     struct File: Equatable, Sendable {
-        /// The path that the app returned; that of a received file is relative to the directory for received files.
+        /// The path that the app returned, as ``StoragePaths`` keeps it.
         var path: String
-        var isReceived: Bool
         var name: RelativePath
         /// The upload that was begun.
         var upload: String?
@@ -40,20 +39,19 @@ extension ReplyDraft {
         self.payload = Array(payload)
         files = []
         for file in list {
-            guard case .string(let path)? = file["path"], case .bool(let isReceived)? = file["received"],
-                case .string(let text)? = file["name"], let name = RelativePath(text)
+            guard case .string(let path)? = file["path"], case .string(let text)? = file["name"],
+                let name = RelativePath(text)
             else { return nil }
             var upload: String?
             if case .string(let id)? = file["upload"] { upload = id }
-            files.append(File(path: path, isReceived: isReceived, name: name, upload: upload))
+            files.append(File(path: path, name: name, upload: upload))
         }
     }
 
     fileprivate var text: String {
         let list = files.map { file -> JSONValue in
             var members: [JSONValue.Member] = [
-                .init(name: "path", value: .string(file.path)), .init(name: "received", value: .bool(file.isReceived)),
-                .init(name: "name", value: .string(file.name.text)),
+                .init(name: "path", value: .string(file.path)), .init(name: "name", value: .string(file.name.text)),
             ]
             if let upload = file.upload { members.append(.init(name: "upload", value: .string(upload))) }
             return JSONValue.object(members)

@@ -13,7 +13,7 @@ import GRDB
 struct StoredServiceEvent: Sendable {
     var number: Int64
     var event: ServiceEvent
-    /// Where its files are.
+    /// Where its files are, as ``StoragePaths`` keeps it.
     var directory: String?
     /// Its handler was called before.
     var isBegun: Bool
@@ -57,9 +57,9 @@ struct StoredCall: Equatable, Sendable {
     var key: String
     /// Of what was sealed.
     var hash: Data
-    /// The paths of its files at the sender, and its parameters, for whoever hears that they were sent.
+    /// The paths of its files at the sender as ``StoragePaths`` keeps them, for whoever hears that they were sent.
     var attachments: [String]
-    /// JSON.
+    /// Its parameters, in JSON, for the same.
     var parameters: String
     /// The server's names for its files.
     var files: [String]

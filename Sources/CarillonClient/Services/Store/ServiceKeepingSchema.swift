@@ -17,7 +17,7 @@ enum ServiceKeepingSchema {
             payload BLOB NOT NULL
         ) STRICT;
         -- Replies whose files are not with the server; number is that of the request's event. payload is JSON; files is a JSON array of objects:
-        -- path, received (the path is below the directory for received files), name, and upload once it is begun.
+        -- path (as StoragePaths keeps it), name, and upload once it is begun.
         CREATE TABLE IF NOT EXISTS service_draft (
             number INTEGER PRIMARY KEY,
             payload BLOB NOT NULL,

@@ -1,0 +1,118 @@
+import Foundation
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonClient
+
+/// Transfers that are under way when the storage directory is moved, as iOS moves it with each update of an app.
+@Suite(.timeLimit(.minutes(1)))
+struct MovedTransfersTests {
+    /// Serves one sealed file, and takes one upload; or is away.
+    private final class Server: FileTransport {
+        let sealed = Mutex(Data())
+        let isAway = Mutex(true)
+        let ranges = Mutex<[String]>([])
+
+        func exchange(
+            _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
+            received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
+        ) async throws -> FileAnswer {
+            guard !isAway.withLock({ $0 }) else { throw TransportFault(.unreachable, nil) }
+            switch question.method {
+            case "GET":
+                let range = question.headers.first { $0.name == "Range" }?.value ?? ""
+                ranges.withLock { $0.append(range) }
+                let start = Int(range.drop { !$0.isNumber }.prefix { $0.isNumber }) ?? 0
+                let sealed = sealed.withLock { $0 }
+                let answer = FileAnswer(
+                    status: 206, headers: ["content-range": "bytes \(start)-\(sealed.count - 1)/\(sealed.count)"])
+                try await received(answer, Data(sealed.dropFirst(start)))
+                return answer
+            case "POST":
+                return FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+            case "PATCH":
+                return FileAnswer(
+                    status: 200, headers: [:], body: Data(#"{"id":"x","expiresAt":"2099-01-31T12:00:00.000Z"}"#.utf8))
+            default: return FileAnswer(status: 204, headers: [:])
+            }
+        }
+    }
+
+    private let directory = TemporaryDirectory()
+    private let server = Server()
+
+    private func store(in storage: String) -> AttachmentStore {
+        AttachmentStore(
+            directory: storage + "/services", storage: storage,
+            server: TransferServer(
+                base: "http://127.0.0.1:1", transport: server,
+                backOff: .init(initial: .milliseconds(1), maximum: .milliseconds(5)), logger: Logger(label: "test")
+            ) { "key" })
+    }
+
+    private func served(_ content: Data) throws -> AttachmentManifest {
+        let (plain, sealed) = (directory.path + "/plain", directory.path + "/plain.sealed")
+        try content.write(to: URL(fileURLWithPath: plain))
+        let (made, key) = try SteadyFile(path: plain).seal(to: sealed)
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: sealed))
+        server.sealed.withLock { $0 = bytes }
+        return AttachmentManifest(
+            id: String(repeating: "0", count: 36), key: key, length: made.length, digest: made.digest,
+            expiresAt: .distantFuture)
+    }
+
+    @Test func `an upload and a download go on where the directory is by then`() async throws {
+        let (first, second) = (directory.path + "/first", directory.path + "/second")
+        let content = Data(repeating: 7, count: 3 * ChunkSeal.chunkBytes)
+        let manifest = try served(content)
+        let uploadID: String
+        do {
+            let store = store(in: first)
+            let download = try await store.download(manifest, to: first + "/file")
+            try content.write(to: URL(fileURLWithPath: directory.path + "/sent"))
+            let upload = try await store.upload(directory.path + "/sent", for: [.senders])
+            uploadID = upload.id
+            await download.pause()
+            await upload.pause()
+            let state = try #require(
+                try TransferFolder(path: first + "/services", storage: first).read(
+                    TransferFolder.DownloadState.self, .download, of: manifest.id))
+            // Two chunks came before.
+            try content.prefix(2 * ChunkSeal.chunkBytes).write(to: URL(fileURLWithPath: state.part))
+        }
+        try FileManager.default.moveItem(atPath: first, toPath: second)
+        server.isAway.withLock { $0 = false }
+        let store = store(in: second)
+        let download = try #require(try store.downloadsWithPaths().first)
+        #expect(download.path == second + "/file")
+        let again = try await store.download(manifest, to: second + "/file")
+        #expect(again.id == download.download.id, "it is the same download")
+        #expect(try await again.value == second + "/file")
+        #expect(try Data(contentsOf: URL(fileURLWithPath: second + "/file")) == content)
+        #expect(server.ranges.withLock { $0 } == ["bytes=\(2 * ChunkSeal.sealedChunkBytes)-"])
+        let upload = try #require(try store.uploads().first)
+        #expect(try await upload.value.id == "x" && upload.id == uploadID)
+        #expect(!FileManager.default.fileExists(atPath: first))
+    }
+
+    @Test(arguments: ["present", "former"])
+    func `a download of an earlier version goes on`(_ directoryThen: String) async throws {
+        let storage = directory.path + "/store"
+        let manifest = try served(Data(repeating: 1, count: 100))
+        let root = directoryThen == "present" ? storage : "/former/store"
+        let folder = storage + "/services"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(
+            atPath: storage + "/Inbox/.gathering/3", withIntermediateDirectories: true)
+        let state = TransferFolder.DownloadState(
+            manifest: manifest, path: root + "/Inbox/.gathering/3/file", part: root + "/Inbox/.gathering/3/.00.part")
+        try JSONEncoder().encode(state).write(to: URL(fileURLWithPath: "\(folder)/\(manifest.id).download"))
+        server.isAway.withLock { $0 = false }
+        let download = try #require(try store(in: storage).downloadsWithPaths().first)
+        #expect(download.path == storage + "/Inbox/.gathering/3/file")
+        #expect(try await download.download.value == download.path)
+        #expect(FileManager.default.fileExists(atPath: download.path))
+    }
+}
