@@ -67,6 +67,31 @@ struct ServiceClusterTests {
         for client in [second, ada, bob] { await client.stop() }
     }
 
+    @Test func `two people who share a phone call a server, again and again, and are called by it`() async throws {
+        let house = try await ServiceHouse()
+        let server = try await server(house, named: "one", [])
+        let phone = try await house.client(of: "ada")
+        await phone.serviceProvider.handle(Self.ask) { _ in ServiceReply("phone") }
+        try await phone.serviceProvider.offer(name: "Phone", version: "1", [Self.ask])
+        let anyone = ServiceApplication(app: ServiceHouse.files)
+        for user in ["ada", "ben", "ada", "ben"] {
+            try await phone.device.setUser(nil)
+            try await eventually { !phone.device.isUserPending }
+            try await house.signIn(user, on: phone, of: LiveServer.app)
+            try await house.found(ServiceHouse.files, by: phone)
+            #expect(try await phone.serviceClient.call(Self.ask, of: anyone).value == .string("one \(user)"))
+            try await eventually {
+                try await server.serviceClient.providers(user: user).contains { $0.type == .application }
+            }
+            let device = ServiceApplication(app: LiveServer.app, device: phone.serviceProvider.application?.device)
+            #expect(try await server.serviceClient.call(Self.ask, of: device).value == "phone")
+        }
+        let identities = try await server.serviceClient.identities()
+        #expect(identities.map(\.user) == ["ada", "ben"])
+        #expect(identities.allSatisfy { $0.offeredFingerprint == nil })
+        for client in [server, phone] { await client.stop() }
+    }
+
     @Test func `who comes and goes is heard of, with name and picture`() async throws {
         let house = try await ServiceHouse()
         let consumer = try await house.client()

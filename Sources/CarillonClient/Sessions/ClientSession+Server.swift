@@ -82,7 +82,9 @@ extension ClientSession {
         withdrawals = []
         (user, takenUser) = (nil, nil)
         (isRestored, renewal) = (false, nil)
-        actions += [.write(.eraseIdentity), .write(.saveUser(nil)), .write(.saveTakenUser(nil))]
+        actions += [
+            .write(.eraseIdentity), .write(.eraseServiceIdentities), .write(.saveUser(nil)), .write(.saveTakenUser(nil)),
+        ]
         actions += pushDeviceLost() + [.tellSubscriptions(.signedOut)]
         switch phase {
         case .identifying, .live: actions += close(.normal)

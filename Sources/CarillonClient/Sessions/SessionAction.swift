@@ -89,6 +89,8 @@ enum StoreChange: Equatable, Sendable {
     case saveTakenUser(String?)
     /// Forgets the identity and the ids handled under it, and remembers that there was one.
     case eraseIdentity
+    /// Forgets who this device and others are in services.
+    case eraseServiceIdentities
     case saveChannel(identifier: String, ChannelMachine)
     /// Forgets a channel, and the messages that wait for it.
     case removeChannel(identifier: String)

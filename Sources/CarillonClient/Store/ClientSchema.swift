@@ -96,7 +96,7 @@ enum ClientSchema {
         if found < 12 {
             try database.inTransaction(.immediate) {
                 try convertPaths(database, paths)
-                try database.execute(sql: "PRAGMA user_version = 12;")
+                try database.execute(sql: ServiceBoxSchema.identitiesOfUsers + "PRAGMA user_version = 12;")
                 return .commit
             }
         }
@@ -216,6 +216,7 @@ enum ClientSchema {
                     \(UpdateInboxSchema.owners)
                     \(HandlerStarts.schema)
                     \(ServiceKeepingSchema.sql)
+                    \(ServiceBoxSchema.identitiesOfUsers)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);
                     """)

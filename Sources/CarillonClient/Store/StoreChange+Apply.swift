@@ -38,6 +38,8 @@ extension StoreChange {
                     \(UpdateInboxSchema.eraseOwners)
                     \(ServiceBoxSchema.erase)
                     """)
+        case .eraseServiceIdentities:
+            try database.execute(sql: ServiceBoxSchema.eraseIdentities)
         case .saveChannel(let identifier, let channel):
             try database.run(
                 """

@@ -91,9 +91,9 @@ struct ServiceEngineTests {
             decoding: JSONValue.object([.init(name: "providers", value: .array([provider]))]).bytes, as: UTF8.self)
     }
 
-    private func call(_ device: String? = nil) -> ServiceCall {
+    private func call(_ device: String? = nil, service: String = "com.example.x") -> ServiceCall {
         ServiceCall(
-            id: String(repeating: "a", count: 32), method: ServiceMethod("com.example.x", "1", "m"),
+            id: String(repeating: "a", count: 32), method: ServiceMethod(service, "1", "m"),
             to: ServiceApplication(app: "com.example.files", device: device), parameters: nil, attachments: [],
             deadlineSeconds: 60, foreground: .none)
     }
@@ -121,6 +121,83 @@ struct ServiceEngineTests {
         #expect(server.asked.withLock { $0 }.allSatisfy { $0.hasPrefix("GET") }, "nothing was sent")
         server.answers.withLock { $0["GET /v1/services"] = (200, right) }
         #expect(await code(call(), engine) == nil)
+    }
+
+    private final class Delegate: ServiceClientDelegate, ServiceProviderDelegate {
+        let changed = Mutex<[String]>([])
+
+        func serviceClient(
+            _ client: ServiceClient, didReceiveFrom application: ServiceApplication,
+            _ result: Result<ServiceReply, ServiceError>, id: String
+        ) {}
+
+        func serviceClient(
+            _ client: ServiceClient, identityChanged application: ServiceApplication, fingerprint: String
+        ) { changed.withLock { $0.append("client \(application.device ?? "") \(fingerprint)") } }
+
+        func serviceProvider(
+            _ provider: ServiceProvider, identityChanged application: ServiceApplication, fingerprint: String
+        ) { changed.withLock { $0.append("provider \(application.device ?? "") \(fingerprint)") } }
+    }
+
+    @Test(arguments: [false, true])
+    func `an identity that changed is told of, accepted by either side, and the request is made again then`(
+        _ byProvider: Bool
+    ) async throws {
+        let engine = try await engine()
+        let (client, provider) = (ServiceClient(engine: engine), ServiceProvider(engine: engine))
+        let delegate = Delegate()
+        client.addDelegate(delegate)
+        provider.addDelegate(delegate)
+        server.answers.withLock { $0["POST"] = (201, "{}") }
+        for number in 1...2 {
+            let body = try found(other, signedFor: other.device)
+            server.answers.withLock { $0["GET /v1/services"] = (200, body) }
+            // What was found a moment ago is of another service.
+            let wanted: ServiceError.Code? = number == 1 ? nil : .identityChanged
+            #expect(await code(call(service: "com.example.x\(number)"), engine) == wanted)
+        }
+        let application = ServiceApplication(app: other.app, device: other.device)
+        let listed = try #require(try await client.identities().first)
+        let offered = try #require(listed.offeredFingerprint)
+        #expect(listed.application == application && listed.user == nil && listed.fingerprint != offered)
+        let told = ["client", "provider"].map { "\($0) \(other.device) \(offered)" }
+        try await eventually { delegate.changed.withLock { $0.sorted() } == told }
+        #expect(try await !client.accept(application, fingerprint: listed.fingerprint))
+        #expect(await code(call(service: "com.example.x3"), engine) == .identityChanged)
+        if byProvider {
+            #expect(try await provider.accept(application))
+        } else {
+            #expect(try await client.accept(application, fingerprint: offered.uppercased()))
+        }
+        #expect(await code(call(service: "com.example.x3"), engine) == nil)
+        #expect(try await client.identities().map(\.fingerprint) == [offered])
+        #expect(delegate.changed.withLock { $0.count } == 2, "it is told once")
+    }
+
+    @Test func `a server that says another user does not replace the identity of a device`() async throws {
+        let engine = try await engine()
+        func bundle(_ identity: Curve25519.Signing.PrivateKey) throws -> KeyBundle {
+            try KeyBundle(
+                Curve25519.KeyAgreement.PrivateKey(), named: "0011223344556677", until: ServiceEngine.now + 1_000_000,
+                device: other.device, by: identity)
+        }
+        func isBelieved(_ bundle: KeyBundle, _ user: String?) async throws -> Bool {
+            do {
+                try await engine.believe(bundle, of: other, user: user)
+                return true
+            } catch let error as ServiceError where error.code == .identityChanged {
+                return false
+            }
+        }
+        let (ada, ben) = (try bundle(.init()), try bundle(.init()))
+        #expect(try await isBelieved(ada, "ada"))
+        #expect(try await isBelieved(ben, "ben"))
+        #expect(try await isBelieved(ada, "ada"))
+        #expect(try await !isBelieved(ben, "ada"))
+        #expect(try await !isBelieved(ada, "ben"), "what was believed of one user is not of the other")
+        #expect(try await isBelieved(ada, nil))
+        #expect(try await !isBelieved(ben, nil))
     }
 
     @Test func `an answer from a third device is nobody's`() async throws {

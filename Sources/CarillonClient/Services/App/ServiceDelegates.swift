@@ -20,6 +20,8 @@ public protocol ServiceClientDelegate: AnyObject, Sendable {
         _ result: Result<ServiceReply, ServiceError>, id: String)
     /// A result that nobody confirmed was removed: see ``ServiceClientEvent/resultRemoved(from:id:)``.
     func serviceClient(_ client: ServiceClient, didRemoveResultFrom application: ServiceApplication, id: String)
+    /// An install came with another identity than was accepted. Nothing is sent to it before ``ServiceClient/accept(_:fingerprint:)``.
+    func serviceClient(_ client: ServiceClient, identityChanged application: ServiceApplication, fingerprint: String)
 }
 
 /// Those that are optional do nothing.
@@ -39,6 +41,9 @@ extension ServiceClientDelegate {
         id: String
     ) {}
     public func serviceClient(_ client: ServiceClient, didRemoveResultFrom application: ServiceApplication, id: String) {}
+    public func serviceClient(
+        _ client: ServiceClient, identityChanged application: ServiceApplication, fingerprint: String
+    ) {}
 }
 
 /// The provider's side of it; called in the same way. All are optional: a request is answered by its handler.
@@ -72,6 +77,9 @@ public protocol ServiceProviderDelegate: AnyObject, Sendable {
     func serviceProvider(_ provider: ServiceProvider, isAskedToFrontBy application: ServiceApplication)
     /// The server refused what the app offers.
     func serviceProvider(_ provider: ServiceProvider, offerWasRefused error: ServiceError)
+    /// An install came with another identity than was accepted. Its requests end with ``ServiceError/Code/identityChanged`` before
+    /// ``ServiceProvider/accept(_:fingerprint:)``.
+    func serviceProvider(_ provider: ServiceProvider, identityChanged application: ServiceApplication, fingerprint: String)
 }
 
 /// Each does nothing.
@@ -101,6 +109,9 @@ extension ServiceProviderDelegate {
     public func serviceProvider(_ provider: ServiceProvider, didCancel id: String) {}
     public func serviceProvider(_ provider: ServiceProvider, isAskedToFrontBy application: ServiceApplication) {}
     public func serviceProvider(_ provider: ServiceProvider, offerWasRefused error: ServiceError) {}
+    public func serviceProvider(
+        _ provider: ServiceProvider, identityChanged application: ServiceApplication, fingerprint: String
+    ) {}
 }
 
 typealias ServiceClientListeners = EventListeners<ServiceClient, ServiceClientEvent>
@@ -145,8 +156,10 @@ extension ServiceClientDelegate {
             client.engine.delegateReturned(id)
         case .resultRemoved(let application, let id):
             serviceClient(client, didRemoveResultFrom: application, id: id)
+        case .identityChanged(let application, let fingerprint):
+            serviceClient(client, identityChanged: application, fingerprint: fingerprint)
         // Told to listeners of events alone.
-        case .identityChanged, .sending, .receiving: break
+        case .sending, .receiving: break
         }
     }
 }
@@ -170,8 +183,10 @@ extension ServiceProviderDelegate {
         case .cancelled(let id): serviceProvider(provider, didCancel: id)
         case .frontRequested(let application): serviceProvider(provider, isAskedToFrontBy: application)
         case .offerRefused(let error): serviceProvider(provider, offerWasRefused: error)
+        case .identityChanged(let application, let fingerprint):
+            serviceProvider(provider, identityChanged: application, fingerprint: fingerprint)
         // Told to listeners of events alone.
-        case .identityChanged, .sending, .receiving: break
+        case .sending, .receiving: break
         }
     }
 }

@@ -49,7 +49,7 @@ public struct ServiceError: Error, Hashable, Sendable {
         public static let serviceDisabled = Code("service_disabled")
         /// The provider belongs to another user by now.
         public static let userMismatch = Code("user_mismatch")
-        /// The other's identity is not the one that was accepted: see ``ServiceClient/accept(_:)``.
+        /// The other's identity is not the one that was accepted: see ``ServiceClient/accept(_:fingerprint:)``.
         public static let identityChanged = Code("identity_changed")
         /// What came cannot be opened: it was changed, or is somebody else's.
         public static let sealInvalid = Code("seal_invalid")

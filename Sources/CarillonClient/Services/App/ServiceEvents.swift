@@ -12,7 +12,7 @@ public enum ServiceClientEvent: Sendable {
     case didReceive(from: ServiceApplication, Result<ServiceReply, ServiceError>, id: String)
     /// A result was removed with its files, as nobody confirmed it for seven days, or as more than 1,000 results or 64 MiB waited.
     case resultRemoved(from: ServiceApplication, id: String)
-    /// A device came with another identity than was accepted. Nothing is sent to it before ``ServiceClient/accept(_:)``.
+    /// A device came with another identity than was accepted. Nothing is sent to it before ``ServiceClient/accept(_:fingerprint:)``.
     case identityChanged(ServiceApplication, fingerprint: String)
     /// The files of a request move: the bytes of all its sealed files that the server has, of how many. At most ten a second for a request;
     /// the last has all. An iteration whose buffer is half full hears of it every ten seconds.
@@ -43,7 +43,8 @@ public enum ServiceProviderEvent: Sendable {
     case cancelled(id: String)
     /// Another app asks this one to come to the front of the screen.
     case frontRequested(by: ServiceApplication)
-    /// A device came with another identity than was accepted: it is answered ``ServiceError/Code/identityChanged``.
+    /// A device came with another identity than was accepted: it is answered ``ServiceError/Code/identityChanged`` before
+    /// ``ServiceProvider/accept(_:fingerprint:)``.
     case identityChanged(ServiceApplication, fingerprint: String)
     /// The server refused what the app offers. The library sends the offer again when the app offers something else, when the device has
     /// another user, and at the next start. Until then other apps find what the app offered before.

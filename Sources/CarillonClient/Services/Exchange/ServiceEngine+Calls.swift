@@ -184,7 +184,7 @@ extension ServiceEngine {
             attachments: call.attachments.map { box.store.paths.kept($0) },
             parameters: String(decoding: call.parameters.json.bytes, as: UTF8.self),
             files: whole.files.map(\.manifest.id) + payload.attachedIDs,
-            until: Int64(call.endDate.timeIntervalSince1970 * 1000))
+            until: Int64(call.endDate.timeIntervalSince1970 * 1000), user: ownMemory.namedUsers[peer.device])
         return (body, stored)
     }
 
@@ -302,7 +302,7 @@ extension ServiceEngine {
         guard let own = ownPeer, let key = try await ownKey(named: content.keyID), key.name == call.key else {
             throw ServiceError(.sealInvalid, "The reply is sealed to another key than the request named.")
         }
-        try await believe(content.sender, of: call.peer)
+        try await believe(content.sender, of: call.peer, user: call.user)
         let context = SealContext(
             direction: .reply, id: call.id, consumer: own, provider: call.peer, senderKey: content.sender.id,
             receiverKey: key.name, method: call.serviceMethod, deadlineSeconds: call.deadlineSeconds,

@@ -20,12 +20,18 @@ extension ServiceEngine {
         let path = ServiceServer.path + (parts.isEmpty ? "" : "?" + parts.joined(separator: "&"))
         let answer = try await server.persist(until: call?.endDate ?? Date.now + 30, .get, path)
         guard case .array(let providers)? = answer["providers"] else { return [] }
-        return providers.compactMap { json in
+        let found = providers.compactMap { json -> (provider: FoundProvider, keys: KeyBundle)? in
             guard let keys = json["keys"].flatMap(KeyBundle.init), let provider = FoundProvider(json, keys) else {
                 return nil
             }
             return (provider, keys)
         }
+        if presentOwner.user == nil, let user = query.first(where: { $0.0 == "user" })?.1 {
+            for (provider, _) in found where provider.type == .application {
+                ownMemory.name(user, of: provider.application.device ?? "")
+            }
+        }
+        return found
     }
 
     /// All but what RFC 3986 section 2.3 leaves as it is.
@@ -56,7 +62,7 @@ extension ServiceEngine {
         guard call.to.device == nil || call.to.device == device, peer.app == call.to.app else {
             throw ServiceError(.applicationNotFound, "The server found another provider than was asked for.")
         }
-        try await believe(offering.keys, of: peer)
+        try await believe(offering.keys, of: peer, user: ownMemory.namedUsers[device])
         try await vouch(for: peer)
         let exact = KnownProviders.Wanted(application: ServiceApplication(peer), service: call.method.service)
         for wanted in [wanted, exact] { known[wanted] = (peer, offering.keys) }

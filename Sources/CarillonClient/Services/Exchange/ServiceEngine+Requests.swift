@@ -202,7 +202,7 @@ extension ServiceEngine {
         let id = header.id.description
         let method = ServiceMethod(header.service.text, header.version.text, header.method.text)
         try await storing(for: id) {
-            try await believe(content.sender, of: from)
+            try await believe(content.sender, of: from, user: header.user)
             if !stored.isLocal { try await vouch(for: from) }
         }
         guard requests[id]?.isOneTooMany == false else {
@@ -295,7 +295,7 @@ extension ServiceEngine {
         until deadline: Date
     ) async throws {
         try await storing(until: { deadline }) {
-            try await believe(content.sender, of: from)
+            try await believe(content.sender, of: from, user: header.user)
             _ = try await open(header, from, content, stored.number)
         }
         providerListeners.tell([.frontRequested(by: ServiceApplication(from))])

@@ -89,7 +89,7 @@ actor ServiceEngine {
     /// Those that this device asked a moment ago.
     var known = KnownProviders()
     nonisolated let providerWatchers = ProviderWatchers()
-    private var verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?
+    var verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?
 
     static let eventsAtOnce = 100
     /// Beyond them requests are answered that there are too many. The server lets one device have a tenth of them.
@@ -371,52 +371,5 @@ actor ServiceEngine {
         }
         await offerChanges.wait()
         timer.cancel()
-    }
-
-    // MARK: Identities
-
-    func setVerifier(_ verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?) {
-        self.verifier = verifier
-        ownMemory.forgetBelieved()
-    }
-
-    /// The identity that a device came with last is its own from now on. Answers false when there is none but the accepted one.
-    func accept(_ device: String) async throws -> Bool {
-        ownMemory.forgetBelieved()
-        return try await box.accept(device)
-    }
-
-    /// Whether a device may be believed that comes with a key.
-    ///
-    /// - Throws: ``ServiceError`` with ``ServiceError/Code/sealInvalid`` where the key is not signed, and with
-    ///   ``ServiceError/Code/identityChanged``.
-    func believe(_ bundle: KeyBundle, of peer: ServicePeer) async throws {
-        guard bundle.until > Self.now - ServiceBox.keptSeconds * 1000 else {
-            throw ServiceError(.providerKeyChanged, "The other's key is too old.")
-        }
-        if ownMemory.isBelieved(bundle, of: peer) { return }
-        guard bundle.isSigned(for: peer.device) else {
-            throw ServiceError(.sealInvalid, "The other's key is not signed by its identity.")
-        }
-        let standing = try await box.standing(of: peer, bundle.identity)
-        let (application, fingerprint) = (ServiceApplication(peer), Fingerprint.text(of: bundle.identity))
-        switch standing {
-        case .known:
-            ownMemory.believe(bundle, of: peer)
-            return
-        case .first:
-            guard let verifier, await !verifier(application, fingerprint, true) else { return }
-            try await box.forget(peer)
-        case .changed(let isNew):
-            if let verifier, await verifier(application, fingerprint, false) {
-                _ = try await accept(peer.device)
-                return
-            }
-            guard isNew else { break }
-            clientListeners.tell([.identityChanged(application, fingerprint: fingerprint)])
-            providerListeners.tell([.identityChanged(application, fingerprint: fingerprint)])
-        }
-        throw ServiceError(
-            .identityChanged, "The identity of \(peer.app) on \(peer.device) is not the one that was accepted.")
     }
 }

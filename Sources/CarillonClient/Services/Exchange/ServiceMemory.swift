@@ -7,12 +7,19 @@ struct ServiceMemory {
         var user: String?
     }
 
+    private struct PeerOfUser: Hashable {
+        var peer: ServicePeer
+        var user: String?
+    }
+
     var owner: Owner
     /// Until when they are good, they say.
     var keys: OwnKeys?
     /// The present key, signed for others.
     var bundle: KeyBundle?
-    private var believed: [ServicePeer: KeyBundle] = [:]
+    private var believed: [PeerOfUser: KeyBundle] = [:]
+    /// The users that the app named for devices, where this device is a server.
+    private(set) var namedUsers: [String: String] = [:]
     /// When the storage last noted that the server vouched for a device.
     private var vouchedAt: [String: Int64] = [:]
     var calls: [String: StoredCall] = [:]
@@ -21,12 +28,22 @@ struct ServiceMemory {
 
     init(owner: Owner) { self.owner = owner }
 
-    func isBelieved(_ bundle: KeyBundle, of peer: ServicePeer) -> Bool { believed[peer] == bundle }
-
-    mutating func believe(_ bundle: KeyBundle, of peer: ServicePeer) {
-        if believed.count >= Self.mostBelieved { believed = [:] }
-        believed[peer] = bundle
+    func isBelieved(_ bundle: KeyBundle, of peer: ServicePeer, user: String?) -> Bool {
+        believed[PeerOfUser(peer: peer, user: user)] == bundle
     }
+
+    mutating func believe(_ bundle: KeyBundle, of peer: ServicePeer, user: String?) {
+        if believed.count >= Self.mostBelieved { believed = [:] }
+        believed[PeerOfUser(peer: peer, user: user)] = bundle
+    }
+
+    /// The app asked for devices of a user. If it asked for too many, the first ones are known by their device alone again.
+    mutating func name(_ user: String, of device: String) {
+        if namedUsers.count >= Self.mostNamed { namedUsers = [:] }
+        namedUsers[device] = user
+    }
+
+    private static let mostNamed = 10_000
 
     /// Answers whether that is to be noted, as it is not each time.
     mutating func vouch(_ device: String, at now: Int64) -> Bool {

@@ -131,13 +131,21 @@ extension KeyBundle {
 
 /// What people compare of an identity: the beginning of its hash, in groups of four digits.
 enum Fingerprint {
+    /// Returns a fingerprint that a person typed as ``text(of:)`` writes it.
+    static func standard(_ typed: String) -> String {
+        grouped(typed.filter { !$0.isWhitespace }.lowercased())
+    }
+
     static func text(of identity: [UInt8]) -> String {
         let digits = SHA256.hash(data: identity).prefix(16).map { byte in
             (byte < 16 ? "0" : "") + String(byte, radix: 16)
         }.joined()
-        return stride(from: 0, to: digits.count, by: 4).map { place in
-            let start = digits.index(digits.startIndex, offsetBy: place)
-            return String(digits[start..<digits.index(start, offsetBy: 4)])
+        return grouped(digits)
+    }
+
+    private static func grouped(_ digits: String) -> String {
+        stride(from: 0, to: digits.count, by: 4).map { place in
+            String(digits.dropFirst(place).prefix(4))
         }.joined(separator: " ")
     }
 }

@@ -69,6 +69,8 @@ struct StoredCall: Equatable, Sendable {
     var localUntil: Int64?
     /// When the call ends, in milliseconds since 1970; nil of a call that an earlier version stored.
     var until: Int64?
+    /// The user of its provider, where this device is a server and named one.
+    var user: String?
 
     var endDate: Date? { until.map { Date(timeIntervalSince1970: Double($0) / 1000) } }
     var peer: ServicePeer { ServicePeer(app: app, device: device) }
@@ -77,10 +79,11 @@ struct StoredCall: Equatable, Sendable {
 
 extension StoredCall {
     fileprivate var json: JSONValue {
-        let texts = [
+        var texts = [
             ("id", id), ("app", app), ("device", device), ("service", service), ("version", version), ("method", method),
             ("foreground", foreground), ("key", key), ("hash", Base64URL.encode(Array(hash))), ("parameters", parameters),
         ]
+        if let user { texts.append(("user", user)) }
         let lists = [("attachments", attachments), ("files", files)]
         var members: [JSONValue.Member] = texts.map { .init(name: $0, value: .string($1)) }
         members += lists.map { .init(name: $0, value: .array($1.map { .string($0) })) }
@@ -105,7 +108,8 @@ extension StoredCall {
         self.init(
             id: id, app: app, device: device, service: service, version: version, method: method,
             deadlineSeconds: Int64(deadline), foreground: foreground, key: key, hash: Data(hash),
-            attachments: attachments, parameters: parameters, files: files, isReceived: isReceived)
+            attachments: attachments, parameters: parameters, files: files, isReceived: isReceived,
+            user: text("user"))
         if case .integer(let until)? = json["until"] { self.until = Int64(until) }
     }
 }
@@ -127,14 +131,6 @@ struct OwnKeys: Sendable {
     func bundle(of device: String) throws -> KeyBundle {
         try KeyBundle(key.key, named: key.name, until: key.validUntil, device: device, by: identity)
     }
-}
-
-/// How an identity stands to what was known of a device.
-enum PeerStanding: Equatable, Sendable {
-    case first
-    case known
-    /// It is another one than was accepted; whether it was seen before.
-    case changed(isNew: Bool)
 }
 
 /// The durable state of services: each method is one transaction.
@@ -232,14 +228,7 @@ struct ServiceBox: Sendable {
     /// Who this device is, and the key that others seal with: made where there is none, and a new one where its time is over.
     func keys(at now: Int64) async throws(PushError) -> OwnKeys {
         try await write { db in
-            let identity: Curve25519.Signing.PrivateKey
-            if let stored = try Data.first(db, "SELECT key FROM service_identity") {
-                identity = try Curve25519.Signing.PrivateKey(rawRepresentation: stored)
-            } else {
-                identity = Curve25519.Signing.PrivateKey()
-                try db.run(
-                    "INSERT INTO service_identity VALUES (1, ?)", [identity.rawRepresentation])
-            }
+            let identity = try Self.identity(at: now, db)
             try db.run("DELETE FROM service_key WHERE kept_until < ?", [now])
             if let row = try Row.first(
                 db, "SELECT * FROM service_key WHERE valid_until > ? ORDER BY valid_until DESC", [now])
@@ -252,6 +241,7 @@ struct ServiceBox: Sendable {
             try db.run(
                 "INSERT INTO service_key VALUES (?, ?, ?, ?)",
                 [key.name, key.key.rawRepresentation, key.validUntil, key.validUntil + Self.keptSeconds * 1000])
+            try Self.noteUse(at: now, db)
             return OwnKeys(identity: identity, key: key)
         }
     }
@@ -266,44 +256,6 @@ struct ServiceBox: Sendable {
         OwnKey(
             name: row["name"], key: try Curve25519.KeyAgreement.PrivateKey(rawRepresentation: row["key"] as Data),
             validUntil: row["valid_until"])
-    }
-
-    // MARK: Others
-
-    /// Notes the identity that a device comes with: at first it is accepted.
-    func standing(of peer: ServicePeer, _ identity: [UInt8]) async throws(PushError) -> PeerStanding {
-        try await write { db in
-            guard
-                let row = try Row.first(
-                    db, "SELECT identity, offered FROM service_peer WHERE device = ?", [peer.device])
-            else {
-                try db.run(
-                    "INSERT INTO service_peer (device, app, identity) VALUES (?, ?, ?)",
-                    [peer.device, peer.app, Data(identity)])
-                return .first
-            }
-            if Array(row["identity"] as Data) == identity { return .known }
-            let isNew = (row["offered"] as Data?).map(Array.init) != identity
-            try db.run(
-                "UPDATE service_peer SET offered = ? WHERE device = ?", [Data(identity), peer.device])
-            return .changed(isNew: isNew)
-        }
-    }
-
-    func forget(_ peer: ServicePeer) async throws(PushError) {
-        try await write { db in
-            try db.run("DELETE FROM service_peer WHERE device = ?", [peer.device])
-        }
-    }
-
-    /// The identity that was seen last is the device's from now on. Answers false when there is none but the accepted one.
-    func accept(_ device: String) async throws(PushError) -> Bool {
-        try await write { db in
-            try db.run(
-                "UPDATE service_peer SET identity = offered, offered = NULL WHERE device = ? AND offered IS NOT NULL",
-                [device])
-            return db.changesCount == 1
-        }
     }
 
     // MARK: Calls
@@ -387,7 +339,8 @@ struct ServiceBox: Sendable {
             let isExpected: Bool
             switch event {
             case .request(_, let from, _, _):
-                let vouchedAt = try Int64.first(db, "SELECT vouched_at FROM service_peer WHERE device = ?", [from.device])
+                let vouchedAt = try Int64.first(
+                    db, "SELECT max(vouched_at) FROM service_peer WHERE device = ?", [from.device])
                 isExpected = (vouchedAt ?? 0) > now - Self.vouchedSeconds * 1000
             case .reply(let id, let from, _): isExpected = try Self.call(id.description, db)?.peer == from
             case .received(let id): isExpected = try Self.call(id.description, db) != nil

@@ -48,10 +48,45 @@ enum ServiceBoxSchema {
 
         """
 
-    /// Nothing of it is another user's.
+    /// What version 12 adds: identities belong to a user, empty where there is none.
+    static let identitiesOfUsers = """
+        -- Who the device is to others (Ed25519), for each of its users. used_at: when the user's last key was made.
+        CREATE TABLE service_identity_of_user (
+            user TEXT PRIMARY KEY,
+            key BLOB NOT NULL,
+            used_at INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO service_identity_of_user
+            SELECT coalesce((SELECT user FROM owner), ''), key, 0 FROM service_identity LIMIT 1;
+        DROP TABLE service_identity;
+        ALTER TABLE service_identity_of_user RENAME TO service_identity;
+        -- The identities of others and of their users, as they were first seen or accepted. offered is another one that was seen since, at
+        -- offered_at. vouched_at: when the server last said that the device may call.
+        CREATE TABLE service_peer_of_user (
+            device TEXT NOT NULL,
+            user TEXT NOT NULL,
+            app TEXT NOT NULL,
+            identity BLOB NOT NULL,
+            offered BLOB,
+            offered_at INTEGER NOT NULL DEFAULT 0,
+            pinned_at INTEGER NOT NULL DEFAULT 0,
+            vouched_at INTEGER NOT NULL DEFAULT 0,
+            PRIMARY KEY (device, user)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO service_peer_of_user (device, user, app, identity, offered, vouched_at)
+            SELECT device, coalesce((SELECT user FROM owner), ''), app, identity, offered, vouched_at FROM service_peer;
+        DROP TABLE service_peer;
+        ALTER TABLE service_peer_of_user RENAME TO service_peer;
+
+        """
+
+    /// Removes what belongs to the former user. The identities of this device and of others stay, each for its user.
     static let erase = """
-        DELETE FROM service_event; DELETE FROM service_identity; DELETE FROM service_key; DELETE FROM service_peer;
-        DELETE FROM service_call; DELETE FROM service_seen; DELETE FROM service_upload;
+        DELETE FROM service_event; DELETE FROM service_key; DELETE FROM service_call; DELETE FROM service_seen;
+        DELETE FROM service_upload; UPDATE service_peer SET vouched_at = 0;
         \(ServiceKeepingSchema.erase)
         """
+
+    /// Removes the identities as well.
+    static let eraseIdentities = "DELETE FROM service_identity; DELETE FROM service_peer;"
 }

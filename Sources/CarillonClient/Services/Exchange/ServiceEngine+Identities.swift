@@ -1,0 +1,68 @@
+import CarillonWire
+
+/// Who other devices are.
+extension ServiceEngine {
+    func setVerifier(_ verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?) {
+        self.verifier = verifier
+        ownMemory.forgetBelieved()
+    }
+
+    /// The identity that a device came with last is its own from now on. Answers false when there is none but the accepted one.
+    ///
+    /// - Parameter fingerprint: The identity has this fingerprint; nil: whichever it has.
+    func accept(_ device: String, fingerprint: String? = nil) async throws -> Bool {
+        let isAccepted = try await box.accept(device, fingerprint: fingerprint.map { Fingerprint.standard($0) })
+        // The former identity is believed no more, and what was found a moment ago has its key.
+        ownMemory.forgetBelieved()
+        if isAccepted { known.removeAll() }
+        return isAccepted
+    }
+
+    func identities() async throws -> [ServiceIdentity] {
+        let isServer = presentOwner.user == nil
+        return try await box.identities().map { peer, pin in
+            ServiceIdentity(
+                application: ServiceApplication(peer), user: isServer && !pin.user.isEmpty ? pin.user : nil,
+                fingerprint: Fingerprint.text(of: pin.identity),
+                offeredFingerprint: pin.offered.map { Fingerprint.text(of: $0) })
+        }
+    }
+
+    /// Whether a device may be believed that comes with a key.
+    ///
+    /// - Parameter user: The user of the device, where this device is a server and knows it.
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/sealInvalid`` where the key is not signed, and with
+    ///   ``ServiceError/Code/identityChanged``.
+    func believe(_ bundle: KeyBundle, of peer: ServicePeer, user: String?) async throws {
+        guard bundle.until > Self.now - ServiceBox.keptSeconds * 1000 else {
+            throw ServiceError(.providerKeyChanged, "The other's key is too old.")
+        }
+        if ownMemory.isBelieved(bundle, of: peer, user: user) { return }
+        guard bundle.isSigned(for: peer.device) else {
+            throw ServiceError(.sealInvalid, "The other's key is not signed by its identity.")
+        }
+        let owner = presentOwner
+        let standing = try await box.standing(of: peer, bundle.identity, user: user, at: Self.now)
+        let (application, fingerprint) = (ServiceApplication(peer), Fingerprint.text(of: bundle.identity))
+        switch standing {
+        case .known:
+            // Another user of this device has others.
+            if owner == presentOwner { ownMemory.believe(bundle, of: peer, user: user) }
+            return
+        case .first:
+            guard let verifier, await !verifier(application, fingerprint, true) else { return }
+            // A repetition of this method would find the identity that was just noted.
+            await change("refuse identity") { [box] in try await box.refuse(peer, user: user) }
+        case .changed(let isNew):
+            if let verifier, await verifier(application, fingerprint, false) {
+                _ = try await accept(peer.device, fingerprint: fingerprint)
+                return
+            }
+            guard isNew else { break }
+            clientListeners.tell([.identityChanged(application, fingerprint: fingerprint)])
+            providerListeners.tell([.identityChanged(application, fingerprint: fingerprint)])
+        }
+        throw ServiceError(
+            .identityChanged, "The identity of \(peer.app) on \(peer.device) is not the one that was accepted.")
+    }
+}
