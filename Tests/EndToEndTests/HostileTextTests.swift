@@ -145,6 +145,7 @@ struct HostileTextTests {
         "apns channels list", "apns channels read", "apns channels delete", "apns check", "apns simulate",
         "apps credentials set", "items watch", "attachments put", "attachments get", "attachments resume",
         "services check", "services list", "services call", "services results", "services provide",
+        "services identities", "services accept",
         "expression check", "expression eval", "help",
     ]
 

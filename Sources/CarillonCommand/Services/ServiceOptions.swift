@@ -25,7 +25,8 @@ struct ServiceOptions: ParsableArguments {
 
     var printer: Printer { Printer(isJSON: json) }
 
-    func makeClient() async throws -> PushClient {
+    /// - Parameter signsIn: Whether the device becomes the user's whose token was given.
+    func makeClient(signsIn: Bool = true) async throws -> PushClient {
         let server = try ServerChoice.url(server)
         var configuration = PushClient.Configuration(
             server: server, app: app, clientKey: key ?? Environment["CARILLON_KEY"], storageDirectory: state)
@@ -34,7 +35,7 @@ struct ServiceOptions: ParsableArguments {
         logger.logLevel = .warning
         configuration.logger = logger
         let client = try PushClient(configuration: configuration)
-        if let token = userToken ?? Environment["CARILLON_USER_TOKEN"] { try await client.device.setUser(token) }
+        if signsIn, let token = userToken ?? Environment["CARILLON_USER_TOKEN"] { try await client.device.setUser(token) }
         return client
     }
 

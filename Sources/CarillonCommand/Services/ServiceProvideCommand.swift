@@ -78,7 +78,7 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         return { _ in ServiceReply() }
     }
 
-    /// Who this device is, once it is registered, and who asks it to come to the front.
+    /// Who this device is, once it is registered, who asks it to come to the front, and whose identity changed.
     private static func tell(_ client: PushClient, _ printer: Printer) async {
         let events = client.serviceProvider.events
         while client.serviceProvider.application == nil {
@@ -95,6 +95,11 @@ struct ServiceProvideCommand: AsyncParsableCommand {
                 printer.print(
                     ["event": "offerRefused", "error": .text(error.code.name), "text": .text(error.text)],
                     otherwise: "offer refused  \(error.code.name): \(error.text)")
+            case .identityChanged(let application, let fingerprint):
+                let from = "\(application.app)/\(application.device ?? "")"
+                printer.print(
+                    ["event": "identityChanged", "from": .text(from), "fingerprint": .text(fingerprint)],
+                    otherwise: "identity changed  \(from)  \(fingerprint)")
             default: break
             }
         }

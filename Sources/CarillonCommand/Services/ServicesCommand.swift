@@ -11,6 +11,7 @@ struct ServicesCommand: AsyncParsableCommand {
             """,
         subcommands: [
             Check.self, List.self, ServiceCallCommand.self, ServiceResultsCommand.self, ServiceProvideCommand.self,
+            ServiceIdentitiesCommand.self, ServiceAcceptCommand.self,
         ])
 
     struct Check: AsyncParsableCommand {

@@ -62,7 +62,7 @@ class Command:
     def run(self, *arguments, check=True):
         done = subprocess.run(
             [self.executable, "services", *arguments, "--app", self.app, "--state", self.state, "--json"],
-            capture_output=True, text=True, timeout=PATIENCE * 3, env=self.environment,
+            capture_output=True, text=True, timeout=PATIENCE * 3, env=self.environment, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         if check:
             assert done.returncode == 0, done.stderr
@@ -296,6 +296,28 @@ def test_an_identity_that_changed_is_not_sent_to(house, person, command):
     refused = caller.run("call", METHOD, "--of", FILES, check=False)
     assert refused.returncode == 77 and "identity_changed" in refused.stderr
     assert other.events(wait=1) == [], "nothing was sent"
+
+    # Its fingerprint is shown, and must be said where nobody can be asked.
+    install = f"{FILES}/{provider.device.id}"
+    (known,) = [json.loads(line) for line in caller.run("identities").stdout.splitlines()]
+    assert (known["app"], known["device"], known["user"]) == (FILES, provider.device.id, "")
+    assert known["offered"] not in ("", known["fingerprint"])
+    silent = caller.run("accept", install, check=False)
+    assert silent.returncode == 64 and known["offered"] in silent.stderr
+    wrong = caller.run("accept", install, "--fingerprint", known["fingerprint"], check=False)
+    assert wrong.returncode == 65 and known["offered"] in wrong.stderr
+    assert caller.run("accept", f"{FILES}/{'0' * 32}", "--fingerprint", "x", check=False).returncode == 65
+    assert caller.run("accept", FILES, check=False).returncode == 64
+    assert json.loads(caller.run("accept", install, "--fingerprint", known["offered"].upper()).stdout)["event"] == "accepted"
+    (known,) = [json.loads(line) for line in caller.run("identities").stdout.splitlines()]
+    assert known["offered"] == ""
+
+    # The request that was refused is made again.
+    call = caller.start("call", METHOD, "--of", FILES)
+    event = other.next("request")
+    assert other.post_reply(event, other.reply(event, {"value": 2})).status_code == 204
+    out, err = call.communicate(timeout=PATIENCE)
+    assert call.returncode == 0, err
 
 
 @pytest.mark.parametrize(
