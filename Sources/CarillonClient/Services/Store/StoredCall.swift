@@ -1,0 +1,79 @@
+import CarillonBasics
+import CarillonWire
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What this device asked, and has no result of.
+struct StoredCall: Equatable, Sendable {
+    var id: String
+    var app: String
+    var device: String
+    var service: String
+    var version: String
+    var method: String
+    var deadlineSeconds: Int64
+    var foreground: String
+    /// Of the own key that it was sealed with, which opens its reply.
+    var key: String
+    /// Of what was sealed.
+    var hash: Data
+    /// The paths of its files at the sender as ``StoragePaths`` keeps them, for whoever hears that they were sent.
+    var attachments: [String]
+    /// Its parameters, in JSON, for the same.
+    var parameters: String
+    /// The server's names for its files.
+    var files: [String]
+    /// The app heard that its provider has all of it.
+    var isReceived = false
+    /// The deadline of one that went to an app of this machine.
+    var localUntil: Int64?
+    /// When the call ends, in milliseconds since 1970; nil of a call that an earlier version stored.
+    var until: Int64?
+    /// The user of its provider, where this device is a server and named one.
+    var user: String?
+
+    var endDate: Date? { until.map { Date(timeIntervalSince1970: Double($0) / 1000) } }
+    var peer: ServicePeer { ServicePeer(app: app, device: device) }
+    var serviceMethod: ServiceMethod { ServiceMethod(service, version, method) }
+}
+
+extension StoredCall {
+    var json: JSONValue {
+        var texts = [
+            ("id", id), ("app", app), ("device", device), ("service", service), ("version", version), ("method", method),
+            ("foreground", foreground), ("key", key), ("hash", Base64URL.encode(Array(hash))), ("parameters", parameters),
+        ]
+        if let user { texts.append(("user", user)) }
+        let lists = [("attachments", attachments), ("files", files)]
+        var members: [JSONValue.Member] = texts.map { .init(name: $0, value: .string($1)) }
+        members += lists.map { .init(name: $0, value: .array($1.map { .string($0) })) }
+        members.append(.init(name: "deadline", value: .integer(Int(deadlineSeconds))))
+        members.append(.init(name: "isReceived", value: .bool(isReceived)))
+        if let until { members.append(.init(name: "until", value: .integer(Int(until)))) }
+        return .object(members)
+    }
+
+    init?(_ json: JSONValue) {
+        func text(_ name: String) -> String? { if case .string(let text)? = json[name] { text } else { nil } }
+        func texts(_ name: String) -> [String]? {
+            guard case .array(let list)? = json[name] else { return nil }
+            return list.compactMap { if case .string(let text) = $0 { text } else { nil } }
+        }
+        guard let id = text("id"), let app = text("app"), let device = text("device"), let service = text("service"),
+            let version = text("version"), let method = text("method"), let foreground = text("foreground"),
+            let key = text("key"), let hash = text("hash").flatMap({ Base64URL.decode($0) }),
+            let parameters = text("parameters"), let attachments = texts("attachments"), let files = texts("files"),
+            case .integer(let deadline)? = json["deadline"], case .bool(let isReceived)? = json["isReceived"]
+        else { return nil }
+        self.init(
+            id: id, app: app, device: device, service: service, version: version, method: method,
+            deadlineSeconds: Int64(deadline), foreground: foreground, key: key, hash: Data(hash),
+            attachments: attachments, parameters: parameters, files: files, isReceived: isReceived,
+            user: text("user"))
+        if case .integer(let until)? = json["until"] { self.until = Int64(until) }
+    }
+}
