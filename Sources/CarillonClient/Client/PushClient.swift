@@ -84,7 +84,8 @@ public final class PushClient: Sendable, Service {
         let transfers = TransferServer(
             base: server.text, transport: transport, backOff: configuration.backOff, logger: configuration.logger
         ) { [runner] in runner.identity?.credential }
-        let storage = configuration.storageDirectory
+        // Paths that are stored are compared with this one.
+        let storage = store.paths.directory
         attachments = AttachmentStore(directory: storage + "/attachments", storage: storage, server: transfers)
         services = ServiceEngine(
             runner: runner, app: configuration.app, box: ServiceBox(store: store),

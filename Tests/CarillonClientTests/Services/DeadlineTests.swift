@@ -88,9 +88,9 @@ struct DeadlineTests {
 
     @Test func `a request to come to the front and one without a wait end at their deadline`() async throws {
         let consumer = try await EngineFixture()
-        for method in [ServiceMethod.frontRequest, EngineFixture.method] {
+        for (digit, method) in [("a", ServiceMethod.frontRequest), ("b", EngineFixture.method)] {
             let call = ServiceCall(
-                id: String(repeating: "a", count: 32), method: method, to: .init(app: "com.example.files"),
+                id: String(repeating: digit, count: 32), method: method, to: .init(app: "com.example.files"),
                 parameters: nil, attachments: [], deadline: .seconds(1), foreground: .none)
             let begun = ContinuousClock.now
             let error = await #expect(throws: ServiceError.self) { try await consumer.engine.send(call, result: nil) }

@@ -56,7 +56,9 @@ struct ServiceEngineBoundsTests {
         let kept = ServiceBox.keptSeconds * 1000
         for seconds in [60, 8 * 86_400] as [Int64] {
             let old = try bundle(ServiceEngine.now - kept - seconds * 1000)
-            let error = await #expect(throws: ServiceError.self) { try await fixture.engine.believe(old, of: peer, user: nil) }
+            let error = await #expect(throws: ServiceError.self) {
+                try await fixture.engine.believe(old, of: peer, user: nil)
+            }
             #expect(error?.code == .providerKeyChanged)
         }
         for until in [ServiceEngine.now - kept + 60_000, ServiceEngine.now + 60_000] {

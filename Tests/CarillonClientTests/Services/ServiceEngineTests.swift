@@ -91,9 +91,10 @@ struct ServiceEngineTests {
             decoding: JSONValue.object([.init(name: "providers", value: .array([provider]))]).bytes, as: UTF8.self)
     }
 
-    private func call(_ device: String? = nil, service: String = "com.example.x") -> ServiceCall {
-        ServiceCall(
-            id: String(repeating: "a", count: 32), method: ServiceMethod(service, "1", "m"),
+    private func call(_ device: String? = nil, service: String = "com.example.x", id: String? = nil) -> ServiceCall {
+        var generator = SystemRandomNumberGenerator()
+        return ServiceCall(
+            id: id ?? ServiceRequestID.random(using: &generator).description, method: ServiceMethod(service, "1", "m"),
             to: ServiceApplication(app: "com.example.files", device: device), parameters: nil, attachments: [],
             deadlineSeconds: 60, foreground: .none)
     }
@@ -205,7 +206,7 @@ struct ServiceEngineTests {
         server.answers.withLock { $0["POST"] = (201, "{}") }
         let right = try found(other, signedFor: other.device)
         server.answers.withLock { $0["GET /v1/services"] = (200, right) }
-        try await engine.send(call(), result: nil)
+        try await engine.send(call(id: String(repeating: "a", count: 32)), result: nil)
         let third = ServicePeer(app: other.app, device: String(repeating: "3", count: 32))
         let key = try KeyBundle(
             Curve25519.KeyAgreement.PrivateKey(), named: "0011223344556678", until: ServiceEngine.now + 1_000_000,

@@ -129,15 +129,7 @@ struct ServiceIdentityTests {
             try await apply([.saveTakenUser(user)], to: box)
             let device = peer.device
             try await box.store.inStep { db in
-                try db.execute(
-                    sql: """
-                        DROP TABLE service_identity; DROP TABLE service_peer;
-                        CREATE TABLE service_identity (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL) STRICT;
-                        CREATE TABLE service_peer (
-                            device TEXT PRIMARY KEY, app TEXT NOT NULL, identity BLOB NOT NULL, offered BLOB,
-                            vouched_at INTEGER NOT NULL DEFAULT 0) STRICT, WITHOUT ROWID;
-                        PRAGMA user_version = 11;
-                        """)
+                try ClientSchemaUndo.version12(db)
                 try db.execute(sql: "INSERT INTO service_identity VALUES (1, ?)", arguments: [key])
                 try db.execute(
                     sql: "INSERT INTO service_peer VALUES (?, 'com.example.b', x'01', x'02', 7)", arguments: [device])

@@ -143,6 +143,27 @@ struct ServiceStorageTests {
         #expect(!fixture.store.health.isFailing)
     }
 
+    @Test func `a call that waits for the storage ends at its deadline with the reason`() async throws {
+        let consumer = try await EngineFixture()
+        let provider = try await EngineFixture(Fixture.other.app, number: 2)
+        try await consumer.find(provider)
+        consumer.takeRequests()
+        let box = await consumer.engine.box
+        try await box.store.inStep {
+            try $0.execute(sql: "CREATE TRIGGER full BEFORE INSERT ON service_call BEGIN SELECT raise(ABORT, 'full'); END")
+        }
+        let begun = ContinuousClock.now
+        let error = await #expect(throws: ServiceError.self) {
+            _ = try await consumer.client.call(
+                EngineFixture.method, of: .init(app: Fixture.other.app), deadline: .seconds(1))
+        }
+        let lasted = begun.duration(to: .now)
+        #expect(error?.code == .storageUnavailable)
+        #expect(lasted >= .seconds(1) && lasted < .seconds(5), "\(lasted)")
+        try await eventually { await consumer.engine.keptByStorage.isEmpty }
+        #expect(consumer.web.bodies("POST /v1/services/requests").isEmpty)
+    }
+
     @Test func `a reply that cannot be stored is given up at the deadline, and a late one after a minute`() async throws {
         let fixture = try await Fixture()
         func moment(_ left: Int64?) async -> Double {

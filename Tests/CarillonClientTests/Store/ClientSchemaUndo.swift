@@ -2,6 +2,18 @@ import GRDB
 
 /// Makes the tables of an earlier version, as a store of that version has them.
 enum ClientSchemaUndo {
+    static func version12(_ database: Database) throws {
+        try database.execute(
+            sql: """
+                DROP TABLE service_identity; DROP TABLE service_peer;
+                CREATE TABLE service_identity (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL) STRICT;
+                CREATE TABLE service_peer (
+                    device TEXT PRIMARY KEY, app TEXT NOT NULL, identity BLOB NOT NULL, offered BLOB,
+                    vouched_at INTEGER NOT NULL DEFAULT 0) STRICT, WITHOUT ROWID;
+                PRAGMA user_version = 11;
+                """)
+    }
+
     static func version11(_ database: Database) throws {
         try database.execute(sql: "DROP TABLE service_result; DROP TABLE service_draft; PRAGMA user_version = 10")
     }

@@ -90,6 +90,7 @@ struct ClientStoreTests {
     }
 
     private static func undoVersion8(_ database: Database) throws {
+        try ClientSchemaUndo.version12(database)
         try ClientSchemaUndo.version11(database)
         try ClientSchemaUndo.version10(database)
         for name in ["event", "identity", "key", "peer", "call", "upload", "seen"] {

@@ -62,9 +62,10 @@ struct StoragePathsTests {
             let store = try ClientStore(directory: directory.path)
             try await ServiceBox(store: store).save(call, body: [1], claiming: [], keptUntil: .max)
             try await store.inStep { database in
+                try ClientSchemaUndo.version12(database)
                 try StoreChange.saveServiceEvent(body).apply(to: database)
                 try database.execute(
-                    sql: "UPDATE service_event SET directory = '/former/Inbox/com.example.a/17'; PRAGMA user_version = 11;")
+                    sql: "UPDATE service_event SET directory = '/former/Inbox/com.example.a/17'")
             }
         }
         let store = try ClientStore(directory: directory.path, patience: 60)

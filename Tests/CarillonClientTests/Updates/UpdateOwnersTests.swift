@@ -165,6 +165,8 @@ struct UpdateOwnersTests {
             let inbox = UpdateInbox(store: store)
             try await inbox.belong(to: Fixture.owner)
             try await store.inStep { db in
+                try ClientSchemaUndo.version12(db)
+                try ClientSchemaUndo.version11(db)
                 try ClientSchemaUndo.version10(db)
                 for table in ["update_done", "update_result"] {
                     try db.execute(

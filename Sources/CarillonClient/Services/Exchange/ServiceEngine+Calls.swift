@@ -98,7 +98,8 @@ extension ServiceEngine {
             var again = call
             again.to.device = peer.device
             known.remove(peer)
-            let (_, newKeys) = try await provider(of: again, anew: true)
+            let another = again
+            let (_, newKeys) = try await storing(of: call) { try await provider(of: another, anew: true) }
             guard newKeys.id != keys.id else { throw error }
             try await post(newKeys)
         }

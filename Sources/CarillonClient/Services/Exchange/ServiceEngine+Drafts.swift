@@ -23,6 +23,7 @@ extension ServiceEngine {
         var left = Left()
         guard !known.files.isEmpty else { return left }
         var draft = known
+        var saved = known
         do {
             try await cleared()
             let earlier = try known.uploads.isEmpty ? [] : files.uploads()
@@ -45,14 +46,19 @@ extension ServiceEngine {
                 }
                 left.uploads.append(upload)
                 let present = draft
-                if present != known { try await storing(for: id) { try await box.save(present, of: number) } }
+                if present != saved { try await storing(for: id) { try await box.save(present, of: number) } }
+                saved = present
                 let manifest = try await storing(for: id) { try await Self.manifest(of: upload, meter) }
                 left.files.append(SealedPayload.File(path: known.files[place].name, manifest: manifest))
             }
             return left
         } catch {
             let fault = error as? PushError
-            if error is CancellationError || fault?.code == .cancelled { throw CancellationError() }
+            if error is CancellationError || fault?.code == .cancelled {
+                // The next run does not know of an upload that was not stored.
+                takeAway(Left(uploads: left.uploads.filter { !saved.uploads.contains($0.id) }))
+                throw CancellationError()
+            }
             takeAway(left)
             guard let fault else { throw error }
             throw ServiceError(fault)

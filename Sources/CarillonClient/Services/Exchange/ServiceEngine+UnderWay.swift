@@ -38,7 +38,9 @@ extension ServiceEngine {
         // Ends with the request's way to the server; it is cancelled with the call.
         let work = Task {
             do {
-                if use == .unknown, try await self.call(call.id) != nil { throw Self.idIsInUse }
+                if use == .unknown, try await self.storing(of: call, { try await self.call(call.id) }) != nil {
+                    throw Self.idIsInUse
+                }
                 try await self.sendWhole(call, result)
                 if !outcome.resume(.success(())) { self.takeBack(call.id) }
             } catch {

@@ -286,7 +286,10 @@ actor ServiceEngine {
         // Whoever hears it finds nothing any more.
         let mismatch = ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")
         endUnderWay(with: mismatch)
-        for waiting in pending.values { waiting.resume(.failure(mismatch)) }
+        for (id, waiting) in pending {
+            clientProgress.ended(id)
+            waiting.resume(.failure(mismatch))
+        }
         pending = [:]
     }
 
@@ -345,7 +348,8 @@ actor ServiceEngine {
                 return
             } catch {
                 logger.error("The keys of services cannot be had", metadata: ["reason": "\(error)"])
-                try? await Task.sleep(for: schedule.failed(random: .random(in: 0..<1)))
+                // Cancelled: the loop ends.
+                try? await health.wait(atMost: schedule.storageFailed())
             }
         }
     }

@@ -63,7 +63,11 @@ struct MessageFiles: Sendable {
     ///
     /// - Parameter files: Files of these messages, relative to the directory for received files.
     func removeMessages(of files: [String]) {
-        let messages = files.filter { !$0.hasPrefix("/") }.map { $0.split(separator: "/").prefix(2) }
+        // An accent at the beginning of a name is one character with the slash before it.
+        let slash = UInt8(ascii: "/")
+        let messages = files.filter { $0.utf8.first != slash }.map { file in
+            file.utf8.split(separator: slash).prefix(2).map { String(Substring($0)) }
+        }
         for message in Set(messages) where message.count == 2 {
             try? FileManager.default.removeItem(atPath: "\(root)/\(message.joined(separator: "/"))")
         }

@@ -16,7 +16,8 @@ extension UpdateWorker {
                 await end(update)
                 guard let error = error as? PushError else { return false }
                 await failed(UpdateFailure(.storage, error.message))
-                try? await Task.sleep(for: Self.storagePause)
+                // Cancelled: the loop ends.
+                try? await inbox.store.health.wait(atMost: Self.storagePause)
             }
         }
         return false
