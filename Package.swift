@@ -331,7 +331,7 @@ let package = Package(
         .testTarget(
             name: "CarillonCommandTests",
             dependencies: [
-                "CarillonAPNs", "CarillonCommand", "CarillonCore", "CarillonServer",
+                "CarillonAPNs", "CarillonClient", "CarillonCommand", "CarillonCore", "CarillonServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser", condition: server),
                 .product(name: "NIOCore", package: "swift-nio", condition: network),
                 .product(name: "NIOHTTP1", package: "swift-nio", condition: network),

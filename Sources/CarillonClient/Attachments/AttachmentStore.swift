@@ -78,7 +78,7 @@ public final class AttachmentStore: Sendable {
         }
         let tls = try TrustRoots.context(path: configuration.trustRootsPath)
         self.init(
-            directory: configuration.directory,
+            directory: AbsolutePath.of(configuration.directory),
             server: TransferServer(
                 base: address.text, transport: NIOTransport(tls: tls, timeout: configuration.connectTimeout),
                 backOff: configuration.backOff, logger: configuration.logger

@@ -56,7 +56,8 @@ public final class PushClient: Sendable, Service {
         self.graceOfOutsiders = graceOfOutsiders
         let server = try configuration.checkedServer()
         let tls = try TrustRoots.context(path: configuration.trustRootsPath)
-        let store = try ClientStore(directory: configuration.storageDirectory)
+        let storage = AbsolutePath.of(configuration.storageDirectory)
+        let store = try ClientStore(directory: storage)
         let stored = try store.load(server: server.text, app: configuration.app)
         let settings = ClientSession.Settings(
             server: server.text, backOff: configuration.backOff, keepAlive: configuration.keepAlive,
@@ -75,15 +76,16 @@ public final class PushClient: Sendable, Service {
         let transfers = TransferServer(
             base: server.text, transport: transport, backOff: configuration.backOff, logger: configuration.logger
         ) { [runner] in runner.identity?.credential }
-        attachments = AttachmentStore(directory: configuration.storageDirectory + "/attachments", server: transfers)
+        attachments = AttachmentStore(directory: storage + "/attachments", server: transfers)
         services = ServiceEngine(
             runner: runner, app: configuration.app, box: ServiceBox(store: store),
             server: ServiceServer(
                 base: transfers.base, transport: transport, backOff: configuration.backOff, asks: runner.asks
             ) { [runner] in runner.identity },
-            files: AttachmentStore(directory: configuration.storageDirectory + "/services", server: transfers),
-            inbox: MessageFiles(root: configuration.storageDirectory + "/Inbox"),
-            local: configuration.localDirectory.map(LocalSockets.init), logger: configuration.logger)
+            files: AttachmentStore(directory: storage + "/services", server: transfers),
+            inbox: MessageFiles(root: storage + "/Inbox"),
+            local: configuration.localDirectory.map { LocalSockets(directory: AbsolutePath.of($0)) },
+            logger: configuration.logger)
         serviceClient = ServiceClient(engine: services)
         serviceProvider = ServiceProvider(engine: services)
         runner.setScopeListener { [weak services] in services?.scopeChanged() }

@@ -54,9 +54,6 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         for definition in definitions { await client.serviceClient.use(definition) }
         let picture = try icon.map { Data(try InputFile.bytes($0)) }
         try await provider.offer(name: name, version: appVersion, icon: picture, methods)
-        let fingerprint = try await provider.fingerprint
-        printer.print(
-            ["event": "providing", "fingerprint": .text(fingerprint)], otherwise: "providing  fingerprint \(fingerprint)")
         let telling = Task { await Self.tell(client, printer) }
         defer { telling.cancel() }
         let interrupt = InterruptService()
@@ -78,17 +75,33 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         return { _ in ServiceReply() }
     }
 
-    /// Who this device is, once it is registered, and who asks it to come to the front.
+    /// Who this device is, once the server knows the device and its user, and who asks it to come to the front.
     private static func tell(_ client: PushClient, _ printer: Printer) async {
         let events = client.serviceProvider.events
-        while client.serviceProvider.application == nil {
-            do { try await Task.sleep(for: .milliseconds(20)) } catch { return }
-        }
+        guard let fingerprint = await fingerprint(of: client.serviceProvider) else { return }
+        printer.print(
+            ["event": "providing", "fingerprint": .text(fingerprint)], otherwise: "providing  fingerprint \(fingerprint)")
         let device = client.serviceProvider.application?.device ?? ""
         printer.print(["event": "device", "device": .text(device)], otherwise: "device  \(device)")
         for await case .frontRequested(let application) in events {
             let from = "\(application.app)/\(application.device ?? "")"
             printer.print(["event": "front", "from": .text(from)], otherwise: "front  asked by \(from)")
+        }
+    }
+
+    /// Returns nil when the task is cancelled or the storage fails. Waits while the server cannot be reached, which the client reports.
+    private static func fingerprint(of provider: ServiceProvider) async -> String? {
+        while true {
+            do {
+                return try await provider.fingerprint
+            } catch let error as ServiceError where error.code == .serverUnavailable {
+                continue
+            } catch let error as PushError {
+                StandardError.print("carillon: \(error.message)")
+                return nil
+            } catch {
+                return nil
+            }
         }
     }
 
@@ -143,7 +156,7 @@ enum AnsweringProgram {
             }
             var paths: [String] = []
             if case .array(let list)? = json["attachments"] {
-                paths = list.compactMap { if case .string(let path) = $0 { path } else { nil } }
+                paths = list.compactMap { if case .string(let path) = $0 { AbsolutePath.of(path) } else { nil } }
             }
             let value = try json["value"].map {
                 try ServiceValue.parsed(String(decoding: $0.bytes, as: UTF8.self))

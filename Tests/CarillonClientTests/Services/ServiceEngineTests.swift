@@ -123,6 +123,22 @@ struct ServiceEngineTests {
         #expect(await code(call(), engine) == nil)
     }
 
+    @Test func `the fingerprint waits until the user of the device is known`() async throws {
+        let engine = try await engine()
+        let identity = try #require(engine.runner.identity)
+        try await engine.runner.perform { session, context in session.userSet(.signedIn("t"), at: context.now) }
+        let early = Task { try await ServiceProvider(engine: engine).fingerprint }
+        early.cancel()
+        await #expect(throws: CancellationError.self) { try await early.value }
+        let asked = Task { try await ServiceProvider(engine: engine).fingerprint }
+        try await engine.runner.perform { session, context in
+            session.userTaken(.signedIn("t"), of: identity, as: "ada", at: context.now)
+        }
+        let fingerprint = try await asked.value
+        let later = try await ServiceProvider(engine: engine).fingerprint
+        #expect(fingerprint == later)
+    }
+
     @Test func `an answer from a third device is nobody's`() async throws {
         let engine = try await engine()
         server.answers.withLock { $0["POST"] = (201, "{}") }

@@ -15,6 +15,8 @@ struct ServiceCall: Sendable {
     var to: ServiceApplication
     var parameters: ServiceValue
     var attachments: [String]
+    /// The names of the attachments at the receiver, in their order; nil, and a name that is missing, for that of the path.
+    var names: [String?] = []
     var deadlineSeconds: Int64
     var foreground: ForegroundPreference
 }
@@ -120,17 +122,17 @@ extension ServiceEngine {
         guard (1...RequestHeader.longestDeadlineSeconds).contains(call.deadlineSeconds) else {
             throw ServiceError(.deadlineExceeded, "A deadline is one second to seven days.")
         }
-        return try names(of: call.attachments)
+        return try names(of: call.attachments, as: call.names)
     }
 
-    /// The names that files travel with: a relative path as it is, of another its last part.
-    static func names(of paths: [String]) throws -> [(path: String, name: RelativePath)] {
+    /// The names that files travel with: the given ones, and otherwise a relative path as it is, of another its last part.
+    static func names(of paths: [String], as given: [String?] = []) throws -> [(path: String, name: RelativePath)] {
         guard paths.count <= SealedContent.mostFiles else {
             throw ServiceError(.requestTooLarge, "There are up to \(SealedContent.mostFiles) files.")
         }
         var bytes: Int64 = 0
-        let names = try paths.map { path in
-            let text = path.hasPrefix("/") ? path.split(separator: "/").last.map(String.init) ?? "" : path
+        let names = try paths.enumerated().map { number, path in
+            let text = RelativePath.nameText(of: path, named: number < given.count ? given[number] : nil)
             guard let name = RelativePath(text) else {
                 throw ServiceError(.pathInvalid, "\(text) is not a name that every system can give to a file.")
             }
