@@ -13,18 +13,21 @@ struct TransferServer: Sendable {
     let base: String
     let transport: any FileTransport
     let backOff: PushClient.BackOff
-    let logger: Logger
+    let failures: FailureNote
+    /// Nil for an address that is none.
+    private let server: WebAddress?
     /// Nil while it is not registered.
     let bearer: @Sendable () -> String?
 
     init(
         base: String, transport: any FileTransport, backOff: PushClient.BackOff, logger: Logger,
-        bearer: @escaping @Sendable () -> String?
+        failures: FailureNote? = nil, bearer: @escaping @Sendable () -> String?
     ) {
         self.base = base.hasSuffix("/") ? String(base.dropLast()) : base
         self.transport = transport
         self.backOff = backOff
-        self.logger = logger
+        self.failures = failures ?? FailureNote(logger: logger)
+        server = WebAddress(http: base)
         self.bearer = bearer
     }
 
@@ -49,12 +52,17 @@ struct TransferServer: Sendable {
             let question = FileQuestion(method: method, address: address, bearer: bearer, headers: headers, body: body)
             let answer = try await transport.exchange(question, sent: sent, received: received)
             let isLater = [408, 425, 429].contains(answer.status) || answer.status >= 500
-            guard isLater else { return .answered(answer) }
-            logger.info("An attachment waits for its server", metadata: ["status": "\(answer.status)"])
+            guard isLater else {
+                failures.answered(at: address)
+                return .answered(answer)
+            }
+            failures.failed(
+                at: address, by: .http,
+                PushError(.serverUnavailable, "The server answered an attachment's request with status \(answer.status)."))
             return .failed(hint: answer.headers["retry-after"].flatMap(Int64.init).map { .seconds(min($0, 3600)) })
         } catch let fault as TransportFault {
             try Task.checkCancellation()
-            logger.info("An attachment's server cannot be reached", metadata: ["reason": "\(fault.kind)"])
+            failures.failed(at: address, by: .http, ConnectionFailure(fault, at: address.origin).error())
             return .failed(hint: nil)
         }
     }
@@ -81,6 +89,7 @@ struct TransferServer: Sendable {
                 if hasMoved { schedule.succeeded() }
                 let chance = Double.random(in: 0..<1)
                 let wait = hint.map { schedule.delay(after: $0, random: chance) } ?? schedule.failed(random: chance)
+                if let server { failures.willRetry(at: server, after: wait) }
                 try await Task.sleep(for: wait)
             }
         }

@@ -74,13 +74,15 @@ public final class PushClient: Sendable, Service {
         updates = PushUpdates(
             runner: runner, server: server, transport: transport, store: store, backOff: configuration.backOff)
         let transfers = TransferServer(
-            base: server.text, transport: transport, backOff: configuration.backOff, logger: configuration.logger
+            base: server.text, transport: transport, backOff: configuration.backOff, logger: configuration.logger,
+            failures: runner.failures
         ) { [runner] in runner.identity?.credential }
         attachments = AttachmentStore(directory: storage + "/attachments", server: transfers)
         services = ServiceEngine(
             runner: runner, app: configuration.app, box: ServiceBox(store: store),
             server: ServiceServer(
-                base: transfers.base, transport: transport, backOff: configuration.backOff, asks: runner.asks
+                base: transfers.base, transport: transport, backOff: configuration.backOff, asks: runner.asks,
+                failures: runner.failures
             ) { [runner] in runner.identity },
             files: AttachmentStore(directory: storage + "/services", server: transfers),
             inbox: MessageFiles(root: storage + "/Inbox"),

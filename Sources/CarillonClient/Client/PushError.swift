@@ -23,6 +23,8 @@ public struct PushError: Error, Sendable {
         public static let stillDisconnecting = Code("stillDisconnecting")
         /// The channel failed, or was closed, while ``PushChannel/ensureOpen(timeout:encrypted:wake:)`` waited for it.
         public static let channelEnded = Code("channelEnded")
+        /// The time limit of a call passed, and no failure is known that explains it; the message says what the call waited for.
+        public static let timedOut = Code("timedOut")
         /// The task was cancelled while it waited.
         public static let cancelled = Code("cancelled")
         /// A channel's buffer is full, and a message for it was refused: nobody reads the channel, or not fast enough.

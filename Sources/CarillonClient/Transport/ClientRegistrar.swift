@@ -246,14 +246,11 @@ struct ClientRegistrar: Sendable {
                     status: answer.status, retryAfter: seconds.map { .seconds(max(0, min($0, 86_400))) },
                     body: answer.body))
         } catch {
-            let fault = error as? TransportFault
-            let what = fault?.kind == .timeOut ? "did not answer in time" : "cannot be reached"
+            let address = WebAddress(http: url)?.origin ?? url
             return .failure(
                 Fault(
                     kind: .unreachable,
-                    error: PushError(
-                        .serverUnreachable, "The server \(server.authority) \(what) \(purpose).",
-                        cause: fault.map(\.cause) ?? error)))
+                    error: ConnectionFailure(error, at: address).error(.serverUnreachable, purpose)))
         }
     }
 

@@ -69,6 +69,24 @@ struct TransferTests {
         #expect(!FileManager.default.fileExists(atPath: directory.path + "/file"))
     }
 
+    @Test func `a server that cannot be reached is reported once`() async throws {
+        try Data(count: 10).write(to: URL(fileURLWithPath: directory.path + "/file"))
+        let lines = RecordedLog.Lines()
+        let files = ScriptedFiles([])
+        let store = AttachmentStore(
+            directory: directory.path + "/state",
+            server: TransferServer(
+                base: "http://127.0.0.1:1/base", transport: files,
+                backOff: .init(initial: .milliseconds(1), maximum: .milliseconds(2)), logger: lines.logger
+            ) { "key" })
+        let upload = try await store.upload(directory.path + "/file", for: [.senders])
+        while files.asked.withLock({ $0.count }) < 5 { await Task.yield() }
+        await upload.pause()
+        #expect(lines.warnings.count == 1, "\(lines.warnings)")
+        let line = lines.warnings.first ?? ""
+        #expect(line.contains("address=http://127.0.0.1:1 ") && line.contains("retry-in-ms="))
+    }
+
     @Test func `an upload that the server forgot is begun anew, and each time it asks where it is`() async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
         let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])

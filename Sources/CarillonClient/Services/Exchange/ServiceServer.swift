@@ -14,6 +14,7 @@ struct ServiceServer: Sendable {
     let transport: any ClientTransport
     let backOff: PushClient.BackOff
     let asks: SocketAsks
+    var failures: FailureNote?
     let identity: @Sendable () -> DeviceIdentity?
 
     enum Answer: Sendable {
@@ -42,17 +43,34 @@ struct ServiceServer: Sendable {
             return Self.answer(answer.status, answer.body, retryAfter: nil)
         }
         guard let address = WebAddress(http: base + path) else {
-            return .refused(ServiceError(.serverUnavailable, "The server's address is none."))
+            return .refused(ServiceError(.serverUnavailable, "\"\(base + path)\" is not a valid URL."))
         }
         do throws(TransportFault) {
             let answer = try await transport.ask(
                 WebQuestion(
                     method: method, address: address, bearer: identity.credential, json: body.map { Data($0) },
                     answerLimit: Self.answerLimit))
-            return Self.answer(answer.status, Array(answer.body), retryAfter: answer.retryAfter)
+            let known = Self.answer(answer.status, Array(answer.body), retryAfter: answer.retryAfter)
+            if case .later = known {
+                failures?.failed(
+                    at: address, by: .http,
+                    PushError(.serverUnavailable, "The server answered with status \(answer.status)."))
+            } else {
+                failures?.answered(at: address)
+            }
+            return known
         } catch {
+            failures?.failed(at: address, by: .http, ConnectionFailure(error, at: address.origin).error())
             return .later(hint: nil)
         }
+    }
+
+    /// Waits before another attempt, and reports the failure of the last one.
+    func wait(_ schedule: inout ClientReconnectSchedule, hint: Duration?) async throws {
+        let chance = Double.random(in: 0..<1)
+        let wait = hint.map { schedule.delay(after: $0, random: chance) } ?? schedule.failed(random: chance)
+        if let server = WebAddress(http: base) { failures?.willRetry(at: server, after: wait) }
+        try await Task.sleep(for: wait)
     }
 
     private static func answer(_ status: Int, _ body: [UInt8], retryAfter: String?) -> Answer {
@@ -84,10 +102,7 @@ struct ServiceServer: Sendable {
             switch await ask(method, path, body) {
             case .done(let answer): return answer
             case .refused(let error): throw error
-            case .later(let hint):
-                let chance = Double.random(in: 0..<1)
-                try await Task.sleep(
-                    for: hint.map { schedule.delay(after: $0, random: chance) } ?? schedule.failed(random: chance))
+            case .later(let hint): try await wait(&schedule, hint: hint)
             }
         }
     }

@@ -77,7 +77,7 @@ struct UpdatePoller: Sendable {
 
     private func ask(_ poll: UpdatePoll) async throws(PollFault) -> PollAnswer {
         guard let address = WebAddress(http: base + "/v1/inbox") else {
-            throw .failed(UpdateFailure(.unreachable, "\(base) is not the address of a server."), retryAfter: nil)
+            throw .failed(UpdateFailure(.unreachable, "\"\(base)\" is not a valid URL of a server."), retryAfter: nil)
         }
         let answer: WebAnswer
         do {
@@ -86,10 +86,8 @@ struct UpdatePoller: Sendable {
                     method: .post, address: address, bearer: credential, json: poll.body,
                     answerLimit: UpdatePoll.answerLimit, patience: .seconds(poll.waitSeconds)))
         } catch {
-            throw .failed(
-                UpdateFailure(
-                    .unreachable, "The server \(address.authority) is not reached; are its name and port right?"),
-                retryAfter: nil)
+            let failure = ConnectionFailure(error, at: address.origin)
+            throw .failed(UpdateFailure(.unreachable, failure.error().message), retryAfter: nil)
         }
         guard answer.status == 200 else {
             let seconds = answer.retryAfter.flatMap { Int($0) }.map { max(0, min($0, UpdatePoll.mostRetrySeconds)) }
