@@ -173,13 +173,16 @@ struct PublisherOptions: ParsableArguments {
     var server: String?
     @Option(help: "A sender key of the app, or an admin key; CARILLON_KEY in the environment does as well.") var key: String?
     @Option(help: "The app, with an admin key.") var app: String?
+    @OptionGroup var authority: AuthorityOption
     @Flag(help: "Print one JSON object a line.") var json = false
 
     var printer: Printer { Printer(isJSON: json) }
 
     var client: APIClient {
         get throws {
-            APIClient(server: try ServerChoice.url(server), key: key ?? Environment["CARILLON_KEY"])
+            APIClient(
+                server: try ServerChoice.url(server), key: key ?? Environment["CARILLON_KEY"],
+                authority: authority.file)
         }
     }
 

@@ -3,6 +3,8 @@ import CarillonWire
 import Foundation
 import NIOCore
 import NIOHTTP1
+import NIOSSL
+import Synchronization
 
 /// Speaks to a server's HTTP API for the command line.
 struct APIClient: Sendable {
@@ -14,14 +16,33 @@ struct APIClient: Sendable {
 
     let server: String
     let key: String?
+    /// A PEM file of certificate authorities to trust in place of the system's.
+    var authority: String?
 
-    /// Lives as long as the process. A command that cannot connect says so, instead of trying again.
-    private static let http: HTTPClient = {
+    /// The clients of the process by the file of their authorities; they live as long as the process.
+    private static let clients = Mutex<[String?: HTTPClient]>([:])
+
+    private static func http(trusting authority: String?) throws -> HTTPClient {
+        try clients.withLock { clients in
+            if let client = clients[authority] { return client }
+            let client = try makeClient(trusting: authority)
+            clients[authority] = client
+            return client
+        }
+    }
+
+    /// A command that cannot connect reports it, and does not try again.
+    private static func makeClient(trusting authority: String?) throws -> HTTPClient {
         var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
         configuration.connectionPool.retryConnectionEstablishment = false
         configuration.timeout.connect = .seconds(10)
+        if let authority {
+            var tls = TLSConfiguration.makeClientConfiguration()
+            tls.trustRoots = .certificates(try AuthorityOption.certificates(in: authority))
+            configuration.tlsConfiguration = tls
+        }
         return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
-    }()
+    }
 
     /// A value as it stands in a query.
     static func inQuery(_ value: String) -> String {
@@ -54,10 +75,11 @@ struct APIClient: Sendable {
         if socketPath != nil { request.headers.add(name: "host", value: "localhost") }
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let body { request.body = .bytes(body) }
-        let place = socketPath == nil ? request.url : server
+        let place = socketPath == nil ? Self.origin(of: request.url) : server
+        let http = try Self.http(trusting: authority)
         // The deadline of a request ends with the head of the answer, and the body could stall.
         return try await withThrowingTaskGroup(of: Answer.self) { group in
-            group.addTask { [request] in try await Self.answer(to: request, of: place) }
+            group.addTask { [request] in try await Self.answer(to: request, of: place, by: http) }
             group.addTask {
                 try await Task.sleep(for: .nanoseconds(timeout.nanoseconds))
                 let seconds = timeout.nanoseconds / 1_000_000_000
@@ -69,19 +91,27 @@ struct APIClient: Sendable {
         }
     }
 
-    private static func answer(to request: HTTPClientRequest, of place: String) async throws -> Answer {
+    /// An address without its path, which can have a token.
+    private static func origin(of url: String) -> String {
+        url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3).joined(separator: "/")
+    }
+
+    private static func answer(
+        to request: HTTPClientRequest, of place: String, by http: HTTPClient
+    ) async throws -> Answer {
         let response: HTTPClientResponse
         do {
             response = try await http.execute(request, deadline: .distantFuture)
         } catch {
-            throw CommandFault(ExitStatus.unreachable, "\(place) cannot be reached: \(error)")
+            throw CommandFault(ExitStatus.unreachable, "\(place) cannot be reached: \(RequestFailure.sentence(error))")
         }
         do {
             let bytes = try await response.body.collect(upTo: 8 << 20)
             return Answer(
                 status: Int(response.status.code), headers: response.headers, body: Data(bytes.readableBytesView))
         } catch {
-            throw CommandFault(ExitStatus.unreachable, "the answer of \(place) cannot be read: \(error)")
+            throw CommandFault(
+                ExitStatus.unreachable, "the answer of \(place) cannot be read: \(RequestFailure.sentence(error))")
         }
     }
 

@@ -18,6 +18,7 @@ struct HealthCommand: AsyncParsableCommand {
             """)
     var server: String?
 
+    @OptionGroup var authority: AuthorityOption
     @Flag(help: "Ask only whether the process runs.") var live = false
 
     func run() async throws {
@@ -25,7 +26,7 @@ struct HealthCommand: AsyncParsableCommand {
             let address = try ServerChoice.urlOrSocket(server, standard: "http://127.0.0.1:8080")
             let answer: APIClient.Answer
             do {
-                answer = try await APIClient(server: address, key: nil)
+                answer = try await APIClient(server: address, key: nil, authority: authority.file)
                     .send(.GET, live ? "/health/live" : "/health/ready", timeout: .seconds(10))
             } catch let fault as CommandFault {
                 throw CommandFault(.failure, fault.message)

@@ -32,6 +32,7 @@ struct SendCommand: AsyncParsableCommand {
     var vapidSubject: String?
     @Option(name: .customLong("idempotency-key"), help: "Sending again with the same key sends nothing new.")
     var idempotencyKey: String?
+    @OptionGroup var authority: AuthorityOption
     @Flag(help: "Wait for the outcome.") var wait = false
     @Flag(help: "Print one JSON object a line.") var json = false
 
@@ -89,7 +90,7 @@ struct SendCommand: AsyncParsableCommand {
     }
 
     private func send() async throws {
-        let client = APIClient(server: "", key: nil)
+        let client = APIClient(server: "", key: nil, authority: authority.file)
         let content = try content()
         let subscription = try subscription()
         guard let endpoint = address ?? subscription?.endpoint else {
