@@ -59,7 +59,7 @@ struct TransferServer: Sendable {
             failures.failed(
                 at: address, by: .http,
                 PushError(.serverUnavailable, "The server answered an attachment's request with status \(answer.status)."))
-            return .failed(hint: answer.headers["retry-after"].flatMap(Int64.init).map { .seconds(min($0, 3600)) })
+            return .failed(hint: answer.wait)
         } catch let fault as TransportFault {
             try Task.checkCancellation()
             failures.failed(at: address, by: .http, ConnectionFailure(fault, at: address.origin).error())

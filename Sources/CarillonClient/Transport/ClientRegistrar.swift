@@ -240,11 +240,7 @@ struct ClientRegistrar: Sendable {
                 WebQuestion(
                     method: method, address: address, bearer: bearer, json: json,
                     answerLimit: Limits.apiBodyBytes))
-            let seconds = answer.retryAfter.flatMap { Int($0) }
-            return .success(
-                Answer(
-                    status: answer.status, retryAfter: seconds.map { .seconds(max(0, min($0, 86_400))) },
-                    body: answer.body))
+            return .success(Answer(status: answer.status, retryAfter: answer.wait, body: answer.body))
         } catch {
             let address = WebAddress(http: url)?.origin ?? url
             return .failure(

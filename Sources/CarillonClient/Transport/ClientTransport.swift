@@ -1,3 +1,5 @@
+import CarillonBasics
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else
@@ -41,6 +43,9 @@ struct WebAnswer: Sendable {
     var status: Int
     var retryAfter: String?
     var body: Data
+
+    /// The wait that the response asks for.
+    var wait: Duration? { retryAfter.flatMap { RetryAfter.duration($0, at: Date().milliseconds) } }
 }
 
 /// Why there is no connection, or no answer.

@@ -1,3 +1,4 @@
+import CarillonBasics
 import NIOCore
 import NIOHTTP1
 import Synchronization
@@ -23,6 +24,9 @@ struct FileAnswer: Sendable {
     var headers: [String: String]
     /// Of an answer that is no file.
     var body = Data()
+
+    /// The wait that the response asks for.
+    var wait: Duration? { headers["retry-after"].flatMap { RetryAfter.duration($0, at: Date().milliseconds) } }
 }
 
 /// How files go to a server and come from it: pausing where either side does.

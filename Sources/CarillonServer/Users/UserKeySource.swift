@@ -36,7 +36,7 @@ extension CallResult {
     /// For the operator's log.
     var reason: String {
         switch self {
-        case .answered(let status): "the answer has the status \(status)"
+        case .answered(let status, _): "the answer has the status \(status)"
         case .failed(_, let detail): detail
         case .notMade(let reason), .impossible(let reason): reason
         }

@@ -34,7 +34,7 @@ package struct VetoSource: Sendable {
             guard let answer = await caller.ask(request, within: patience) else {
                 return .failed("no whole answer came within \(patience)")
             }
-            guard case .answered(let status) = answer.result else { return .failed(answer.result.reason) }
+            guard case .answered(let status, _) = answer.result else { return .failed(answer.result.reason) }
             return .answered(status: status, body: answer.body)
         }
     }

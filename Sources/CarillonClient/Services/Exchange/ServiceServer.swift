@@ -40,7 +40,7 @@ struct ServiceServer: Sendable {
         guard let identity = identity() else { return .later(hint: nil) }
         // An answer that may be long would hold up what comes on the connection.
         if method != .get, path.hasPrefix(Self.path), let answer = await asks.ask(method.rawValue, path, body ?? []) {
-            return Self.answer(answer.status, answer.body, retryAfter: nil)
+            return Self.answer(answer.status, answer.body, wait: nil)
         }
         guard let address = WebAddress(http: base + path) else {
             return .refused(ServiceError(.serverUnavailable, "\"\(base + path)\" is not a valid URL."))
@@ -50,7 +50,7 @@ struct ServiceServer: Sendable {
                 WebQuestion(
                     method: method, address: address, bearer: identity.credential, json: body.map { Data($0) },
                     answerLimit: Self.answerLimit))
-            let known = Self.answer(answer.status, Array(answer.body), retryAfter: answer.retryAfter)
+            let known = Self.answer(answer.status, Array(answer.body), wait: answer.wait)
             if case .later = known {
                 failures?.failed(
                     at: address, by: .http,
@@ -73,11 +73,10 @@ struct ServiceServer: Sendable {
         try await Task.sleep(for: wait)
     }
 
-    private static func answer(_ status: Int, _ body: [UInt8], retryAfter: String?) -> Answer {
+    private static func answer(_ status: Int, _ body: [UInt8], wait: Duration?) -> Answer {
         if (200..<300).contains(status) { return .done(JSONValue(parsing: body) ?? .null) }
         if [408, 425, 429].contains(status) || status >= 500 {
-            let seconds = retryAfter.flatMap { Int64($0) }
-            return .later(hint: seconds.map { .seconds(max(0, min($0, 3600))) })
+            return .later(hint: wait)
         }
         let problem = try? JSONDecoder().decode(ProblemDocument.self, from: Data(body))
         return .refused(

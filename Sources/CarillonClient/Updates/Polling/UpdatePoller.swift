@@ -90,10 +90,9 @@ struct UpdatePoller: Sendable {
             throw .failed(UpdateFailure(.unreachable, failure.error().message), retryAfter: nil)
         }
         guard answer.status == 200 else {
-            let seconds = answer.retryAfter.flatMap { Int($0) }.map { max(0, min($0, UpdatePoll.mostRetrySeconds)) }
             throw PollFault(
                 status: answer.status, try? JSONDecoder().decode(ProblemDocument.self, from: answer.body),
-                retryAfter: seconds.map { .seconds($0) }, hadParameters: poll.parameters != nil, server: address.authority)
+                retryAfter: answer.wait, hadParameters: poll.parameters != nil, server: address.authority)
         }
         guard let page = UpdatePoll.answer(Array(answer.body)) else {
             throw .failed(
