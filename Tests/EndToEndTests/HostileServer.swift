@@ -15,6 +15,8 @@ final class HostileServer: Sendable {
         var status = 200
         var headers: [(name: String, value: String)] = []
         var body = ""
+        /// Whether the answer has the signs of a Carillon server.
+        var isNamed = true
     }
 
     private let listener: Int32
@@ -81,6 +83,10 @@ final class HostileServer: Sendable {
     private static func send(_ answer: Answer, to connection: Int32) {
         let body = Array(answer.body.utf8)
         var head = "HTTP/1.1 \(answer.status) Answer\r\nConnection: close\r\nContent-Length: \(body.count)\r\n"
+        if answer.isNamed {
+            let type = answer.status >= 400 ? "application/problem+json" : "application/json"
+            head += "Content-Type: \(type)\r\nCarillon-Server: 0123456789abcdef0123456789abcdef\r\n"
+        }
         for (name, value) in answer.headers { head += "\(name): \(value)\r\n" }
         let bytes = Array((head + "\r\n").utf8) + body
         var sent = 0

@@ -66,8 +66,10 @@ public final class PushClient: Sendable, Service {
             store: store, session: ClientSession(settings, restoring: stored),
             shared: configuration.sharedDirectory.map(SharedFolder.init), logger: configuration.logger)
         let transport = NIOTransport(tls: tls, timeout: configuration.connectTimeout)
+        let recognition = ServerRecognition()
         registrar = ClientRegistrar(
-            server: server, app: configuration.app, clientKey: configuration.clientKey, transport: transport)
+            server: server, app: configuration.app, clientKey: configuration.clientKey, transport: transport,
+            recognition: recognition)
         runner.setDeviceReporter(registrar)
         device = PushDevice(runner: runner, registrar: registrar)
         loop = ConnectionLoop(runner: runner, registrar: registrar, transport: transport)
@@ -75,14 +77,14 @@ public final class PushClient: Sendable, Service {
             runner: runner, server: server, transport: transport, store: store, backOff: configuration.backOff)
         let transfers = TransferServer(
             base: server.text, transport: transport, backOff: configuration.backOff, logger: configuration.logger,
-            failures: runner.failures
+            recognition: recognition, failures: runner.failures
         ) { [runner] in runner.identity?.credential }
         attachments = AttachmentStore(directory: storage + "/attachments", server: transfers)
         services = ServiceEngine(
             runner: runner, app: configuration.app, box: ServiceBox(store: store),
             server: ServiceServer(
                 base: transfers.base, transport: transport, backOff: configuration.backOff, asks: runner.asks,
-                failures: runner.failures
+                recognition: recognition, failures: runner.failures
             ) { [runner] in runner.identity },
             files: AttachmentStore(directory: storage + "/services", server: transfers),
             inbox: MessageFiles(root: storage + "/Inbox"),
@@ -233,7 +235,8 @@ public final class PushClient: Sendable, Service {
     /// ``availability`` over time, beginning with the present value.
     public var availabilityUpdates: AvailabilityUpdates { AvailabilityUpdates(board: runner.availability) }
 
-    /// The last thing that kept the client from its work: why a registration was refused, why there was no connection.
+    /// The last thing that kept the client from its work: why a registration was refused, why there was no connection, or which
+    /// address was answered by another program than the server, with which status.
     /// It is set by the first attempt that fails, and stays after the client has recovered; nil when nothing ever went
     /// wrong in this process.
     public var lastFailure: PushError? { runner.failures.last }

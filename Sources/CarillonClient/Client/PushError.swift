@@ -78,7 +78,8 @@ public struct PushError: Error, Sendable {
         public static let storageMismatch = Code("storageMismatch")
         /// The server could not be reached.
         public static let serverUnreachable = Code("serverUnreachable")
-        /// The server cannot serve now; the client tries again by itself.
+        /// The server cannot serve now, or a proxy, a login page or another program answered in its place; the message names the
+        /// address and the status. The client tries again by itself, and has changed nothing.
         public static let serverUnavailable = Code("serverUnavailable")
         /// The server refuses to register this device, as the key or the app is wrong, or a channel of it.
         public static let registrationRefused = Code("registrationRefused")

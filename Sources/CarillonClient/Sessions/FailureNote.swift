@@ -15,7 +15,9 @@ final class FailureNote: Sendable {
     private let state = Mutex(State())
     private let logger: Logger
 
-    init(logger: Logger) { self.logger = logger }
+    init(logger: Logger = Logger(label: "carillon.client", factory: { _ in SwiftLogNoOpLogHandler() })) {
+        self.logger = logger
+    }
 
     var last: PushError? { state.withLock { $0.last } }
 

@@ -1,4 +1,4 @@
-/// A server that could not be connected to: the cause of a ``PushError``.
+/// A server that could not be connected to, or that another program answered for: the cause of a ``PushError``.
 struct ConnectionFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// As the app or the server gave it.
     let address: String
@@ -7,6 +7,11 @@ struct ConnectionFailure: Error, Hashable, Sendable, CustomStringConvertible {
     init(_ error: any Error, at address: String) {
         self.address = address
         reason = ConnectionReason(error)
+    }
+
+    init(_ reason: ConnectionReason, at address: String) {
+        self.address = address
+        self.reason = reason
     }
 
     /// A failure at the address of a socket, which the server gave.

@@ -53,6 +53,13 @@ package struct ConnectionReason: Hashable, Sendable {
     package static let cancelled = ConnectionReason("cancelled")
     package static let answerTooLarge = ConnectionReason("the answer is too large")
 
+    /// The reason for a response that another program sent in the server's place.
+    static func foreign(status: Int) -> ConnectionReason {
+        ConnectionReason(
+            "another program answered with status \(status)",
+            advice: "Check the address, and whether a proxy or a login page is between this machine and the server.")
+    }
+
     private static let nameNotFound = ConnectionReason(
         "name not found", advice: "Check the host name, and whether names can be resolved on this machine.")
     private static let notTLS = ConnectionReason(

@@ -77,7 +77,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
                 let client = try options.client
                 let answer = try client.accepted(try await client.send(.GET, path))
                 if options.json { return Printer.printJSON(Array(answer.body)) }
-                for item in try JSONDecoder().decode(ExplanationList.self, from: answer.body).items {
+                for item in try client.value(of: answer, as: ExplanationList.self).items {
                     options.printer.print([:], lines: Self.lines(of: item))
                 }
             }

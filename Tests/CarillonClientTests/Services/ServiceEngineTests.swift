@@ -26,7 +26,9 @@ struct ServiceEngineTests {
             asked.withLock { $0.append(String(path)) }
             let answer = answers.withLock { answers in answers.first { path.hasPrefix($0.key) }?.value }
             guard let answer else { throw TransportFault(.unreachable, nil) }
-            return WebAnswer(status: answer.status, body: Data(answer.body.utf8))
+            return WebAnswer(
+                status: answer.status, body: Data(answer.body.utf8),
+                contentType: answer.status >= 400 ? ProblemDocument.mediaType : "application/json", server: "server-1")
         }
     }
 
@@ -107,7 +109,7 @@ struct ServiceEngineTests {
 
     @Test func `a server that finds somebody else than was asked for is not followed`() async throws {
         let engine = try await engine()
-        server.answers.withLock { $0["POST"] = (201, "{}") }
+        server.answers.withLock { $0["POST"] = (201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#) }
         let elsewhere = ServicePeer(app: "com.example.evil", device: other.device)
         let body = try found(elsewhere, signedFor: other.device)
         server.answers.withLock { $0["GET /v1/services"] = (200, body) }
@@ -141,7 +143,7 @@ struct ServiceEngineTests {
 
     @Test func `an answer from a third device is nobody's`() async throws {
         let engine = try await engine()
-        server.answers.withLock { $0["POST"] = (201, "{}") }
+        server.answers.withLock { $0["POST"] = (201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#) }
         let right = try found(other, signedFor: other.device)
         server.answers.withLock { $0["GET /v1/services"] = (200, right) }
         try await engine.send(call(), result: nil)
