@@ -460,7 +460,7 @@ final class SessionRunner: Sendable {
     func endRun() -> [(inbox: ChannelInbox, run: UInt64)] {
         // The process may end now, in an orderly way.
         for message in starts.takeAll() { takeBack(message) }
-        inboxes.withLock { Array($0.values) }.map { ($0, $0.endRun()) }
+        return inboxes.withLock { Array($0.values) }.map { ($0, $0.endRun()) }
     }
 
     /// Ends the iterations that began before.
