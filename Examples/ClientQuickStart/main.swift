@@ -25,7 +25,8 @@ do {
 events: for try await event in presence.events {
     switch event {
     case .opened, .pingFailed, .recovered, .other:
-        // The last three are told only when your backend asked the server to look after it, or the server moves.
+        // The last three are told when your backend asked the server to look after it, when the server moves, and when this loop is so slow
+        // that changes of the channel were dropped.
         break
     case .message(let message):
         // Asking for the next event says that this message was handled.

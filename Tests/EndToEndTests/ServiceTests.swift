@@ -102,6 +102,7 @@ struct ServiceTests {
             case .didReceive: told.append("receive")
             case .identityChanged: told.append("identity")
             case .resultRemoved: told.append("removed")
+            case .missed: told.append("missed")
             case .sending, .receiving: continue
             }
             if told.last == "receive" { break }
@@ -119,6 +120,7 @@ struct ServiceTests {
             case .didFinishSending: told.append("finish")
             case .cancelled, .frontRequested, .identityChanged, .requestFailed, .handlerCrashed, .offerRefused:
                 told.append("other")
+            case .missed: told.append("missed")
             case .sending, .receiving: continue
             }
             if told.last == "finish" { break }

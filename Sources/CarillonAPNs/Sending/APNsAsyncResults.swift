@@ -1,5 +1,7 @@
 /// The results of a batch whose recipients come one after the other, one result for each, in the order of the answers. It
 /// can be read once: reading it sends.
+///
+/// No result is dropped. At most ``APNsClient/Configuration/batchWindow`` recipients are read ahead of the results, also when reading stops.
 public struct APNsAsyncResults<Recipients: AsyncSequence & Sendable>: AsyncSequence, Sendable
 where Recipients.Element: APNsRecipient {
     /// One result.

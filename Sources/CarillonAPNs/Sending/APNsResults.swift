@@ -1,5 +1,8 @@
 /// The results of a batch, one for each recipient, in the order of the answers. It can be read once: reading it sends.
 ///
+/// No result is dropped. While nobody reads, no push is sent but those that are under way, at most
+/// ``APNsClient/Configuration/batchWindow``.
+///
 /// When the reading task is cancelled, no further push begins; those under way are taken back, and each still has its
 /// result, which says whether it may have been processed.
 public struct APNsResults<Recipients: Sequence>: AsyncSequence where Recipients.Element: APNsRecipient {

@@ -42,8 +42,8 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
 
     deinit { state.withLock { $0.task }?.cancel() }
 
-    /// How many bytes of ``length`` are there: at once, and as they become more; the latest only, for whoever is slow. It ends with the
-    /// transfer.
+    /// How many bytes of ``length`` are there: at once, and as they become more. It ends with the transfer. One number waits for a slow
+    /// iteration, the newest: it replaces the number before.
     public var progress: AsyncStream<Int64> {
         let (stream, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
         _ = running()

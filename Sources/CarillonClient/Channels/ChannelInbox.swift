@@ -6,11 +6,13 @@ import Synchronization
 /// Messages are in the store, and a page of them is here, ahead of the reader; the next page is asked for when the reader
 /// has come to its end. An entry stays until the app is done with it, so that an iteration that breaks off loses nothing.
 /// Changes are here only, and of them the newest, because the channel's state tells the rest; each knows behind which
-/// message it came.
+/// message it came. How many were dropped is shown before all else.
 final class ChannelInbox: Sendable {
     enum Entry: Equatable, Sendable {
         case change(ChannelMachine.Action, number: UInt64)
         case message(BufferedMessage)
+        /// So many changes were dropped.
+        case missed(count: Int)
     }
 
     /// What a reader finds.
@@ -40,6 +42,8 @@ final class ChannelInbox: Sendable {
         var lastLoaded: Int64 = 0
         var changes: [Change] = []
         var lastNumber: UInt64 = 0
+        /// How many changes were dropped that no reader was told of.
+        var missed = 0
         /// The iteration that holds the inbox.
         var holder: UInt64?
         var lastHolder: UInt64 = 0
@@ -51,6 +55,7 @@ final class ChannelInbox: Sendable {
 
         /// What is to be shown next; nil when there is nothing.
         var next: Finding? {
+            if missed > 0 { return .entry(.missed(count: missed)) }
             if let change = changes.first, change.after < (page.first?.position ?? .max),
                 !page.isEmpty || change.after <= lastLoaded || lastLoaded >= lastStored
             {
@@ -74,7 +79,10 @@ final class ChannelInbox: Sendable {
         change { state in
             state.lastNumber += 1
             state.changes.append(Change(number: state.lastNumber, action: action, after: state.lastStored))
-            if state.changes.count > Self.changesLimit { state.changes.removeFirst() }
+            if state.changes.count > Self.changesLimit {
+                state.changes.removeFirst()
+                state.missed += 1
+            }
         }
     }
 
@@ -108,7 +116,14 @@ final class ChannelInbox: Sendable {
     func remove(_ entry: Entry) {
         state.withLock { state in
             switch entry {
-            case .change(_, let number): state.changes.removeAll { $0.number == number }
+            case .change(_, let number):
+                if let place = state.changes.firstIndex(where: { $0.number == number }) {
+                    state.changes.remove(at: place)
+                } else {
+                    // The app had the change when it was dropped.
+                    state.missed = max(0, state.missed - 1)
+                }
+            case .missed(let count): state.missed = max(0, state.missed - count)
             case .message(let message): state.page.removeAll { $0.position == message.position }
             }
         }

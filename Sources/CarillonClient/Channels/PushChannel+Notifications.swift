@@ -33,6 +33,8 @@ extension PushChannel {
             note(.pushChannelPingFailed, [.pushChannelErrorKey: failure.code])
         case .recovered:
             note(.pushChannelRecovered, [:])
+        case .other(let other) where other.missedCount != nil:
+            note(.pushChannelEventsMissed, [.pushChannelMissedCountKey: other.missedCount ?? 0])
         case .other(.moved):
             note(.pushChannelMoved, [.pushChannelTokenKey: token ?? "", .pushChannelHostKey: host ?? ""])
         case .other(let other):
@@ -60,6 +62,9 @@ extension Notification.Name {
     public static let pushChannelPingFailed = Notification.Name("CarillonPushChannelPingFailed")
     /// The backend answers again. BlackBerry's runtime had no such notification.
     public static let pushChannelRecovered = Notification.Name("CarillonPushChannelRecovered")
+    /// Changes of the channel were dropped, as observers did not return in time; the key is ``Swift/String/pushChannelMissedCountKey``.
+    /// BlackBerry's runtime had no such notification.
+    public static let pushChannelEventsMissed = Notification.Name("CarillonPushChannelEventsMissed")
     /// The server has another address; the keys are ``Swift/String/pushChannelTokenKey`` and
     /// ``Swift/String/pushChannelHostKey``. BlackBerry's runtime had no such notification.
     public static let pushChannelMoved = Notification.Name("CarillonPushChannelMoved")
@@ -71,6 +76,8 @@ extension Notification.Name {
 extension String {
     /// The key of the channel's token, a `String`.
     public static let pushChannelTokenKey = "CarillonPushChannelToken"
+    /// The key of the number of changes that were dropped, an `Int`.
+    public static let pushChannelMissedCountKey = "CarillonPushChannelMissedCount"
     /// The key of the push service's host name, a `String`.
     public static let pushChannelHostKey = "CarillonPushChannelHost"
     /// The key of the message as text, a `String`; what is not UTF-8 in it is replaced.

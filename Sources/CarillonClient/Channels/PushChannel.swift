@@ -45,7 +45,7 @@ public final class PushChannel: Sendable {
     /// Why the channel failed; nil unless its state is ``PushChannelState/error``.
     public var lastErrorCode: Int? { machine.lastErrorCode }
 
-    /// What happens on the channel; see ``PushChannelEvents`` for the rule of acknowledgement.
+    /// What happens on the channel; see ``PushChannelEvents`` for the rule of acknowledgement, and for what waits for a slow iteration.
     ///
     /// Iterate the events of each channel that is open. Messages of a channel that nobody iterates are kept up to
     /// ``PushClient/Configuration/channelBuffer``; they hold up no other channel, and a warning in the log names it.
@@ -103,6 +103,7 @@ public final class PushChannel: Sendable {
         case .change(.tellRecovered, _): .recovered
         case .change(.tellMoved, _): .other(.moved)
         case .change(.none, _): nil
+        case .missed(let count): .other(.missed(count))
         case .message(let message): .message(PushMessage(message, channel: identifier, runner: runner))
         }
     }

@@ -42,6 +42,18 @@ public enum PushChannelEvent: Sendable {
             self.crashedMessage = crashedMessage
         }
 
+        /// How many changes of the channel were dropped, as the iteration did not take them in time; nil for anything else. It comes before all
+        /// that waits. ``PushChannel/state``, ``PushChannel/endpoint`` and ``PushChannel/lastErrorCode`` have the present state. Messages are
+        /// never dropped.
+        public private(set) var missedCount: Int?
+
+        /// The event for so many dropped changes, for instance in the tests of an app.
+        public static func missed(_ count: Int) -> Other {
+            var other = Other("missed")
+            other.missedCount = count
+            return other
+        }
+
         /// The server has another address, and so has the channel: give ``PushChannel/endpoint`` to your backend again.
         /// The token is the same, and is delivered again by ``PushChannel/setTokenDelivery(_:)``.
         public static let moved = Other("moved")

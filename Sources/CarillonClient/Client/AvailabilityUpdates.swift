@@ -3,9 +3,10 @@ import Synchronization
 
 /// The availability of the push service over time: the present value first, then each change.
 ///
-/// A slow reader misses intermediate values, never the newest one. Any number of iterations may go on at once; they
-/// end when the client is released, when their task is cancelled or its service group shuts down gracefully, and when
-/// ``PushClient/run()`` ends by such a shutdown.
+/// One value waits for a slow reader, the newest: a newer one replaces it, and ``PushClient/availability`` is the present one.
+///
+/// Any number of iterations may go on at once; they end when the client is released, when their task is cancelled or its service group
+/// shuts down gracefully, and when ``PushClient/run()`` ends by such a shutdown.
 public struct AvailabilityUpdates: AsyncSequence, Sendable {
     public typealias Element = Availability
     public typealias Failure = Never

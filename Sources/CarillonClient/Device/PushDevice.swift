@@ -147,13 +147,14 @@ public final class PushDevice: Sendable {
         return runner.subscriptions
     }
 
-    /// What fires while the device is connected, with ``PushClient/Configuration/receivesFirings``.
+    /// What fires while the device is connected, with ``PushClient/Configuration/receivesFirings``. Up to 1,000 firings wait or are not
+    /// received; see ``SubscriptionFirings``.
     public var firings: SubscriptionFirings { SubscriptionFirings(queue: runner.firings) }
 
     // MARK: Listening
 
     /// What happens to the device from now on. Any number of iterations may go on at once; each has all that happened since it
-    /// began, up to the newest 100.
+    /// began. For a slow one the newest 100 events wait, after ``PushDeviceEvent/missed(_:)`` where older ones were dropped.
     public var events: PushDeviceEvents { PushDeviceEvents(listeners: listeners) }
 
     /// Has a delegate called for what happens. It is kept weakly; one that is there already is not added again.

@@ -29,6 +29,9 @@ public struct PushDeviceSuspension: RawRepresentable, Hashable, Sendable {
 
 /// Something that happened to a ``PushDevice``.
 public enum PushDeviceEvent: Sendable {
+    /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait.
+    /// ``PushDevice/status`` and ``PushDevice/subscriptions`` have the present state. Delegates do not hear it.
+    case missed(_ count: Int)
     /// The status is another than before. It comes before the event that says why.
     case statusChanged(PushDeviceStatus)
     /// The server took the token. It may come again: the token is said once in each run of the app.
@@ -61,6 +64,7 @@ extension PushDeviceEvent: Equatable {
     /// Errors are equal when their codes and messages are.
     public static func == (left: PushDeviceEvent, right: PushDeviceEvent) -> Bool {
         switch (left, right) {
+        case (.missed(let one), .missed(let other)): one == other
         case (.statusChanged(let one), .statusChanged(let other)): one == other
         case (.registered, .registered), (.resumed, .resumed), (.badgeReset, .badgeReset), (.userTaken, .userTaken),
             (.subscriptionsUpdated, .subscriptionsUpdated), (.storageRecovered, .storageRecovered):

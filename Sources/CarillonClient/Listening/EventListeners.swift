@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Who hears what happens to something: iterations, and delegates, which are called one after the other.
-final class EventListeners<Subject: AnyObject & Sendable, Event: Sendable>: Sendable {
+final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>: Sendable {
     typealias Delegate = AnyObject & Sendable
 
     /// How a delegate is called.
@@ -22,20 +22,8 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: Sendable>: Send
         case happened(Event, Subject, [Weak])
     }
 
-    private struct Reader {
-        let stream: AsyncStream<Event>.Continuation
-        /// How many more events fitted into the buffer after the last one.
-        var room = EventListeners.buffered
-        var toldAt: ContinuousClock.Instant?
-
-        mutating func tell(_ event: Event, at now: ContinuousClock.Instant) {
-            if case .enqueued(let room) = stream.yield(event) { self.room = room } else { room = 0 }
-            toldAt = now
-        }
-    }
-
     private struct State {
-        var readers: [UInt64: Reader] = [:]
+        var readers: [UInt64: EventReader<Event>] = [:]
         var nextReader: UInt64 = 0
         var delegates: [Weak] = []
         /// What delegates are called with, as long as it lives.
@@ -46,54 +34,46 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: Sendable>: Send
 
     private let state = Mutex(State())
     private let calls: Calls
-    /// Events that are kept for each iteration, the newest.
-    static var buffered: Int { 100 }
 
     init(calling calls: Calls) { self.calls = calls }
 
     deinit {
-        for reader in state.withLock({ $0.readers }).values { reader.stream.finish() }
+        for reader in state.withLock({ $0.readers }).values { reader.finish() }
     }
 
     // MARK: Iterations
 
+    /// The stream of one iteration: what waits for it is bounded by ``EventBuffer``.
     func subscribe() -> AsyncStream<Event> {
-        let (stream, reader) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(Self.buffered))
+        let reader = EventReader<Event>()
         let number = state.withLock { state in
             state.nextReader += 1
-            state.readers[state.nextReader] = Reader(stream: reader)
+            state.readers[state.nextReader] = reader
             return state.nextReader
         }
-        reader.onTermination = { [weak self] _ in
+        let reading = EventReading(reader) { [weak self] in
             // The value is taken out of the lock, so that nothing is released inside it.
             _ = self?.state.withLock { $0.readers.removeValue(forKey: number) }
         }
-        return stream
+        return AsyncStream(unfolding: { await reading.reader.next() })
     }
 
     func tell(_ events: [Event]) {
         guard !events.isEmpty else { return }
-        let begins = state.withLock { state in
-            let now = ContinuousClock.now
-            for event in events { for number in state.readers.keys { state.readers[number]?.tell(event, at: now) } }
-            guard let subject = state.subject, !state.delegates.isEmpty else { return false }
+        // Dropped events are taken out of the lock, so that they are not released inside it.
+        let (begins, _) = state.withLock { state -> (Bool, [Event]) in
+            var removed: [Event] = []
+            for event in events { removed += state.readers.values.compactMap { $0.tell(event) } }
+            guard let subject = state.subject, !state.delegates.isEmpty else { return (false, removed) }
             state.calls += events.map { .happened($0, subject, state.delegates) }
-            return Self.begin(&state)
+            return (Self.begin(&state), removed)
         }
         if begins { call() }
     }
 
-    /// Tells iterations of a progress. A reader whose buffer is half full hears of it every ten seconds, so that other events stay in the
-    /// buffer.
+    /// Tells iterations of a progress. Delegates do not hear of it.
     func tellProgress(_ event: Event) {
-        state.withLock { state in
-            let now = ContinuousClock.now
-            for (number, reader) in state.readers {
-                let isBusy = reader.room < Self.buffered / 2
-                if isBusy, let toldAt = reader.toldAt, toldAt.duration(to: now) < .seconds(10) { continue }
-                state.readers[number]?.tell(event, at: now)
-            }
-        }
+        _ = state.withLock { state in state.readers.values.compactMap { $0.tell(event) } }
     }
 
     // MARK: Delegates

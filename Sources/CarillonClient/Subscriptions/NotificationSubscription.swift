@@ -158,8 +158,8 @@ public final class NotificationSubscription: Sendable {
 
     // MARK: Listening
 
-    /// What happens to it from now on. Any number of iterations may go on at once; each has all that happened since it began, up to
-    /// the newest 100.
+    /// What happens to it from now on. Any number of iterations may go on at once; each has all that happened since it began. For a slow one
+    /// the newest 100 events wait, after ``NotificationSubscriptionEvent/missed(_:)`` where older ones were dropped.
     public var events: NotificationSubscriptionEvents { NotificationSubscriptionEvents(listeners: listeners) }
     /// Has a delegate called for what happens. It is kept weakly; one that is there already is not added again.
     public func addDelegate(_ delegate: any NotificationSubscriptionDelegate) { listeners.add(delegate, to: self) }

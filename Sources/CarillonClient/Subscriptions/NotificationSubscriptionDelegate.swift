@@ -43,6 +43,9 @@ extension NotificationSubscriptionDelegate {
 
 /// Something that happened to a ``NotificationSubscription``.
 public enum NotificationSubscriptionEvent: Sendable {
+    /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait. The properties of
+    /// ``NotificationSubscription`` have the present state. Delegates do not hear it.
+    case missed(_ count: Int)
     /// The status is another than before. It comes before the event that says why.
     case statusChanged(NotificationSubscription.Status)
     /// The server watches.
@@ -65,6 +68,7 @@ extension NotificationSubscriptionEvent: Equatable {
     /// Errors are equal when their codes and messages are.
     public static func == (left: Self, right: Self) -> Bool {
         switch (left, right) {
+        case (.missed(let one), .missed(let other)): one == other
         case (.statusChanged(let one), .statusChanged(let other)): one == other
         case (.subscribed, .subscribed), (.unsubscribed, .unsubscribed), (.triggered, .triggered): true
         case (.propertyChanged(let one), .propertyChanged(let other)): one == other
@@ -80,6 +84,9 @@ extension NotificationSubscriptionEvent: Equatable {
 
 /// What happens to a subscription, from the beginning of each iteration on. An iteration ends when its task is cancelled or the
 /// subscription is released.
+///
+/// Up to 100 events wait for a slow iteration. Beyond that the oldest event is dropped, and the next event is
+/// ``NotificationSubscriptionEvent/missed(_:)``; the present state is in the properties of ``NotificationSubscription``.
 public struct NotificationSubscriptionEvents: AsyncSequence, Sendable {
     public typealias Element = NotificationSubscriptionEvent
     public typealias Failure = Never

@@ -40,8 +40,11 @@ public struct SubscriptionFiring: Equatable, Sendable {
 /// What fires while the device is connected, for the app to show; see ``PushClient/Configuration/receivesFirings``.
 ///
 /// A firing counts as received when the loop asks for the next one; then its push is not sent, or taken back. One that was not
-/// received comes again at the next connection. Of several iterations each firing goes to one. Read them at once: messages of channels
-/// wait behind 64 that were not received.
+/// received comes again at the next connection. Of several iterations each firing goes to one.
+///
+/// The server sends up to 64 messages and firings that were not received (its setting `window-envelopes`), and messages of channels wait
+/// behind them: read firings at once. The library keeps up to 1,000 of them, also when the server allows more. A firing beyond that is not
+/// received: it comes again at the next connection, and nothing is lost.
 public struct SubscriptionFirings: AsyncSequence, Sendable {
     public typealias Element = SubscriptionFiring
     public typealias Failure = Never
@@ -81,6 +84,9 @@ final class FiringQueue: Sendable {
         var lastReader = 0
     }
 
+    /// How many firings wait, or are with the app, at most.
+    static let limit = 1000
+
     private let state = Mutex(State())
     private let onHandled: @Sendable (SubscriptionFiring) -> Void
 
@@ -91,12 +97,14 @@ final class FiringQueue: Sendable {
         onHandled(firing)
     }
 
-    /// Answers whether it is a new one: what the app has, or is to have, may come again with another connection.
+    /// Answers whether it was taken. What the app has, or is to have, may come again with another connection, and is not taken; nor is what is
+    /// beyond the limit, which stays unanswered.
     @discardableResult func add(_ firing: SubscriptionFiring) -> Bool {
         let (isNew, reader) = state.withLock { state -> (Bool, CheckedContinuation<SubscriptionFiring?, Never>?) in
             guard !state.inHand.contains(firing.id), !state.waiting.contains(where: { $0.id == firing.id }) else {
                 return (false, nil)
             }
+            guard state.waiting.count + state.inHand.count < Self.limit else { return (false, nil) }
             guard !state.readers.isEmpty else {
                 state.waiting.append(firing)
                 return (true, nil)

@@ -15,8 +15,8 @@ struct ListenCommand: AsyncParsableCommand {
             characters in a message are printed as \\n, \\u001b and so on, in JSON as well.
 
             Events in JSON: opened (token, host, endpoint, subscription), message (id, body or bodyBase64), closed (token), \
-            error (code), pingFailed (code), recovered, availability (network, service), connectionFailed (address, reason, \
-            advice, retryMilliseconds).
+            error (code), pingFailed (code), recovered, crashed (id), missed (count), availability (network, service), \
+            connectionFailed (address, reason, advice, retryMilliseconds).
 
             The first failure to connect, and each with another reason, is one line on standard error; the command goes on.
 

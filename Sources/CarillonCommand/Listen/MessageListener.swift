@@ -81,6 +81,9 @@ struct MessageListener: Service {
                     ["event": "pingFailed", "code": .number(Int64(failure.code))], otherwise: "ping failed  \(failure.code)")
             case .recovered:
                 printer.print(["event": "recovered"], otherwise: "recovered")
+            case .other(let other) where other.missedCount != nil:
+                let count = other.missedCount ?? 0
+                printer.print(["event": "missed", "count": .number(Int64(count))], otherwise: "missed  \(count) events")
             case .other(.moved): reportOpen()
             case .other(let other):
                 var values: [String: OutputValue] = ["event": .text(other.description)]

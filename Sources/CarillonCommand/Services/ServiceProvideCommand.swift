@@ -88,6 +88,8 @@ struct ServiceProvideCommand: AsyncParsableCommand {
             case .frontRequested(let application):
                 let from = "\(application.app)/\(application.device ?? "")"
                 printer.print(["event": "front", "from": .text(from)], otherwise: "front  asked by \(from)")
+            case .missed(let count):
+                printer.print(["event": "missed", "count": .number(Int64(count))], otherwise: "missed  \(count) events")
             case .offerRefused(let error):
                 printer.print(
                     ["event": "offerRefused", "error": .text(error.code.name), "text": .text(error.text)],

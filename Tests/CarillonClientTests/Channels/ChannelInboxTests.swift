@@ -25,6 +25,7 @@ struct ChannelInboxTests {
                 case .message(let message): seen.append(message.id)
                 case .change(.tellError(let code), _): seen.append("error \(code)")
                 case .change: return seen
+                case .missed(let count): seen.append("missed \(count)")
                 }
             case .notLoaded(let after, let upTo):
                 seen.append("load")
@@ -47,14 +48,33 @@ struct ChannelInboxTests {
         #expect(await drain(inbox) == ["1", "error 1", "2", "3"])
     }
 
-    @Test func `an unread message outlives any number of changes, of which the newest are kept`() async {
+    @Test func `an unread message outlives any number of changes: the newest are kept, and the others counted`() async {
         let inbox = Self.claimed()
         inbox.append(Self.message(1))
         for number in 1...(ChannelInbox.changesLimit + 9) { inbox.append(.tellError(code: number)) }
         inbox.append(.tellClosed(token: ""))
         let seen = await drain(inbox)
-        #expect(seen.first == "1")
-        #expect(seen.dropFirst() == (11...73).map { "error \($0)" }[...])
+        #expect(seen.prefix(2) == ["missed 10", "1"])
+        #expect(seen.dropFirst(2) == (11...73).map { "error \($0)" }[...])
+    }
+
+    @Test func `drops are told until the app is done with that, and one that it had when it was dropped is not counted`()
+        async
+    {
+        let inbox = Self.claimed()
+        inbox.append(.tellError(code: 0))
+        let shown = await inbox.next(inRun: inbox.run)
+        #expect(shown == .entry(.change(.tellError(code: 0), number: 1)))
+        for number in 1...(ChannelInbox.changesLimit + 2) { inbox.append(.tellError(code: number)) }
+        // As an iteration hears that begins now, when the one before broke off.
+        #expect(await inbox.next(inRun: inbox.run) == .entry(.missed(count: 3)))
+        inbox.remove(.change(.tellError(code: 0), number: 1))
+        #expect(await inbox.next(inRun: inbox.run) == .entry(.missed(count: 2)))
+        inbox.append(.tellError(code: 67))
+        inbox.remove(.missed(count: 2))
+        #expect(await inbox.next(inRun: inbox.run) == .entry(.missed(count: 1)))
+        inbox.remove(.missed(count: 1))
+        #expect(await inbox.next(inRun: inbox.run) == .entry(.change(.tellError(code: 4), number: 5)))
     }
 
     @Test func `what an earlier run stored is loaded page by page, and new messages come after it`() async {

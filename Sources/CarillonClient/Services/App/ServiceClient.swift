@@ -42,7 +42,9 @@ public final class ServiceClient: Sendable {
     }
 
     /// Who provides services: the present list at once, and another each time that it is one. Somebody who comes or goes is heard of while the
-    /// device is connected, and at each connection; of servers it is heard at connections alone. Of lists that nobody took the last is kept.
+    /// device is connected, and at each connection; of servers it is heard at connections alone.
+    ///
+    /// One list waits for a slow iteration, the newest: it replaces the one before, and nothing has to be read again.
     public var providerChanges: AsyncStream<[FoundProvider]> { engine.watchProviders() }
 
     /// The picture of a provider, in PNG; nil where it has none.
@@ -125,7 +127,8 @@ public final class ServiceClient: Sendable {
     public func makeRequestID() -> String { engine.requestIDs.make() }
 
     /// How far the files of a request and of its reply are: the latest progress for whoever is slow, at most ten a second. The iteration ends
-    /// with the request. Of a request without files nothing comes before the end.
+    /// with the request. Of a request without files nothing comes before the end. One progress
+    /// waits for a slow iteration: a newer one replaces it.
     ///
     /// - Parameter id: The id of a request that has not ended, or of ``makeRequestID()``.
     public func progress(of id: String) -> AsyncStream<ServiceProgress> { engine.clientProgress.stream(of: id) }
@@ -162,7 +165,14 @@ public final class ServiceClient: Sendable {
 
     // MARK: Hearing
 
-    /// What happens to this device's requests, from the beginning of each iteration on.
+    /// What happens to this device's requests, from now on.
+    ///
+    /// For a slow iteration up to 100 events wait, and beside them the newest progress of up to 100 transfers:
+    /// ``ServiceClientEvent/sending(id:bytesSent:of:)`` and ``ServiceClientEvent/receiving(id:bytesReceived:of:)`` replace the progress before.
+    /// Beyond that the oldest progress is dropped for progress, and the oldest start of a file for any other event. A result, an arrival or a
+    /// changed identity is dropped, the oldest first, only when 100 of them wait. After a drop the next event is
+    /// ``ServiceClientEvent/missed(_:)``. Results of ``send(_:to:_:attachments:deadline:foreground:id:)`` can be read from ``replies``; those of
+    /// ``call(_:of:_:attachments:deadline:foreground:id:)`` are returned to its caller.
     public var events: AsyncStream<ServiceClientEvent> { engine.clientListeners.subscribe() }
 
     /// Adds one that is told the same; it is held weakly.

@@ -142,6 +142,7 @@ extension ServiceProviderListeners {
 extension ServiceClientDelegate {
     fileprivate func hear(_ event: ServiceClientEvent, of client: ServiceClient) {
         switch event {
+        case .missed: break
         case .didStartSending(let application, let filename, let id):
             serviceClient(client, didStartSendingTo: application, filename: filename, id: id)
         case .didFinishSending(let application, let attachments, let parameters, let id):
@@ -167,6 +168,7 @@ extension ServiceClientDelegate {
 extension ServiceProviderDelegate {
     fileprivate func hear(_ event: ServiceProviderEvent, of provider: ServiceProvider) {
         switch event {
+        case .missed: break
         case .willStartReceiving(let application, let count, let id):
             serviceProvider(provider, willStartReceivingFrom: application, attachments: count, id: id)
         case .willStartReceivingFile(let application, let path, let size, let id):

@@ -1,5 +1,8 @@
 /// What happens to the requests of a consumer.
 public enum ServiceClientEvent: Sendable {
+    /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait. Results of
+    /// ``ServiceClient/send(_:to:_:attachments:deadline:foreground:id:)`` are in ``ServiceClient/replies`` as well. Delegates do not hear it.
+    case missed(_ count: Int)
     /// A file of a request begins to be sent; its path at this device.
     case didStartSending(to: ServiceApplication, filename: String, id: String)
     /// The provider has all of a request on its disk: its files may be changed or removed. It does not come for a request that ended before.
@@ -15,7 +18,7 @@ public enum ServiceClientEvent: Sendable {
     /// A device came with another identity than was accepted. Nothing is sent to it before ``ServiceClient/accept(_:fingerprint:)``.
     case identityChanged(ServiceApplication, fingerprint: String)
     /// The files of a request move: the bytes of all its sealed files that the server has, of how many. At most ten a second for a request;
-    /// the last has all. An iteration whose buffer is half full hears of it every ten seconds.
+    /// the last has all. Of those that wait for an iteration a newer one replaces an older one.
     case sending(id: String, bytesSent: Int64, of: Int64)
     /// The files of a reply move: the bytes of all its sealed files that are here, of how many; as often as ``sending(id:bytesSent:of:)``.
     case receiving(id: String, bytesReceived: Int64, of: Int64)
@@ -23,6 +26,9 @@ public enum ServiceClientEvent: Sendable {
 
 /// What happens to the requests that a provider is sent, and to its replies.
 public enum ServiceProviderEvent: Sendable {
+    /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait. Handlers are called for
+    /// all requests in any case. Delegates do not hear it.
+    case missed(_ count: Int)
     /// A request with files begins to come; how many, one or more.
     case willStartReceiving(from: ServiceApplication, count: Int, id: String)
     /// A file of it begins to come: the path that it will have, and its size in bytes.
@@ -50,7 +56,7 @@ public enum ServiceProviderEvent: Sendable {
     /// another user, and at the next start. Until then other apps find what the app offered before.
     case offerRefused(ServiceError)
     /// The files of a reply move: the bytes of all its sealed files that the server has, of how many. At most ten a second for a request;
-    /// the last has all. An iteration whose buffer is half full hears of it every ten seconds.
+    /// the last has all. Of those that wait for an iteration a newer one replaces an older one.
     case sending(id: String, bytesSent: Int64, of: Int64)
     /// The files of a request move: the bytes of all its sealed files that are here, of how many; as often as
     /// ``sending(id:bytesSent:of:)``.

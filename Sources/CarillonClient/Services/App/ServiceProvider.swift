@@ -98,11 +98,18 @@ public final class ServiceProvider: Sendable {
         await engine.router.setMethod(method, isDisabled: isDisabled)
     }
 
-    /// What happens to the requests that come, from the beginning of each iteration on.
+    /// What happens to the requests that come, from now on.
+    ///
+    /// For a slow iteration up to 100 events wait, and beside them the newest progress of up to 100 transfers:
+    /// ``ServiceProviderEvent/sending(id:bytesSent:of:)`` and ``ServiceProviderEvent/receiving(id:bytesReceived:of:)`` replace the progress before.
+    /// Beyond that the oldest progress is dropped for progress, and the oldest start of a file for any other event. A request, a cancellation or
+    /// another change is dropped, the oldest first, only when 100 of them wait. After a drop the next event is
+    /// ``ServiceProviderEvent/missed(_:)``. Handlers are called for all requests in any case, and their tasks are cancelled with them.
     public var events: AsyncStream<ServiceProviderEvent> { engine.providerListeners.subscribe() }
 
     /// How far the files of a request and of the reply to it are: the latest progress for whoever is slow, at most ten a second. The iteration
-    /// ends with the request, or with the run of the client.
+    /// ends with the request, or with the run of the client. One progress
+    /// waits for a slow iteration: a newer one replaces it.
     public func progress(of id: String) -> AsyncStream<ServiceProgress> { engine.providerProgress.stream(of: id) }
 
     /// Adds one that is told the same; it is held weakly.

@@ -85,6 +85,9 @@ public protocol ContentStore: Sendable {
     /// These effects are not asked for any more, and may be forgotten.
     func forget(_ effects: [UpdateEffect]) async
     /// What happens without the library, from now on. It is asked for once in each run.
+    ///
+    /// How many events wait in the stream is the app's decision. The library takes them one after the other and drops none. If the stream has
+    /// a limit, it must keep the newest event of each kind.
     func events() async -> AsyncStream<ContentEvent>
 }
 

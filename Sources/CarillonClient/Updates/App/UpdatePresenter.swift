@@ -12,6 +12,9 @@ public enum CommitConsent: String, CaseIterable, Sendable {
 }
 
 /// The app's user interface, as updates need it.
+///
+/// There is no stream of updates: the library waits for each call to return, and no call is dropped. Of the progress of one download a dialog
+/// is shown at most 100 steps.
 public protocol UpdatePresenter: Sendable {
     /// Updates came: how many of each kind.
     func received(_ counts: [String: Int]) async

@@ -1,0 +1,70 @@
+/// The events that wait for one iteration, in order and within two limits: one for progress, and one for all other events.
+///
+/// Of each transfer only the newest progress waits. When no progress fits, the oldest progress is dropped. When no other event fits, the
+/// oldest step is dropped; if no step waits, a new step is dropped itself, and a lasting event replaces the oldest one.
+struct EventBuffer<Event: StreamedEvent> {
+    private struct Entry {
+        let event: Event
+        let rank: EventRank
+
+        var isProgress: Bool { if case .progress = rank { true } else { false } }
+    }
+
+    /// How many events other than progress wait at most.
+    static var limit: Int { 100 }
+    /// Of how many transfers progress waits at most.
+    static var transferLimit: Int { 100 }
+
+    private var waiting: [Entry] = []
+    private var progressCount = 0
+    /// How many events were dropped since the last `next`.
+    private var missed = 0
+
+    var count: Int { waiting.count }
+
+    /// Returns the event that is dropped or replaced, so that the caller can release it outside of its lock.
+    mutating func append(_ event: Event) -> Event? {
+        let entry = Entry(event: event, rank: event.rank)
+        return entry.isProgress ? append(progress: entry) : append(other: entry)
+    }
+
+    private mutating func append(progress entry: Entry) -> Event? {
+        var removed: Event?
+        if let older = waiting.firstIndex(where: { $0.rank == entry.rank }) {
+            removed = remove(at: older)
+        } else if progressCount >= Self.transferLimit, let oldest = waiting.firstIndex(where: \.isProgress) {
+            missed += 1
+            removed = remove(at: oldest)
+        }
+        waiting.append(entry)
+        progressCount += 1
+        return removed
+    }
+
+    private mutating func append(other entry: Entry) -> Event? {
+        var removed: Event?
+        if waiting.count - progressCount >= Self.limit {
+            missed += 1
+            let step = waiting.firstIndex { $0.rank == .step }
+            if step == nil, entry.rank == .step { return entry.event }
+            if let place = step ?? waiting.firstIndex(where: { !$0.isProgress }) { removed = remove(at: place) }
+        }
+        waiting.append(entry)
+        return removed
+    }
+
+    /// Takes the next event. After a drop the next event is the number of dropped events.
+    mutating func next() -> Event? {
+        if missed > 0 {
+            defer { missed = 0 }
+            return Event.missed(missed)
+        }
+        return waiting.isEmpty ? nil : remove(at: 0)
+    }
+
+    private mutating func remove(at place: Int) -> Event {
+        let entry = waiting.remove(at: place)
+        if entry.isProgress { progressCount -= 1 }
+        return entry.event
+    }
+}

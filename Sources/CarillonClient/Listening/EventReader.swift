@@ -1,0 +1,63 @@
+import Synchronization
+
+/// The place of one iteration in the events of something.
+final class EventReader<Event: StreamedEvent>: Sendable {
+    private struct State {
+        var buffer = EventBuffer<Event>()
+        var waiters: [CheckedContinuation<Event?, Never>] = []
+        var isFinished = false
+    }
+
+    private let state = Mutex(State())
+
+    /// Returns the event that is dropped or replaced, so that the caller can release it outside of its lock.
+    func tell(_ event: Event) -> Event? {
+        let (waiter, removed) = state.withLock { state -> (CheckedContinuation<Event?, Never>?, Event?) in
+            guard !state.isFinished else { return (nil, nil) }
+            guard state.waiters.isEmpty else { return (state.waiters.removeFirst(), nil) }
+            return (nil, state.buffer.append(event))
+        }
+        waiter?.resume(returning: event)
+        return removed
+    }
+
+    /// Ends the iteration when it has taken what waits.
+    func finish() {
+        let waiters = state.withLock { state in
+            state.isFinished = true
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume(returning: nil) }
+    }
+
+    /// Waits for the next event. Returns nil when nothing waits after `finish`, or when the task is cancelled, which finishes the iteration.
+    func next() async -> Event? {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let ready: Event?? = state.withLock { state in
+                    if let event = state.buffer.next() { return .some(event) }
+                    if state.isFinished { return .some(nil) }
+                    state.waiters.append(continuation)
+                    return nil
+                }
+                if let ready { continuation.resume(returning: ready) }
+            }
+        } onCancel: {
+            finish()
+        }
+    }
+}
+
+/// Says when no stream has a reader any more.
+final class EventReading<Event: StreamedEvent>: Sendable {
+    let reader: EventReader<Event>
+    private let onEnd: @Sendable () -> Void
+
+    init(_ reader: EventReader<Event>, onEnd: @escaping @Sendable () -> Void) {
+        self.reader = reader
+        self.onEnd = onEnd
+    }
+
+    deinit { onEnd() }
+}

@@ -1,0 +1,87 @@
+import Testing
+
+@testable import CarillonClient
+
+/// The life of a stream of events.
+@Suite(.timeLimit(.minutes(1)))
+struct EventListenersTests {
+    private final class Subject: Sendable {}
+    private final class Payload: Sendable {}
+
+    private struct Notice: StreamedEvent {
+        var payload: Payload?
+        var rank: EventRank { .lasting }
+
+        static func missed(_ count: Int) -> Notice { Notice() }
+    }
+
+    private typealias Listeners = EventListeners<Subject, Notice>
+
+    private static func listeners() -> Listeners {
+        Listeners(calling: .init(added: { _, _ in }, removed: { _, _ in }, happened: { _, _, _ in }))
+    }
+
+    @Test func `a stream that was released keeps no event`() {
+        let listeners = Self.listeners()
+        var streams = [listeners.subscribe()]
+        weak var kept: Payload?
+        do {
+            let payload = Payload()
+            kept = payload
+            listeners.tell([Notice(payload: payload)])
+        }
+        #expect(kept != nil && streams.count == 1)
+        streams.removeAll()
+        #expect(kept == nil)
+    }
+
+    @Test func `a stream that was cancelled ends, and keeps no event that comes later`() async {
+        let listeners = Self.listeners()
+        let stream = listeners.subscribe()
+        let reading = Task {
+            var count = 0
+            for await _ in stream { count += 1 }
+            return count
+        }
+        reading.cancel()
+        #expect(await reading.value == 0)
+        weak var kept: Payload?
+        do {
+            let payload = Payload()
+            kept = payload
+            listeners.tell([Notice(payload: payload)])
+        }
+        #expect(kept == nil)
+    }
+
+    @Test func `a stream whose events have no source any more ends when all were taken`() async {
+        func begun() -> AsyncStream<Notice> {
+            let listeners = Self.listeners()
+            defer { listeners.tell([Notice(), Notice()]) }
+            return listeners.subscribe()
+        }
+        var count = 0
+        for await _ in begun() { count += 1 }
+        #expect(count == 2)
+    }
+
+    @Test func `a reader that waits hears what comes, and ends with the source`() async {
+        var sources = [Self.listeners()]
+        let stream = sources[0].subscribe()
+        let (hears, isHearing) = AsyncStream.makeStream(of: Void.self)
+        let reading = Task {
+            var count = 0
+            for await _ in stream {
+                count += 1
+                isHearing.yield()
+            }
+            return count
+        }
+        for number in 1...3 {
+            sources[0].tell([Notice()])
+            if number < 3 { for await _ in hears { break } }
+        }
+        sources.removeAll()
+        #expect(await reading.value == 3)
+    }
+}
