@@ -1,3 +1,4 @@
+import CarillonWire
 import Synchronization
 
 #if canImport(FoundationEssentials)

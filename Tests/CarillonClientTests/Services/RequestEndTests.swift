@@ -1,5 +1,6 @@
 import CarillonWire
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 

@@ -205,13 +205,14 @@ struct ServiceEngineTests {
 
     @Test func `the fingerprint waits until the user of the device is known`() async throws {
         let engine = try await engine()
-        let identity = try #require(engine.runner.identity)
-        try await engine.runner.perform { session, context in session.userSet(.signedIn("t"), at: context.now) }
+        let runner = await engine.runner
+        let identity = try #require(runner.identity)
+        try await runner.perform { session, context in session.userSet(.signedIn("t"), at: context.now) }
         let early = Task { try await ServiceProvider(engine: engine).fingerprint }
         early.cancel()
         await #expect(throws: CancellationError.self) { try await early.value }
         let asked = Task { try await ServiceProvider(engine: engine).fingerprint }
-        try await engine.runner.perform { session, context in
+        try await runner.perform { session, context in
             session.userTaken(.signedIn("t"), of: identity, as: "ada", at: context.now)
         }
         let fingerprint = try await asked.value

@@ -42,22 +42,22 @@ struct ConnectionReportsTests {
         var reports = reports
         #expect(reported(refused, by: .socket, &reports) != nil)
         for _ in 0..<3 {
-            #expect(!reports.answered(at: "a:1"))
+            #expect({ !reports.answered(at: "a:1") }())
             #expect(reported(refused, by: .socket, &reports) == nil)
             #expect(reports.present?.message == refused.message)
         }
         #expect(reported(unnamed, by: .http, &reports) != nil)
         #expect(reports.present?.message == unnamed.message)
-        #expect(reports.answered(at: "a:1"))
+        #expect({ reports.answered(at: "a:1") }())
         #expect(reports.present == nil)
         #expect(reported(unnamed, by: .http, &reports) != nil)
     }
 
     @Test func `after a connection the next failure is the first again`() {
         var reports = reports
-        #expect(!reports.becameLive())
+        #expect({ !reports.becameLive() }())
         #expect(reported(refused, &reports) != nil)
-        #expect(reports.becameLive())
+        #expect({ reports.becameLive() }())
         #expect(reports.present == nil && reports.liveCount == 2)
         #expect(reported(refused, &reports) != nil)
     }
@@ -65,11 +65,11 @@ struct ConnectionReportsTests {
     @Test func `a failure that is not reported yet is forgotten with its success`() {
         var reports = reports
         reports.failed(at: "a:1", "http://a:1", by: .http, refused)
-        #expect(reports.answered(at: "a:1"))
-        #expect(reports.willRetry(at: "a:1") == nil)
+        #expect({ reports.answered(at: "a:1") }())
+        #expect({ reports.willRetry(at: "a:1") == nil }())
         reports.failed(at: "a:1", "http://a:1", by: .http, refused)
-        #expect(reports.becameLive())
-        #expect(reports.willRetry(at: "a:1") == nil)
+        #expect({ reports.becameLive() }())
+        #expect({ reports.willRetry(at: "a:1") == nil }())
     }
 
     @Test func `the number of hosts that are remembered has a bound`() {
