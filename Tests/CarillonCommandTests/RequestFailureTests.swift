@@ -3,6 +3,7 @@ import AsyncHTTPClient
 import CarillonClient
 import Foundation
 import NIOCore
+import NIOHTTP1
 import NIOSSL
 import Testing
 

@@ -53,7 +53,7 @@ struct ClientPageTests {
 
     @Test func `the first lines open a channel, take a message, and end with the channel`() async throws {
         let server = try await LiveServer.start()
-        let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
+        let key = try await server.whileStopped { try await LiveServer.clientKey(in: $0) }
         let (address, directory) = (server.address, server.directory + "/app")
         let (channels, opened) = AsyncStream.makeStream(of: PushChannel.self)
         async let isOver: Void = Self.firstLines(address, key, directory, opened: opened)
@@ -79,7 +79,7 @@ struct ClientPageTests {
 
     @Test func `a backend gets the endpoint of an encrypted channel`() async throws {
         let server = try await LiveServer.start()
-        let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
+        let key = try await server.whileStopped { try await LiveServer.clientKey(in: $0) }
         let client = try PushClient(
             configuration: .init(
                 server: server.address, app: LiveServer.app, clientKey: key, storageDirectory: server.directory + "/app"))
@@ -158,7 +158,7 @@ struct ClientPageTests {
         watching.cancel()
         showing.cancel()
         try await watching.value
-        await showing.value
+        _ = await showing.result
         await client.stop()
     }
 

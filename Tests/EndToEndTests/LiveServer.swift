@@ -43,6 +43,9 @@ final class LiveServer {
     }
 
     /// The secret of a new key, made while the server does not run.
+    /// A key of a client, for files that do not import the kinds of keys.
+    static func clientKey(in directory: String) async throws -> String { try await key(.client, in: directory) }
+
     static func key(
         _ role: KeyRole, in directory: String, environment: [String: String] = [:]
     ) async throws -> String {

@@ -11,9 +11,7 @@ enum FaultSentence {
         case is CocoaError, is POSIXError: return error.localizedDescription
         case let error as any LocalizedError: return error.errorDescription ?? unexpected(error)
         // The errors of the project describe themselves.
-        case is any CustomStringConvertible where String(reflecting: type(of: error)).hasPrefix("Carillon"):
-            return "\(error)"
-        default: return unexpected(error)
+        default: return String(reflecting: type(of: error)).hasPrefix("Carillon") ? "\(error)" : unexpected(error)
         }
     }
 
