@@ -1,13 +1,15 @@
 /// When a provider token is signed anew.
 ///
-/// The service takes tokens that are at most an hour old, so that a token is renewed when it is 50 minutes old. It is renewed
-/// earlier, for fresh connections alone, as a *correction*:
+/// The service takes tokens that are at most an hour old, so that a token is renewed when it is 50 minutes old. A token is
+/// renewed earlier, for fresh connections alone, in two cases:
 ///
-/// - when the wall clock was set by more than ``toleratedStep`` since the token was signed, so that its time of issue is wrong;
-/// - when the service refuses the token as expired or invalid, at most twice in an hour and a minute after the correction
-///   before. A key that was revoked would be refused with every token, and a correction is left for a clock that is set right.
+/// - The wall clock was set by more than ``toleratedStep`` since the token was signed, so that its time of issue is wrong.
+/// - The service refuses the token as expired or invalid.
 ///
-/// There are at most ``mostCorrections`` corrections in an hour.
+/// A token that is at least ``freelyReplacedAfter`` old is replaced in these cases without a limit, since the service takes a new
+/// token every 20 minutes. The replacement of a younger token is a *correction*. There are at most ``mostCorrections`` corrections
+/// in an hour. At most ``mostAfterRefusals`` of them follow a refusal, each a minute after the correction before. The service
+/// refuses every token of a revoked key; the last correction remains for a clock that is set right.
 struct ProviderTokenMachine: Sendable {
     enum Action: Equatable {
         case keep
@@ -20,6 +22,8 @@ struct ProviderTokenMachine: Sendable {
     }
 
     static let renewsAfter = Duration.seconds(50 * 60)
+    /// The age from which the replacement of a token is not a correction.
+    static let freelyReplacedAfter = Duration.seconds(20 * 60)
     /// How many seconds wall clock and steady clock may part before the wall clock counts as set.
     static let toleratedStep: Int64 = 120
     static let mostCorrections = 3
@@ -40,7 +44,8 @@ struct ProviderTokenMachine: Sendable {
         guard let signedAt else { return .sign(generation: generation + 1) }
         let age = now - signedAt
         let hasStepped = abs(wall - issuedAt - age.components.seconds) > Self.toleratedStep
-        if isRefused || (hasStepped && recent(now).count < Self.mostCorrections) {
+        let isAllowed = age >= Self.freelyReplacedAfter || recent(now).count < Self.mostCorrections
+        if isRefused || (hasStepped && isAllowed) {
             return .sign(generation: generation + 1, isForFreshConnections: true)
         }
         return age >= Self.renewsAfter ? .sign(generation: generation + 1) : .keep
@@ -48,7 +53,9 @@ struct ProviderTokenMachine: Sendable {
 
     /// A token was signed, because one was wanted.
     mutating func signed(_ now: Moment, wall: Int64) {
-        if case .sign(generation: _, isForFreshConnections: true) = wanted(now, wall: wall) {
+        if let signedAt, now - signedAt < Self.freelyReplacedAfter,
+            case .sign(generation: _, isForFreshConnections: true) = wanted(now, wall: wall)
+        {
             corrections = recent(now) + [Correction(at: now, followsRefusal: isRefused)]
         }
         generation += 1
@@ -59,7 +66,11 @@ struct ProviderTokenMachine: Sendable {
 
     /// The service refused the token of a generation as expired or invalid.
     mutating func refused(generation: Int, _ now: Moment) {
-        guard generation == self.generation, !isRefused else { return }
+        guard let signedAt, generation == self.generation, !isRefused else { return }
+        guard now - signedAt < Self.freelyReplacedAfter else {
+            isRefused = true
+            return
+        }
         let latest = recent(now)
         let afterRefusals = latest.count { $0.followsRefusal }
         guard latest.count < Self.mostCorrections, afterRefusals < Self.mostAfterRefusals else { return }
@@ -67,6 +78,6 @@ struct ProviderTokenMachine: Sendable {
         isRefused = true
     }
 
-    /// The corrections of the last hour.
+    /// The corrections of the last hour, all of young tokens.
     private func recent(_ now: Moment) -> [Correction] { corrections.filter { now - $0.at < Self.hour } }
 }

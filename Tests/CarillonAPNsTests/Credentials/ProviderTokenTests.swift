@@ -30,15 +30,56 @@ struct ProviderTokenTests {
         machine.refused(generation: 2, at(61))
         #expect(machine.wanted(at(61), wall: 61) == .sign(generation: 3, isForFreshConnections: true))
         machine.signed(at(61), wall: 61)
-        for seconds in stride(from: 62, to: 3000, by: 30) {
+        for seconds in stride(from: 62, to: 1261, by: 30) {
             machine.refused(generation: 3, at(seconds))
             #expect(machine.wanted(at(seconds), wall: Int64(seconds)) == .keep)
         }
+        machine.refused(generation: 3, at(1260))
+        #expect(machine.wanted(at(1260), wall: 1260) == .keep)
         machine.signed(at(3061), wall: 3061)
         machine.refused(generation: 4, at(3600))
         #expect(machine.wanted(at(3600), wall: 3600) == .keep)
         machine.refused(generation: 4, at(3601))
         #expect(machine.wanted(at(3601), wall: 3601) == .sign(generation: 5, isForFreshConnections: true))
+    }
+
+    @Test func `a token that is refused after twenty minutes is replaced each time, and is no correction`() {
+        var machine = ProviderTokenMachine()
+        func at(_ seconds: Int) -> Moment { Self.start + .seconds(seconds) }
+        machine.signed(at(0), wall: 0)
+        // The service calls each token expired after 20 minutes, because the clock is 40 minutes slow.
+        for generation in 1...6 {
+            let seconds = generation * 1200
+            machine.refused(generation: generation, at(seconds))
+            #expect(
+                machine.wanted(at(seconds), wall: Int64(seconds))
+                    == .sign(generation: generation + 1, isForFreshConnections: true))
+            machine.signed(at(seconds), wall: Int64(seconds))
+        }
+        // All corrections of young tokens are left.
+        for (generation, seconds) in [(7, 7201), (8, 7261)] {
+            machine.refused(generation: generation, at(seconds))
+            #expect(
+                machine.wanted(at(seconds), wall: Int64(seconds))
+                    == .sign(generation: generation + 1, isForFreshConnections: true))
+            machine.signed(at(seconds), wall: Int64(seconds))
+        }
+        machine.refused(generation: 9, at(7321))
+        #expect(machine.wanted(at(7321), wall: 7321) == .keep)
+    }
+
+    @Test func `a wall clock that is set every twenty minutes renews the token each time`() {
+        var machine = ProviderTokenMachine()
+        machine.signed(Self.start, wall: 0)
+        for generation in 1...6 {
+            let now = Self.start + .seconds(generation * 1200)
+            let wall = Int64(generation) * 2400
+            #expect(machine.wanted(now, wall: wall) == .sign(generation: generation + 1, isForFreshConnections: true))
+            machine.signed(now, wall: wall)
+        }
+        #expect(
+            machine.wanted(Self.start + .seconds(7201), wall: 20_000)
+                == .sign(generation: 8, isForFreshConnections: true))
     }
 
     @Test func `a wall clock that was set renews the token at once, at most three times in an hour`() {
@@ -62,9 +103,15 @@ struct ProviderTokenTests {
         #expect(machine.wanted(Self.start + .seconds(5), wall: wall + 1000) == .keep)
         machine.refused(generation: 4, Self.start + .seconds(600))
         #expect(machine.wanted(Self.start + .seconds(600), wall: wall + 596) == .keep)
-        #expect(machine.wanted(Self.start + .seconds(3005), wall: wall) == .sign(generation: 5))
+        // A token that is 20 minutes old is replaced all the same.
+        #expect(machine.wanted(Self.start + .seconds(1203), wall: wall) == .keep)
         #expect(
-            machine.wanted(Self.start + .seconds(3602), wall: wall) == .sign(generation: 5, isForFreshConnections: true))
+            machine.wanted(Self.start + .seconds(1204), wall: wall) == .sign(generation: 5, isForFreshConnections: true))
+        #expect(machine.wanted(Self.start + .seconds(3005), wall: wall + 3001) == .sign(generation: 5))
+        machine.signed(Self.start + .seconds(3005), wall: wall + 3001)
+        #expect(machine.wanted(Self.start + .seconds(3601), wall: wall) == .keep)
+        #expect(
+            machine.wanted(Self.start + .seconds(3602), wall: wall) == .sign(generation: 6, isForFreshConnections: true))
     }
 
     @Test func `a clock that is set right helps after the service refused two tokens`() {
