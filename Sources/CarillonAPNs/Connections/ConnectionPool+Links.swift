@@ -27,7 +27,8 @@ extension ConnectionPool {
     }
 
     private func open(_ id: ConnectionID, _ now: Moment) {
-        let link = Link(id, ConnectionMachine(options: options.connection, now: now), now)
+        let link = Link(
+            id, ConnectionMachine(options: options.connection, now: now), credentialsEpoch: credentialsEpoch, now)
         links.append(link)
         let handler = APNsConnectionHandler(id: id, pool: self, isSecure: opener.tls != nil)
         opener.open(on: loop, handler: handler).assumeIsolated().whenComplete { result in

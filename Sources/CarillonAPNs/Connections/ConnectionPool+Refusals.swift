@@ -5,8 +5,6 @@ extension ConnectionPool {
         var answer: RawAnswer
         /// The topic that was refused; nil when the credentials were.
         var topic: String?
-        /// Whether a connection refused it that is as fresh as any that a push waits for.
-        var isOfFreshConnection: Bool
     }
 
     /// Sends a refused push once more, if a fresh connection or a newer token can change the answer.
@@ -37,7 +35,7 @@ extension ConnectionPool {
             return true
         case .unrelatedKeyIDInToken, .topicDisallowed:
             // A connection knows only the topics and keys there were at its first push. The answer of a fresh one counts.
-            guard submission.moves == 0, link.machine.isProven,
+            guard submission.moves == 0, link.machine.isProven || !link.isFresh(for: submission),
                 case .elsewhere(let number, let retires) = freshness.refused(
                     on: link.id.number, newest: machine.newestConnection, now)
             else { return false }
@@ -68,16 +66,17 @@ extension ConnectionPool {
     func sharedRefusal(
         _ answer: RawAnswer, _ rejection: APNsRejection, of submission: Submission, on link: Link, _ now: Moment
     ) -> SharedRefusal? {
-        guard link.machine.phase == .open else { return nil }
+        // A refusal counts as well if the service ended the connection in the same read.
+        guard link.credentialsEpoch == credentialsEpoch else { return nil }
         if rejection.concernsCredentials {
             if let tokens {
                 guard let token = submission.token, tokens.source.isCurrent(token, now) else { return nil }
             }
-            return SharedRefusal(answer: answer, topic: nil, isOfFreshConnection: true)
+            return SharedRefusal(answer: answer, topic: nil)
         }
         guard rejection.reason == .topicDisallowed, let topic = submission.topic else { return nil }
-        return SharedRefusal(
-            answer: answer, topic: topic, isOfFreshConnection: submission.moves > 0 || link.machine.isProven)
+        // The connection is as fresh as any that a push waits for; otherwise the push is sent again.
+        return SharedRefusal(answer: answer, topic: topic)
     }
 
     /// Ends the pushes that wait and would only be refused like one before them. What may have been processed is not ended: it is
@@ -90,7 +89,7 @@ extension ConnectionPool {
             let waiting = pushes.pushes { submission in
                 guard case .queued = submission.place, submission.lostCount == 0 else { return false }
                 guard let topic = refusal.topic else { return true }
-                return submission.topic == topic && (refusal.isOfFreshConnection || submission.moves == 0)
+                return submission.topic == topic
             }
             for push in waiting {
                 machine.removed(push)

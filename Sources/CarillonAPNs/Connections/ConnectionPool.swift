@@ -28,6 +28,8 @@ final class ConnectionPool: @unchecked Sendable {
     private(set) var options: Options
     var opener: ConnectionOpener
     var tokens: ProviderTokens?
+    /// How often the credentials were replaced.
+    private(set) var credentialsEpoch = 0
     var machine: PoolMachine
     var links: [Link] = []
     var pushes = PushTable()
@@ -133,6 +135,7 @@ final class ConnectionPool: @unchecked Sendable {
         case .credentials(let opener, let tokens):
             self.opener = opener
             self.tokens = tokens
+            credentialsEpoch += 1
             options.connection.startsWithOneStream = tokens != nil
             connectFailure = nil
             machine.credentialsChanged()
@@ -257,6 +260,7 @@ final class ConnectionPool: @unchecked Sendable {
         submission.token = token
         submission.wasSent = true
         if let token { link.tokens.carried(token, now) }
+        if link.firstPushAt == nil { link.firstPushAt = now }
         link.isTouched = true
         // The window counts as well as the streams.
         machine.assigned(link.id, free: link.room)

@@ -29,7 +29,8 @@ struct PushTableTests {
         do {
             let box = BatchBox()
             kept = box
-            let connection = Link(ConnectionID(number: 1), ConnectionMachine(options: .init(), now: Self.now), Self.now)
+            let connection = Link(
+                ConnectionID(number: 1), ConnectionMachine(options: .init(), now: Self.now), credentialsEpoch: 0, Self.now)
             link = connection
             let submission = Submission(
                 head: APNsRequestHead(fields: []), path: "/", body: .none, timeout: .seconds(1), waiter: .batch(box))

@@ -181,6 +181,15 @@ final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
         _ stream: Int, _ status: Int, _ headers: [(String, String)] = [], body: String = "", endsStream: Bool = true,
         hasID: Bool = true
     ) {
+        // Before the answer goes out, upon which the next request may come.
+        channel?.eventLoop.execute { self.open[HTTP2StreamID(stream)] = nil }
+        write(Self.frames(stream, status, headers, body: body, endsStream: endsStream, hasID: hasID))
+    }
+
+    private static func frames(
+        _ stream: Int, _ status: Int, _ headers: [(String, String)] = [], body: String, endsStream: Bool = true,
+        hasID: Bool = true
+    ) -> [HTTP2Frame] {
         let id = HTTP2StreamID(stream)
         var fields = HPACKHeaders([(":status", String(status))] + headers)
         if hasID, !headers.contains(where: { $0.0 == "apns-id" }) {
@@ -196,9 +205,7 @@ final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
                     streamID: id,
                     payload: .data(.init(data: .byteBuffer(ByteBuffer(string: body)), endStream: endsStream))))
         }
-        // Before the answer goes out, upon which the next request may come.
-        channel?.eventLoop.execute { self.open[id] = nil }
-        write(frames)
+        return frames
     }
 
     func continueBody(_ stream: Int, _ body: String, endsStream: Bool) {
@@ -213,6 +220,15 @@ final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
 
     func reject(_ request: ServerRequest, _ status: Int, _ reason: String) {
         answer(request.stream, status, body: "{\"reason\":\"\(reason)\"}")
+    }
+
+    /// Rejects a request and ends the connection with one write, so that the client reads both at once.
+    func rejectAndGoAway(_ request: ServerRequest, _ status: Int, _ reason: String) {
+        let goAway = HTTP2Frame(
+            streamID: .rootStream,
+            payload: .goAway(lastStreamID: HTTP2StreamID(request.stream), errorCode: .noError, opaqueData: nil))
+        channel?.eventLoop.execute { self.open[HTTP2StreamID(request.stream)] = nil }
+        write(Self.frames(request.stream, status, body: "{\"reason\":\"\(reason)\"}") + [goAway])
     }
 
     func reset(_ stream: Int, _ code: HTTP2ErrorCode) {

@@ -1,0 +1,89 @@
+import CarillonAPNs
+import NIOHTTP2
+import Synchronization
+import TestSupport
+import Testing
+
+/// Which refusals end pushes that wait.
+@Suite(.serialized, .timeLimit(.minutes(5)))
+struct SharedRefusalTests {
+    private typealias Held = (connection: ServerConnection, request: ServerRequest)
+
+    private static func certificate() throws -> APNsCredentials {
+        let (certificate, key) = try TestCertificates().issue()
+        return .certificate(try APNsCertificate(pem: certificate, privateKeyPEM: key))
+    }
+
+    /// Returns the reasons of the results, or `accepted`, with their numbers.
+    private static func outcomes(
+        _ client: APNsClient, _ tokens: [String], _ notification: APNsNotification = .alert("Hi")
+    ) async throws -> [String: Int] {
+        var outcomes: [String: Int] = [:]
+        for await result in try client.send(notification, to: tokens) {
+            outcomes[Scene.word(result.result), default: 0] += 1
+        }
+        return outcomes
+    }
+
+    @Test func `a refusal that comes with the end of its connection ends what waits`() async throws {
+        let stage = try await Stage { $0.rejectAndGoAway($1, 403, "BadEnvironmentKeyIdInToken") }
+        #expect(
+            try await Self.outcomes(stage.client, Samples.tokens(20)) == ["BadEnvironmentKeyIdInToken": 20])
+        #expect(stage.server.requests.count == 1)
+        try await stage.end()
+    }
+
+    @Test func `a refusal of old credentials ends nothing that waits for the new ones`() async throws {
+        let holds = Mutex(true)
+        let held = Mutex<[Held]>([])
+        let stage = try await Stage(
+            .init(settings: [HTTP2Setting(parameter: .maxConcurrentStreams, value: 1)]), credentials: Self.certificate(),
+            configure: { $0.pool.maximum = 1 }
+        ) { connection, request in
+            if holds.withLock({ $0 }) {
+                held.withLock { $0.append((connection, request)) }
+            } else {
+                connection.accept(request)
+            }
+        }
+        let client = stage.client
+        let old = Task { try await client.send(.alert("Hi"), to: "aa") }
+        try await eventually { held.withLock { $0.count } == 1 }
+        try client.rotate(to: Self.certificate())
+        async let new = Self.outcomes(client, ["bb", "cc"])
+        try await eventually { held.withLock { $0.count } == 2 }
+        for (connection, request) in held.withLock({ $0 }) where request.token == "aa" {
+            connection.reject(request, 403, "BadCertificate")
+        }
+        #expect(try await old.value.rejection?.reason == .badCertificate)
+        holds.withLock { $0 = false }
+        for (connection, request) in held.withLock({ $0 }) where request.token != "aa" { connection.accept(request) }
+        #expect(try await new == ["accepted": 2])
+        try await stage.end()
+    }
+
+    @Test func `a corrected topic is found although its connection has accepted nothing`() async throws {
+        let clock = ManualTime()
+        let isCorrected = Mutex(false)
+        let known = Mutex<[Int: Bool]>([:])
+        let stage = try await Stage(configure: { $0.timeSource = clock.source }) { connection, request in
+            // A connection knows the topics that there were at its first push.
+            let isKnownNow = isCorrected.withLock { $0 }
+            let knows = known.withLock { known -> Bool in
+                let knows = known[connection.number] ?? isKnownNow
+                known[connection.number] = knows
+                return knows
+            }
+            if knows { connection.accept(request) } else { connection.reject(request, 400, "TopicDisallowed") }
+        }
+        // The refusal of a fresh connection is final.
+        let refused = try await stage.client.send(.alert("Hi"), to: Samples.token)
+        #expect(refused.rejection?.reason == .topicDisallowed)
+        #expect(stage.server.requests.map(\.connection) == [1])
+        isCorrected.withLock { $0 = true }
+        clock.advance(.seconds(1))
+        #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
+        #expect(stage.server.requests.map(\.connection) == [1, 1, 2])
+        try await stage.end()
+    }
+}
