@@ -40,14 +40,21 @@ extension ConnectionPool {
 
     private func answered(_ push: PushID, _ answer: RawAnswer, _ link: Link, _ now: Moment) {
         guard pushes.holds(push) else { return }
-        if answer.isSuccess { return succeeded(push, answer) }
+        if answer.isSuccess {
+            noteToken(of: push, answer, link)
+            return succeeded(push, answer)
+        }
         pushes[push]?.answers += 1
         guard let pending = pushes[push] else { return }
         let answer = answer.read()
+        noteToken(of: push, answer, link)
         let rejection = answer.rejection ?? APNsRejection(answer)
         if isSentAgain(push, pending, after: rejection, on: link, now) { return }
-        let shared = sharedRefusal(answer, rejection, of: pending, on: link, now)
-        replaceConnections(for: rejection, now)
+        var shared: SharedRefusal?
+        if !isTakenElsewhere(rejection, of: pending, on: link, now) {
+            shared = sharedRefusal(answer, rejection, of: pending, on: link, now)
+            replaceConnections(for: rejection, now)
+        }
         let attempt = APNsRetryPolicy.Attempt(number: pending.answers, rejection: rejection)
         if !isShutDown, let delay = options.policy.delay(attempt), pending.waited + delay <= options.policy.patience {
             let jittered = delay + delay / 10 * Double.random(in: 0...1)
@@ -60,6 +67,12 @@ extension ConnectionPool {
         }
         if let shared { refusals.append(shared) }
         finish(push, .success(answer))
+    }
+
+    /// Remembers the token of a push whose answer shows that the service takes it.
+    private func noteToken(of push: PushID, _ answer: RawAnswer, _ link: Link) {
+        guard let token = pushes[push]?.token, answer.showsThatCredentialsAreTaken else { return }
+        link.tokens.wasTaken(token)
     }
 
     /// Without the service's ID nobody knows what became of the push.

@@ -61,6 +61,29 @@ extension ConnectionPool {
         for link in links where link.channel != nil { retire(link, why) }
     }
 
+    /// Retires a connection that refuses credentials which the service takes on another connection. The pushes that wait go to
+    /// the other one.
+    ///
+    /// - Returns: Whether there is such a connection, so that the refusal concerns no other push.
+    func isTakenElsewhere(
+        _ rejection: APNsRejection, of submission: Submission, on link: Link, _ now: Moment
+    ) -> Bool {
+        guard rejection.concernsCredentials, link.credentialsEpoch == credentialsEpoch else { return false }
+        let isTaken = links.contains { other in
+            guard other !== link, other.credentialsEpoch == credentialsEpoch, other.machine.phase == .open else {
+                return false
+            }
+            guard let token = submission.token else { return other.machine.isProven }
+            return other.tokens.isTaken(token)
+        }
+        guard isTaken, link.machine.phase == .open else { return isTaken }
+        // A service that refuses on every new connection must not be called in a loop.
+        report(link, now)
+        machine.draining(link.id, now, isRetired: false)
+        retire(link, "The service refused credentials on it that it takes on another connection.")
+        return true
+    }
+
     /// The refusal that other pushes share; nil when it is about one push alone, or when other pushes have another connection,
     /// token or key.
     func sharedRefusal(

@@ -143,6 +143,19 @@ struct ProviderTokenTests {
         #expect(history.mayCarry(third, Self.start + .seconds(1800) + TokenHistory.leastUse))
     }
 
+    @Test func `a connection remembers the newest token that the service took`() {
+        let (first, second) = (ProviderToken(bearer: "1", generation: 1), ProviderToken(bearer: "2", generation: 2))
+        var history = TokenHistory()
+        history.carried(first, Self.start)
+        #expect(!history.isTaken(first))
+        history.wasTaken(first)
+        history.carried(second, Self.start + .seconds(1800))
+        #expect(history.isTaken(first))
+        #expect(!history.isTaken(second))
+        history.wasTaken(second)
+        #expect(history.isTaken(second))
+    }
+
     @Test func `a token for fresh connections is for no connection that carried another`() {
         let token = ProviderToken(bearer: "2", generation: 2, isForFreshConnections: true)
         var history = TokenHistory()

@@ -1,8 +1,9 @@
-import CarillonAPNs
 import NIOHTTP2
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import CarillonAPNs
 
 /// Which refusals end pushes that wait.
 @Suite(.serialized, .timeLimit(.minutes(5)))
@@ -84,6 +85,52 @@ struct SharedRefusalTests {
         clock.advance(.seconds(1))
         #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
         #expect(stage.server.requests.map(\.connection) == [1, 1, 2])
+        try await stage.end()
+    }
+
+    @Test(arguments: ["BadEnvironmentKeyIdInToken", "ExpiredProviderToken"])
+    func `a refusal on one connection ends nothing while another one takes the same token`(reason: String) async throws {
+        let clock = ManualTime()
+        let isReleased = Mutex(false)
+        let held = Mutex<[Held]>([])
+        let stage = try await Stage(
+            .init(settings: [HTTP2Setting(parameter: .maxConcurrentStreams, value: 5)]),
+            configure: {
+                $0.timeSource = clock.source
+                $0.pool.minimum = 2
+                $0.pool.maximum = 2
+            }
+        ) { connection, request in
+            let accepts = isReleased.withLock { $0 } ? connection.number != 2 : request.stream == 1 && connection.number == 1
+            guard connection.number < 3, !accepts else { return connection.accept(request) }
+            // The first connection has accepted a push and is full; the second one has a single push.
+            let refused = held.withLock { held -> Held? in
+                held.append((connection, request))
+                return held.count == 6 ? held.first { $0.connection.number == 2 } : nil
+            }
+            if let refused { refused.connection.reject(refused.request, 403, reason) }
+        }
+        // No newer token helps: the corrections of an hour are used up.
+        let key = try APNsTokenKey(pem: Samples.keyPEM, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST")
+        let source = ProviderTokenSource.shared(for: key, time: clock.source)
+        for _ in 0..<2 {
+            let token = try source.current(clock.source.now()).token
+            #expect(source.refused(token, clock.source.now()))
+            _ = try source.current(clock.source.now())
+            clock.advance(.seconds(61))
+        }
+        try await stage.client.warmUp()
+        var outcomes: [String: Int] = [:]
+        for await result in try stage.client.send(.alert("Hi"), to: Samples.tokens(50)) {
+            let word = Scene.word(result.result)
+            outcomes[word, default: 0] += 1
+            guard word != "accepted" else { continue }
+            isReleased.withLock { $0 = true }
+            for (connection, request) in held.withLock({ $0 }) where connection.number == 1 { connection.accept(request) }
+        }
+        #expect(outcomes == ["accepted": 49, reason: 1])
+        // The connection that refused the push was replaced, and the other one stayed.
+        #expect(stage.server.connections.count == 3)
         try await stage.end()
     }
 }
