@@ -51,6 +51,12 @@ struct ProviderTokenMachine: Sendable {
         return age >= Self.renewsAfter ? .sign(generation: generation + 1) : .keep
     }
 
+    /// Whether there is a token that is younger than ``renewsAfter``.
+    func isYoung(_ now: Moment) -> Bool {
+        guard let signedAt else { return false }
+        return now - signedAt < Self.renewsAfter
+    }
+
     /// A token was signed, because one was wanted.
     mutating func signed(_ now: Moment, wall: Int64) {
         if let signedAt, now - signedAt < Self.freelyReplacedAfter,

@@ -53,6 +53,9 @@ final class ProviderTokenSource: Sendable {
         }
     }
 
+    /// Whether the token can still be used by a client that is made later, by the clock of the source.
+    var hasYoungToken: Bool { state.withLock { $0.machine.isYoung(time.now()) } }
+
     /// Whether the next push is sent with the token, too.
     func isCurrent(_ token: ProviderToken, _ now: Moment) -> Bool {
         state.withLock { state in

@@ -191,7 +191,7 @@ struct ProviderTokenTests {
         #expect(!source.refused(third, clock.source.now()))
     }
 
-    @Test func `clients with the same key, team and clock share one source as long as one of them lives`() throws {
+    @Test func `clients with the same key, team and clock share one source`() throws {
         let clock = ManualTime().source
         func key(_ keyID: String = "ABCDEFGHIJ", _ teamID: String = "KLMNOPQRST") throws -> APNsTokenKey {
             try APNsTokenKey(pem: Samples.keyPEM, keyID: keyID, teamID: teamID)
@@ -205,11 +205,39 @@ struct ProviderTokenTests {
             ProviderTokenSource.shared(for: try key(), time: ManualTime().source),
         ]
         #expect(others.allSatisfy { $0 !== source })
-        let lonely = try key("LONELYKEY1")
-        func bearer() throws -> String {
-            try ProviderTokenSource.shared(for: lonely, time: clock).current(clock.now()).token.bearer
+    }
+
+    @Test func `a token outlives its last client until it is fifty minutes old`() throws {
+        final class Watched {
+            weak var source: ProviderTokenSource?
         }
-        let bearers = [try bearer(), try bearer()]
-        #expect(bearers[0] != bearers[1])
+        let clock = ManualTime()
+        let lonely = try APNsTokenKey(pem: Samples.keyPEM, keyID: "LONELYKEY1", teamID: "KLMNOPQRST")
+        let other = try APNsTokenKey(pem: Samples.keyPEM, keyID: "ANOTHERKEY", teamID: "KLMNOPQRST")
+        let watched = Watched()
+        func bearer() throws -> String {
+            let source = ProviderTokenSource.shared(for: lonely, time: clock.source)
+            watched.source = source
+            return try source.current(clock.source.now()).token.bearer
+        }
+        let first = try bearer()
+        clock.advance(.seconds(50 * 60 - 1))
+        _ = ProviderTokenSource.shared(for: other, time: clock.source)
+        #expect(watched.source != nil)
+        #expect(try bearer() == first)
+        clock.advance(.seconds(1))
+        _ = ProviderTokenSource.shared(for: other, time: clock.source)
+        #expect(watched.source == nil)
+        #expect(try bearer() != first)
+    }
+
+    @Test func `a source stays shared while a client uses it, however old its token is`() throws {
+        let clock = ManualTime()
+        let key = try APNsTokenKey(pem: Samples.keyPEM, keyID: "USEDKEY001", teamID: "KLMNOPQRST")
+        let source = ProviderTokenSource.shared(for: key, time: clock.source)
+        _ = try source.current(clock.source.now())
+        clock.advance(.seconds(86_400))
+        #expect(ProviderTokenSource.shared(for: key, time: clock.source) === source)
+        withExtendedLifetime(source) {}
     }
 }
