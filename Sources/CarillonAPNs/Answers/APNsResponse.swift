@@ -12,8 +12,10 @@ public struct APNsResponse: Hashable, Sendable {
     public let outcome: Outcome
     /// The HTTP status.
     public let status: Int
-    /// The notification's ID as the service gave it back: its own when the notification had none. Nil for a push that was not
-    /// sent, because the service had just refused the credentials or the topic.
+    /// The notification's ID as the service gave it back: its own when the notification had none.
+    ///
+    /// Nil for a push that waited when the service refused the credentials or the topic of another push. The service has not
+    /// processed it: it was not sent, or it was sent and came back, for instance because the service refused its stream.
     public let id: String?
     /// The ID by which Apple's Push Notifications Console finds the push. The sandbox alone gives it.
     public let uniqueID: String?

@@ -52,7 +52,7 @@ extension ConnectionPool {
         if isSentAgain(push, pending, after: rejection, on: link, now) { return }
         var shared: SharedRefusal?
         if !isTakenElsewhere(rejection, of: pending, on: link, now) {
-            shared = sharedRefusal(answer, rejection, of: pending, on: link, now)
+            shared = sharedRefusal(rejection, of: pending, on: link, now)
             replaceConnections(for: rejection, now)
         }
         let attempt = APNsRetryPolicy.Attempt(number: pending.answers, rejection: rejection)
@@ -65,7 +65,11 @@ extension ConnectionPool {
             metrics.retried()
             return
         }
-        if let shared { refusals.append(shared) }
+        switch shared {
+        case .credentials: refusals.refused(answer, topic: nil)
+        case .topic(let topic): refusals.refused(answer, topic: topic)
+        case nil: break
+        }
         finish(push, .success(answer))
     }
 

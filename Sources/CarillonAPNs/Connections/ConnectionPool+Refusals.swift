@@ -1,10 +1,9 @@
 /// What the refusal of one push means for its connection, and for pushes that wait.
 extension ConnectionPool {
-    /// A refusal that pushes which wait would have, too.
-    struct SharedRefusal {
-        var answer: RawAnswer
-        /// The topic that was refused; nil when the credentials were.
-        var topic: String?
+    /// What a refusal concerns that pushes which wait would have, too.
+    enum SharedRefusal {
+        case credentials
+        case topic(String)
     }
 
     /// Sends a refused push once more, if a fresh connection or a newer token can change the answer.
@@ -84,10 +83,9 @@ extension ConnectionPool {
         return true
     }
 
-    /// The refusal that other pushes share; nil when it is about one push alone, or when other pushes have another connection,
-    /// token or key.
+    /// What a refusal concerns; nil when it is about one push alone, or when other pushes have another connection, token or key.
     func sharedRefusal(
-        _ answer: RawAnswer, _ rejection: APNsRejection, of submission: Submission, on link: Link, _ now: Moment
+        _ rejection: APNsRejection, of submission: Submission, on link: Link, _ now: Moment
     ) -> SharedRefusal? {
         // A refusal counts as well if the service ended the connection in the same read.
         guard link.credentialsEpoch == credentialsEpoch else { return nil }
@@ -95,40 +93,40 @@ extension ConnectionPool {
             if let tokens {
                 guard let token = submission.token, tokens.source.isCurrent(token, now) else { return nil }
             }
-            return SharedRefusal(answer: answer, topic: nil)
+            return .credentials
         }
         guard rejection.reason == .topicDisallowed, let topic = submission.topic else { return nil }
         // The connection is as fresh as any that a push waits for; otherwise the push is sent again.
-        return SharedRefusal(answer: answer, topic: topic)
+        return .topic(topic)
     }
 
     /// Ends the pushes that wait and would only be refused like one before them. What may have been processed is not ended: it is
     /// sent again to be answered.
     func endRefused() {
         guard !refusals.isEmpty else { return }
-        for refusal in refusals {
-            var answer = refusal.answer
-            (answer.id, answer.uniqueID, answer.requestID) = (nil, nil, nil)
-            let waiting = pushes.pushes { submission in
-                guard case .queued = submission.place, submission.lostCount == 0 else { return false }
-                guard let topic = refusal.topic else { return true }
-                return submission.topic == topic
-            }
-            for push in waiting {
-                machine.removed(push)
-                finish(push, .success(answer))
-            }
+        let refusals = refusals
+        self.refusals = SharedRefusals()
+        let waiting = pushes.pushes { submission in
+            guard case .queued = submission.place, submission.lostCount == 0 else { return false }
+            return refusals.answer(topic: submission.topic) != nil
         }
-        refusals = []
+        for push in waiting {
+            guard let answer = refusals.answer(topic: pushes[push]?.topic) else { continue }
+            machine.removed(push)
+            finish(push, .success(answer))
+        }
     }
 }
 
 extension APNsRejection {
     /// Whether every push with the same credentials would be refused for the same reason.
+    ///
+    /// `TooManyProviderTokenUpdates` is not such a reason: the service counts tokens for a while, and the retry policy of each
+    /// push decides.
     var concernsCredentials: Bool {
         switch reason {
         case .badCertificate, .badCertificateEnvironment, .expiredProviderToken, .invalidProviderToken,
-            .missingProviderToken, .badEnvironmentKeyIDInToken, .badEnvironmentKeyInToken, .tooManyProviderTokenUpdates:
+            .missingProviderToken, .badEnvironmentKeyIDInToken, .badEnvironmentKeyInToken:
             true
         default: false
         }

@@ -42,8 +42,7 @@ final class ConnectionPool: @unchecked Sendable {
     var lastReplacement: Moment?
     var freshness = FreshnessLedger()
     var tokenFreshness = FreshnessLedger()
-    /// Refusals that pushes which wait share.
-    var refusals: [SharedRefusal] = []
+    var refusals = SharedRefusals()
     private(set) var isShutDown = false
     private var finished: [Submission] = []
     private var warmUps: [WarmUp] = []

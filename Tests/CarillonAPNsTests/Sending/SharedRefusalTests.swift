@@ -133,4 +133,44 @@ struct SharedRefusalTests {
         #expect(stage.server.connections.count == 3)
         try await stage.end()
     }
+
+    @Test func `a refusal for too many provider tokens is for the retry policy of each push`() async throws {
+        let clock = ManualTime()
+        let asked = Mutex(0)
+        let stage = try await Stage(configure: {
+            $0.timeSource = clock.source
+            $0.retryPolicy = APNsRetryPolicy(patience: .seconds(30)) { _ in
+                asked.withLock { $0 += 1 }
+                return nil
+            }
+        }) { $0.reject($1, 429, "TooManyProviderTokenUpdates") }
+        #expect(
+            try await Self.outcomes(stage.client, Samples.tokens(20)) == ["TooManyProviderTokenUpdates": 20])
+        // One push was sent once more, on a fresh connection.
+        #expect(stage.server.requests.count == 21)
+        #expect(asked.withLock { $0 } == 20)
+        try await stage.end()
+    }
+
+    @Test func `hundreds of refusals in one turn count once for each topic`() throws {
+        var refusals = SharedRefusals()
+        #expect(refusals.isEmpty)
+        for number in 0..<500 {
+            var answer = RawAnswer(status: 400)
+            answer.id = "\(number)"
+            answer.uniqueID = "\(number)"
+            answer.requestID = "\(number)"
+            answer.body = [UInt8(number % 250)]
+            refusals.refused(answer, topic: number.isMultiple(of: 2) ? "com.example.a" : "com.example.b")
+        }
+        #expect(refusals.count == 2)
+        let shared = try #require(refusals.answer(topic: "com.example.b"))
+        #expect(shared.body == [1])
+        #expect(shared.id == nil && shared.uniqueID == nil && shared.requestID == nil)
+        #expect(refusals.answer(topic: "com.example.c") == nil)
+        #expect(refusals.answer(topic: nil) == nil)
+        refusals.refused(RawAnswer(status: 403), topic: nil)
+        #expect(refusals.count == 3)
+        for topic in ["com.example.a", "com.example.c", nil] { #expect(refusals.answer(topic: topic)?.status == 403) }
+    }
 }
