@@ -13,6 +13,7 @@ struct RawAnswer: Equatable, Sendable {
         var requestID: String?
         var channelID: String?
         var retryAfter: String?
+        var wallSeconds: Int64 = 0
         var body: [UInt8] = []
         var rejection: APNsRejection?
     }
@@ -44,6 +45,12 @@ struct RawAnswer: Equatable, Sendable {
     var retryAfter: String? {
         get { details.retryAfter }
         set { details.retryAfter = newValue }
+    }
+    /// When the answer came, by the client's wall clock, in seconds since 1970: a date in `Retry-After` is read by it. The pool
+    /// sets it for an answer with this field.
+    var wallSeconds: Int64 {
+        get { details.wallSeconds }
+        set { details.wallSeconds = newValue }
     }
     var body: [UInt8] {
         get { details.body }
@@ -128,9 +135,7 @@ extension APNsRejection {
             text: reason == nil && !answer.body.isEmpty
                 ? Self.cut(String(decoding: answer.body.prefix(1024), as: UTF8.self)) : nil,
             invalidSince: answer.status == 410 ? body?.timestamp.flatMap(Self.date) : nil,
-            retryAfter: answer.retryAfter.flatMap {
-                RetryAfter.duration($0, at: Int64(Date.now.timeIntervalSince1970 * 1000))
-            })
+            retryAfter: answer.retryAfter.flatMap { RetryAfter.duration($0, at: answer.wallSeconds * 1000) })
     }
 
     /// Nil for what is no time between 1970 and the year 10000, so that nobody meets it further on.

@@ -123,7 +123,7 @@ public struct APNsChannels: Sendable {
         _ answer: RawAnswer, _ value: (RawAnswer) throws(APNsError) -> Value
     ) throws(APNsError) -> Answer<Value> {
         guard answer.isSuccess else {
-            return Answer(outcome: .rejected(APNsRejection(answer)), requestID: answer.requestID)
+            return Answer(outcome: .rejected(answer.rejection ?? APNsRejection(answer)), requestID: answer.requestID)
         }
         return Answer(outcome: .done(try value(answer)), requestID: answer.requestID)
     }

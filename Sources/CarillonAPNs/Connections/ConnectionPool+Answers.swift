@@ -11,7 +11,7 @@ extension ConnectionPool {
                 logger.debug("connected", metadata: ["connection": "\(link.id.number)", "host": "\(opener.address.host)"])
             case .answered(let push, let answer):
                 link.hasAnswered = true
-                answered(push, answer, link, now)
+                answered(push, timed(answer), link, now)
             case .returned(let push, let isRefused): returned(push, isRefused: isRefused, now)
             case .lost(let push, let mayHaveBeenProcessed, let detail):
                 lost(push, mayHaveBeenProcessed: mayHaveBeenProcessed, detail)
@@ -36,6 +36,15 @@ extension ConnectionPool {
             }
         }
         report(link, now)
+    }
+
+    /// Returns the answer with the time of the client's wall clock, if the answer needs it to be read.
+    func timed(_ answer: RawAnswer) -> RawAnswer {
+        guard answer.retryAfter != nil else { return answer }
+        var answer = answer
+        // Between the years 1970 and 10000, so that no clock makes the milliseconds overflow.
+        answer.wallSeconds = max(0, min(time.wallSeconds(), 253_402_300_800))
+        return answer
     }
 
     private func answered(_ push: PushID, _ answer: RawAnswer, _ link: Link, _ now: Moment) {

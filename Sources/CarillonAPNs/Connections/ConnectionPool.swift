@@ -174,7 +174,9 @@ final class ConnectionPool: @unchecked Sendable {
             let end = countsAsTimeout ? link.machine.timedOut(stream) : link.machine.cancelled(stream)
             touch(link)
             switch end {
-            case .answered(let answer): return finish(push, pushes[push]?.rule.result(answer) ?? .success(answer.read()))
+            case .answered(let untimed):
+                let answer = timed(untimed)
+                return finish(push, pushes[push]?.rule.result(answer) ?? .success(answer.read()))
             case .unanswered(let mayHaveBeenProcessed): error.mayHaveBeenProcessed = mayHaveBeenProcessed
             }
         }

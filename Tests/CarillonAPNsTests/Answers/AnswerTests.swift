@@ -9,6 +9,7 @@ struct AnswerTests {
         var raw = RawAnswer(status: status)
         raw.body = Array(body.utf8)
         raw.retryAfter = retryAfter
+        raw.wallSeconds = 1_780_000_000
         return APNsResponse(raw)
     }
 
@@ -153,7 +154,8 @@ struct AnswerTests {
     @Test(
         arguments: [
             ("7", .seconds(7)), ("4.0", .seconds(4)), ("4.2", .seconds(5)), ("99999999999999999999", .seconds(86_400)),
-            ("Sun, 06 Nov 1994 08:49:37 GMT", .zero), ("Fri, 31 Dec 9999 23:59:59 GMT", .seconds(86_400)), ("soon", nil),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", .zero), ("Fri, 31 Dec 9999 23:59:59 GMT", .seconds(86_400)),
+            ("Thu, 28 May 2026 20:28:10 GMT", .seconds(90)), ("Thu, 28 May 2026 20:26:39 GMT", .zero), ("soon", nil),
             ("-1", nil),
         ] as [(String, Duration?)])
     func `retry-after is read as a number or as a date`(_ value: String, _ wait: Duration?) {

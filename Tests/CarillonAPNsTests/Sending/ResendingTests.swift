@@ -268,4 +268,20 @@ struct ResendingTests {
         #expect(stage.server.requests.count == 1)
         try await stage.end()
     }
+
+    @Test func `a date in retry-after is read by the client's time source`() async throws {
+        // The clock of the client is years away from the clock of the machine.
+        let clock = ManualTime(wall: 1_000_000_000)
+        let stage = try await Stage(configure: {
+            $0.timeSource = clock.source
+            $0.retryPolicy = .never
+        }) { connection, request in
+            connection.answer(
+                request.stream, 429, [("retry-after", "Sun, 09 Sep 2001 01:48:10 GMT")],
+                body: "{\"reason\":\"TooManyRequests\"}")
+        }
+        let response = try await stage.client.send(.alert("Hi"), to: Samples.token)
+        #expect(response.rejection?.retryAfter == .seconds(90))
+        try await stage.end()
+    }
 }
