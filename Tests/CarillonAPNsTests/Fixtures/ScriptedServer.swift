@@ -231,6 +231,16 @@ final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
         write(Self.frames(request.stream, status, body: "{\"reason\":\"\(reason)\"}") + [goAway])
     }
 
+    /// Resets a stream and rejects a request with one write, so that the client reads both at once.
+    func reject(_ request: ServerRequest, _ status: Int, _ reason: String, resetting stream: Int) {
+        let reset = HTTP2Frame(streamID: HTTP2StreamID(stream), payload: .rstStream(.internalError))
+        channel?.eventLoop.execute {
+            self.open[HTTP2StreamID(request.stream)] = nil
+            self.open[HTTP2StreamID(stream)] = nil
+        }
+        write([reset] + Self.frames(request.stream, status, body: "{\"reason\":\"\(reason)\"}"))
+    }
+
     func reset(_ stream: Int, _ code: HTTP2ErrorCode) {
         write([HTTP2Frame(streamID: HTTP2StreamID(stream), payload: .rstStream(code))])
         channel?.eventLoop.execute { self.open[HTTP2StreamID(stream)] = nil }

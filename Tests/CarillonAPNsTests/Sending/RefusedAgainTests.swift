@@ -65,6 +65,30 @@ struct RefusedAgainTests {
         try await stage.end()
     }
 
+    @Test(arguments: [
+        (403, "ExpiredProviderToken"), (403, "InvalidProviderToken"), (429, "TooManyProviderTokenUpdates"),
+    ])
+    func `a refusal for its provider token sends a push again once`(status: Int, reason: String) async throws {
+        let clock = ManualTime()
+        let held = Mutex<[(connection: ServerConnection, request: ServerRequest)]>([])
+        let stage = try await Stage(configure: Self.stands(clock)) { connection, request in
+            if connection.number == 2 {
+                held.withLock { $0.append((connection, request)) }
+            } else {
+                connection.reject(request, status, reason)
+            }
+        }
+        let client = stage.client
+        let push = Task { try await client.send(.alert("Hi"), to: Samples.token) }
+        try await eventually { held.withLock { !$0.isEmpty } }
+        // A token can be replaced again, and so can a connection.
+        clock.advance(.seconds(61))
+        for (connection, request) in held.withLock({ $0 }) { connection.reject(request, status, reason) }
+        #expect(try await push.value.rejection?.reason?.rawValue == reason)
+        #expect(stage.server.requests.map(\.connection) == [1, 2])
+        try await stage.end()
+    }
+
     @Test func `a stream that is refused again and again waits before it is sent again`() async throws {
         let clock = ManualTime()
         let stage = try await Stage(configure: Self.stands(clock)) { connection, request in

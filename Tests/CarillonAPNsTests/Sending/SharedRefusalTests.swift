@@ -129,8 +129,9 @@ struct SharedRefusalTests {
             for (connection, request) in held.withLock({ $0 }) where connection.number == 1 { connection.accept(request) }
         }
         #expect(outcomes == ["accepted": 49, reason: 1])
-        // The connection that refused the push was replaced, and the other one stayed.
-        #expect(stage.server.connections.count == 3)
+        // The other connection stays in use.
+        #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
+        #expect(stage.server.requests.last?.connection == 1)
         try await stage.end()
     }
 
@@ -172,5 +173,56 @@ struct SharedRefusalTests {
         refusals.refused(RawAnswer(status: 403), topic: nil)
         #expect(refusals.count == 3)
         for topic in ["com.example.a", "com.example.c", nil] { #expect(refusals.answer(topic: topic)?.status == 403) }
+    }
+
+    @Test func `a refused certificate ends what waits`() async throws {
+        let stage = try await Stage(
+            .init(settings: [HTTP2Setting(parameter: .maxConcurrentStreams, value: 1)]), credentials: Self.certificate(),
+            configure: { $0.pool.maximum = 1 }
+        ) { $0.reject($1, 403, "BadCertificate") }
+        #expect(try await Self.outcomes(stage.client, Samples.tokens(20)) == ["BadCertificate": 20])
+        #expect(stage.server.requests.count == 1)
+        try await stage.end()
+    }
+
+    @Test func `a refused topic ends what waits for the topic, and nothing else`() async throws {
+        let clock = ManualTime()
+        let stage = try await Stage(configure: { $0.timeSource = clock.source }) { connection, request in
+            if request.headers["apns-topic"] == "com.example.foreign" {
+                connection.reject(request, 400, "TopicDisallowed")
+            } else {
+                connection.accept(request)
+            }
+        }
+        let foreign = APNsNotification.alert("Hi").bundleID("com.example.foreign")
+        #expect(try await Self.outcomes(stage.client, Samples.tokens(20), foreign) == ["TopicDisallowed": 20])
+        #expect(stage.server.requests.count == 1)
+        #expect(try await Self.outcomes(stage.client, Samples.tokens(20)) == ["accepted": 20])
+        #expect(stage.server.requests.count == 21)
+        try await stage.end()
+    }
+
+    @Test func `a push that may have been processed is sent again, although the credentials were refused`() async throws {
+        let seen = Mutex<[ServerRequest]>([])
+        let stage = try await Stage(
+            credentials: Self.certificate(),
+            configure: {
+                $0.pool.maximum = 1
+                $0.retryPolicy.resendsOfUnknownFate = 1
+            }
+        ) { connection, request in
+            let requests = seen.withLock { seen -> [ServerRequest] in
+                seen.append(request)
+                return seen
+            }
+            if requests.count > 2 { return connection.accept(request) }
+            guard let refused = requests.first(where: { $0.token == "bb" }),
+                let lost = requests.first(where: { $0.token == "aa" })
+            else { return }
+            connection.reject(refused, 403, "BadCertificate", resetting: lost.stream)
+        }
+        #expect(try await Self.outcomes(stage.client, ["aa", "bb"]) == ["accepted": 1, "BadCertificate": 1])
+        #expect(seen.withLock { $0.count { $0.token == "aa" } } == 2)
+        try await stage.end()
     }
 }

@@ -95,4 +95,15 @@ struct TokenRuleTests {
         #expect(ownOutcomes == ["accepted": 1000])
         await scene.end()
     }
+
+    @Test func `a topic that the key may not send to is asked for once`() async throws {
+        let scene = try await Scene(client: { $0.timeSource = ManualTime(wall: Self.now()).source })
+        scene.simulator.add(APNsSimulator.App(bundleID: "com.example.foreign", teamID: "OTHERTEAM0"))
+        let foreign = try await scene.outcomes(Samples.tokens(1000), .alert("Hi").bundleID("com.example.foreign"))
+        #expect(foreign == ["TopicDisallowed": 1000])
+        #expect(scene.simulator.totals.requests == 1)
+        #expect(try await scene.outcomes(Samples.tokens(10)) == ["accepted": 10])
+        #expect(scene.simulator.totals.requests == 11)
+        await scene.end()
+    }
 }
