@@ -22,13 +22,13 @@ struct TransferServer: Sendable {
 
     init(
         base: String, transport: any FileTransport, backOff: PushClient.BackOff, logger: Logger,
-        recognition: ServerRecognition = ServerRecognition(), failures: FailureNote? = nil,
+        recognition: ServerRecognition? = nil, failures: FailureNote? = nil,
         bearer: @escaping @Sendable () -> String?
     ) {
         self.base = base.hasSuffix("/") ? String(base.dropLast()) : base
         self.transport = transport
         self.backOff = backOff
-        self.recognition = recognition
+        self.recognition = recognition ?? ServerRecognition(backOff)
         self.failures = failures ?? FailureNote(logger: logger)
         server = WebAddress(http: base)
         self.bearer = bearer
@@ -110,7 +110,7 @@ struct TransferServer: Sendable {
             case .unnamed, .foreign:
                 failures.failed(
                     at: question.address, by: .http, ServerRecognition.foreign(question.address, answer.status))
-                return .failed(hint: [429, 503].contains(answer.status) ? answer.wait : nil)
+                return .failed(hint: recognition.foreignWait(answer.status, answer.wait))
             }
         } catch let fault as TransportFault {
             try Task.checkCancellation()
@@ -148,8 +148,7 @@ struct TransferServer: Sendable {
                 if hasMoved { schedule.succeeded() }
             case .later(let hint, let hasMoved):
                 if hasMoved { schedule.succeeded() }
-                let chance = Double.random(in: 0..<1)
-                let wait = hint.map { schedule.delay(after: $0, random: chance) } ?? schedule.failed(random: chance)
+                let wait = schedule.failed(hint: hint, random: .random(in: 0..<1))
                 if let server { failures.willRetry(at: server, after: wait) }
                 try await Task.sleep(for: wait)
             }

@@ -76,7 +76,7 @@ public final class PushClient: Sendable, Service {
             }
         }
         let transport = NIOTransport(tls: tls, timeout: configuration.connectTimeout)
-        let recognition = ServerRecognition()
+        let recognition = ServerRecognition(configuration.backOff)
         registrar = ClientRegistrar(
             server: server, app: configuration.app, clientKey: configuration.clientKey, transport: transport,
             recognition: recognition)

@@ -1,3 +1,5 @@
+import CarillonBasics
+
 /// When to try again: the wait doubles with each failure and begins anew after a success.
 ///
 /// Randomness comes in from outside, as a number from 0 up to 1.
@@ -17,8 +19,15 @@ struct ClientReconnectSchedule: Sendable {
         return min(backOff.maximum, doubled) * (1 - backOff.jitter * random)
     }
 
-    /// The wait that the server asked for, and a little more by chance; never less than its hint.
+    /// Returns the wait after one more failure, and at least the wait that the server asked for.
+    mutating func failed(hint: Duration?, random: Double) -> Duration {
+        let usual = failed(random: random)
+        return hint.map { max(usual, delay(after: $0, random: random)) } ?? usual
+    }
+
+    /// The wait that the server asked for, and a little more by chance. It is never less than the hint and never more than a day.
     func delay(after hint: Duration, random: Double) -> Duration {
-        hint + max(backOff.initial, hint * 0.5) * (backOff.jitter * random)
+        let longest = Duration.seconds(RetryAfter.longestSeconds)
+        return min(longest, hint + max(backOff.initial, hint * 0.5) * (backOff.jitter * random))
     }
 }

@@ -283,9 +283,7 @@ struct ClientSession: Sendable {
             return [.tellAvailability(availability)]
         case .unavailable(let retryAfter):
             availability.network = true
-            let wait = schedule.failed(random: random)
-            phase = .waiting(
-                until: now + (retryAfter.map { max(wait, schedule.delay(after: $0, random: random)) } ?? wait))
+            phase = .waiting(until: now + schedule.failed(hint: retryAfter, random: random))
             return [.tellAvailability(availability)]
         case .refused:
             availability.network = true

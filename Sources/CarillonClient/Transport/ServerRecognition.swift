@@ -17,6 +17,10 @@ enum ServerAnswer<Value: Sendable>: Sendable {
 final class ServerRecognition: Sendable {
     /// Whether the server at a base address names itself; no entry before that is known.
     private let namesItself = Mutex<[String: Bool]>([:])
+    /// The longest wait that a response of another program can ask for.
+    private let longestForeignWait: Duration
+
+    init(_ backOff: PushClient.BackOff = .init()) { longestForeignWait = backOff.maximum }
 
     /// Sends one request and decides about its response.
     ///
@@ -34,7 +38,7 @@ final class ServerRecognition: Sendable {
         } describe: {
             await Self.describe(base, over: transport)
         }
-        return Self.answer(verdict, question.address, answer.status, wait: answer.wait)
+        return self.answer(verdict, question.address, answer.status, wait: answer.wait)
     }
 
     /// The same for a request whose success is 204.
@@ -47,7 +51,13 @@ final class ServerRecognition: Sendable {
         } describe: {
             await Self.describe(base, over: transport)
         }
-        return Self.answer(verdict, question.address, answer.status, wait: answer.wait)
+        return self.answer(verdict, question.address, answer.status, wait: answer.wait)
+    }
+
+    /// Returns the wait that a response of another program asks for, up to the longest wait of the back-off; nil for a status
+    /// other than 429 and 503.
+    func foreignWait(_ status: Int, _ wait: Duration?) -> Duration? {
+        [429, 503].contains(status) ? wait.map { min($0, longestForeignWait) } : nil
     }
 
     /// Returns the verdict on a response; never ``ServerResponse/Verdict/unnamed``.
@@ -85,13 +95,13 @@ final class ServerRecognition: Sendable {
         return try? await transport.ask(question).response
     }
 
-    private static func answer<Value: Sendable>(
+    private func answer<Value: Sendable>(
         _ verdict: ServerResponse.Verdict<Value>, _ address: WebAddress, _ status: Int, wait: Duration?
     ) -> ServerAnswer<Value> {
         switch verdict {
         case .success(let value): .success(value)
         case .refused(let refusal): .refused(refusal, wait: wait)
-        case .unnamed, .foreign: .foreign(foreign(address, status), wait: [429, 503].contains(status) ? wait : nil)
+        case .unnamed, .foreign: .foreign(Self.foreign(address, status), wait: foreignWait(status, wait))
         }
     }
 

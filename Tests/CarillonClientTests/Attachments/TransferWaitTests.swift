@@ -9,6 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct TransferWaitTests {
     private struct Refusing: FileTransport {
+        var status = 503
         var headers: [String: String]
         var body = Data()
 
@@ -16,7 +17,7 @@ struct TransferWaitTests {
             _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
             received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
         ) async throws -> FileAnswer {
-            FileAnswer(status: 503, headers: headers, body: body)
+            FileAnswer(status: status, headers: headers, body: body)
         }
     }
 
@@ -27,12 +28,14 @@ struct TransferWaitTests {
     @Test(
         arguments: [
             ("7", .seconds(7)), ("4.2", .seconds(5)), ("Fri, 31 Dec 9999 23:59:59 GMT", .seconds(86_400)), ("soon", nil),
+            ("0", .zero), ("Fri, 31 Jan 2020 23:59:59 GMT", .zero),
         ] as [(String, Duration?)])
     func `the wait that a refusal asks for is obeyed`(_ value: String, _ wait: Duration?) async throws {
         let problem = try JSONEncoder().encode(ProblemDocument(Refusal(.overloaded, "why")))
-        for refusing in [
-            Refusing(headers: ["retry-after": value, "content-type": ProblemDocument.mediaType], body: problem),
-            Refusing(headers: ["retry-after": value]),
+        // Another program can ask for the longest wait of the back-off.
+        for (refusing, wait) in [
+            (Refusing(headers: ["retry-after": value, "content-type": ProblemDocument.mediaType], body: problem), wait),
+            (Refusing(headers: ["retry-after": value]), wait.map { min($0, .seconds(60)) }),
         ] {
             let outcome = try await server(refusing).ask(
                 "GET", "/v1/attachments/x", reading: { (_: FileAnswer) -> Bool? in nil })
@@ -41,6 +44,21 @@ struct TransferWaitTests {
                 return
             }
             #expect(hint == wait)
+        }
+    }
+
+    @Test(arguments: RelayAnswer.allCases)
+    func `another program asks for a wait with 429 or 503 only`(relay: RelayAnswer) async throws {
+        for (status, wait) in [(relay.status, nil), (429, .seconds(60)), (503, .seconds(60))] as [(Int, Duration?)] {
+            let answer = relay.file(isHead: false)
+            let refusing = Refusing(status: status, headers: answer.headers, body: answer.body)
+            let outcome = try await server(refusing).ask(
+                "GET", "/v1/attachments/x", reading: { (_: FileAnswer) -> Bool? in nil })
+            guard case .failed(let hint) = outcome else {
+                Issue.record("the response \(status) ended the transfer")
+                continue
+            }
+            #expect(hint == wait, "\(status)")
         }
     }
 
@@ -55,14 +73,15 @@ struct TransferWaitTests {
         #expect(ContinuousClock.now - began >= .milliseconds(400))
     }
 
-    @Test func `each wait is longer than the one before`() async throws {
+    @Test(arguments: [nil, .zero] as [Duration?])
+    func `each wait is longer than the one before`(hint: Duration?) async throws {
         let backOff = PushClient.BackOff(initial: .milliseconds(20), maximum: .seconds(60), jitter: 0)
         let server = server(Refusing(headers: [:]), backOff)
         let began = ContinuousClock.now
         var steps = 0
         try await server.persist { () async throws -> TransferServer.Step<Void> in
             steps += 1
-            return steps <= 6 ? .later(hint: nil, hasMoved: false) : .done(())
+            return steps <= 6 ? .later(hint: hint, hasMoved: false) : .done(())
         }
         // 20 + 40 + 80 + 160 + 320 + 640 milliseconds.
         #expect(ContinuousClock.now - began >= .milliseconds(1260))

@@ -36,13 +36,14 @@ enum RelayAnswer: CaseIterable, Sendable {
     }
 
     var web: WebAnswer {
-        WebAnswer(status: status, body: Data(body.utf8), contentType: contentType)
+        WebAnswer(status: status, retryAfter: "1000", body: Data(body.utf8), contentType: contentType)
     }
 
     /// - Parameter isHead: Whether the request was HEAD, so that there is no body.
     func file(isHead: Bool) -> FileAnswer {
         FileAnswer(
-            status: status, headers: ["content-type": contentType, "location": "http://login.example/"],
+            status: status,
+            headers: ["content-type": contentType, "location": "http://login.example/", "retry-after": "1000"],
             body: isHead ? Data() : Data(body.utf8))
     }
 }

@@ -24,6 +24,20 @@ struct ReconnectScheduleTests {
         #expect(schedule.failed(random: 0) == .seconds(10))
     }
 
+    @Test func `the wait doubles when the server asks for no wait`() {
+        var schedule = ClientReconnectSchedule(Self.backOff)
+        let waits = (0..<5).map { _ in schedule.failed(hint: .zero, random: 0) }
+        #expect(waits == [1, 2, 4, 8, 10].map { .seconds($0) })
+        #expect(schedule.failed(hint: .seconds(30), random: 0) == .seconds(30))
+        #expect(schedule.failed(hint: nil, random: 0) == .seconds(10))
+    }
+
+    @Test func `no hint is longer than a day`() {
+        let schedule = ClientReconnectSchedule(Self.backOff)
+        #expect(schedule.delay(after: .seconds(86_400), random: 0.999) == .seconds(86_400))
+        #expect(schedule.delay(after: .seconds(1_000_000), random: 0) == .seconds(86_400))
+    }
+
     @Test(arguments: [0, 0.5, 0.999]) func `a hint of the server is never undercut`(_ random: Double) {
         let schedule = ClientReconnectSchedule(Self.backOff)
         #expect(schedule.delay(after: .seconds(30), random: random) >= .seconds(30))

@@ -87,4 +87,23 @@ struct ServerRecognitionTests {
         #expect(try await !isDone(recognition, server))
         #expect(server.descriptions.withLock { $0 } == 2, "nothing is known of it")
     }
+
+    @Test(arguments: [("0", 0), ("7", 7), ("86400", 10), ("Fri, 31 Jan 2020 23:59:59 GMT", 0)])
+    func `a maintenance page cannot ask for a wait beyond the longest of the back-off`(
+        _ value: String, _ seconds: Int
+    ) async throws {
+        let page = WebAnswer(
+            status: 503, retryAfter: value, body: Data("<html>".utf8), contentType: "text/html")
+        let address = try #require(WebAddress(http: "http://host/v1/server"))
+        let question = WebQuestion(method: .get, address: address, answerLimit: 1000)
+        let recognition = ServerRecognition(.init(initial: .seconds(1), maximum: .seconds(10)))
+        let answer = try await recognition.ask(question, of: "http://host", over: Server(description: page)) {
+            $0.json(200, as: ServerBody.self)
+        }
+        guard case .foreign(_, let wait) = answer else {
+            Issue.record("the page is not the server's")
+            return
+        }
+        #expect(wait == .seconds(seconds))
+    }
 }

@@ -79,8 +79,7 @@ struct ServiceServer: Sendable {
 
     /// Waits before another attempt, at most until a moment, and reports the failure of the last one.
     func wait(_ schedule: inout ClientReconnectSchedule, hint: Duration?, until moment: Date = .distantFuture) async throws {
-        let chance = Double.random(in: 0..<1)
-        let delay = hint.map { schedule.delay(after: $0, random: chance) } ?? schedule.failed(random: chance)
+        let delay = schedule.failed(hint: hint, random: .random(in: 0..<1))
         let wait = min(delay, .seconds(max(0, moment.timeIntervalSinceNow)))
         if let server = WebAddress(http: base) { failures.willRetry(at: server, after: wait) }
         try await Task.sleep(for: wait)

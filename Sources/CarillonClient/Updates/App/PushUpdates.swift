@@ -299,7 +299,7 @@ public final class PushUpdates: Sendable {
         return UpdatePoller(
             owner: work.owner, credential: work.credential, base: work.settings.base(on: server),
             kinds: ["content", "definitions", "status", "popup"] + custom, inbox: inbox, transport: transport,
-            failures: runner.failures)
+            recognition: ServerRecognition(backOff), failures: runner.failures)
     }
 
     private func processLoop(_ worker: UpdateWorker) async {
