@@ -78,7 +78,9 @@ struct HostileTextTests {
         Case(arguments: ["apps", "veto", "set", "a.b", "https://a.b/"], answer: #"{"url":"H","secret":"H","setAt":"H"}"#),
         Case(arguments: ["apps", "veto", "show", "a.b"], answer: #"{"url":"H","setAt":"H"}"#),
         Case(arguments: ["apps", "veto", "remove", "a.b"], answer: "", showsTexts: false),
-        Case(arguments: ["apps", "parameters", "set", "a.b", "x=int"], answer: #"{"H":"H"}"#, showsTexts: false),
+        Case(
+            arguments: ["apps", "parameters", "set", "a.b", "x=int"], answer: #"{"parameters":{"H":"H"}}"#,
+            showsTexts: false),
         Case(arguments: ["apps", "parameters", "show", "a.b"], answer: #"{"parameters":{"H":"H"}}"#),
         Case(
             arguments: ["apps", "audit", "a.b"],
@@ -112,7 +114,9 @@ struct HostileTextTests {
             arguments: ["items", "list"],
             answer: #"{"items":[{"item":"H","version":1,"updatedAt":"H","subscriptions":1}]}"#),
         Case(arguments: ["items", "delete", "i"], answer: "", showsTexts: false),
-        Case(arguments: ["items", "rules", "set", "a.b", "-"], answer: #"{"H":"H"}"#, input: "{}", showsTexts: false),
+        Case(
+            arguments: ["items", "rules", "set", "a.b", "-"], answer: #"{"items":[],"H":"H"}"#, input: "{}",
+            showsTexts: false),
         Case(arguments: ["items", "rules", "show", "a.b"], answer: #"{"items":[{"pattern":"H"}]}"#),
         Case(arguments: ["subscriptions", "list", "d"], answer: "{\"subscriptions\":[\(subscription)]}"),
         Case(

@@ -9,7 +9,7 @@ struct RelayedCommandTests {
     private static let answers: [HostileServer.Answer] =
         [
             (200, "<html><body>Log in.</body></html>"), (200, ""), (204, ""), (302, ""), (401, "<html>"), (403, "<html>"),
-            (404, "<html>"), (410, ""), (511, "<html>"),
+            (404, "<html>"), (410, ""), (511, "<html>"), (200, "{}"), (200, #"{"status":"UP"}"#),
         ].map { status, body in
             HostileServer.Answer(
                 status: status, headers: [("Content-Type", "text/html"), ("Location", "http://login.example/")], body: body,
@@ -40,6 +40,16 @@ struct RelayedCommandTests {
             #expect(health.status == 1, "\(answer.status): \(health.lines)")
             withExtendedLifetime(server) {}
         }
+    }
+
+    @Test(arguments: [true, false])
+    func `an app without a realm is shown if the server names itself`(isNamed: Bool) async throws {
+        let server = try HostileServer { _, _ in
+            .init(headers: [("Content-Type", "application/json")], body: "{}", isNamed: isNamed)
+        }
+        let (status, lines) = try await run(["apps", "realm", "show", "a.b", "--server", server.address, "--key", "k"])
+        #expect(status == (isNamed ? 0 : 75), "\(lines)")
+        withExtendedLifetime(server) {}
     }
 
     // MARK: Commands that keep trying

@@ -44,7 +44,8 @@ struct ItemsCommand: AsyncParsableCommand {
                 guard let item else { return try await publishLines() }
                 let client = try options.client
                 let path = "/v1/items/\(APIClient.inQuery(item))/updates" + options.query
-                let answer = try client.accepted(try await client.send(.POST, path, body: body))
+                let answer = try client.accepted(
+                    try await client.send(.POST, path, body: body), as: { $0.has(["version"]) })
                 let taken = try client.value(of: answer, as: Receipt.self)
                 options.printer.print(
                     [
@@ -106,7 +107,9 @@ struct ItemsCommand: AsyncParsableCommand {
         }
 
         private func publish(_ lines: [UInt8], from line: Int, _ client: APIClient) async throws -> Int {
-            let answer = try client.accepted(try await client.send(.POST, "/v1/items/updates" + options.query, body: lines))
+            let answer = try client.accepted(
+                try await client.send(.POST, "/v1/items/updates" + options.query, body: lines),
+                as: { $0.has(["accepted"]) })
             let taken = try client.value(of: answer, as: Taken.self)
             for refusal in taken.refusals {
                 options.printer.print(
@@ -190,7 +193,8 @@ struct PublisherOptions: ParsableArguments {
 
     func read(_ item: String) async throws -> (text: [UInt8], version: Int64) {
         let client = try client
-        let answer = try client.accepted(try await client.send(.GET, "/v1/items/\(APIClient.inQuery(item))" + query))
+        let answer = try client.accepted(
+            try await client.send(.GET, "/v1/items/\(APIClient.inQuery(item))" + query), as: { $0.has(["version"]) })
         guard case .integer(let version)? = JSONValue(parsing: Array(answer.body))?["version"] else {
             throw APIClient.foreign(answer)
         }
@@ -229,7 +233,7 @@ struct ItemRulesCommand: AsyncParsableCommand {
                 }
             } onServer: { client in
                 let path = "/v1/apps/\(app)/items" + (onlyCounts ? "?validate=true" : "")
-                show(try await client.call(.PUT, path, rules, as: Ended.self).ends ?? 0)
+                show(try await client.call(.PUT, path, rules, as: Ended.self, with: ["items"]).ends ?? 0)
             }
         }
 
@@ -272,7 +276,8 @@ struct ItemRulesCommand: AsyncParsableCommand {
                 let serial = try await ItemRulesCommand.serial(of: app, in: domain)
                 Printer.printJSON(try await domain.items.rules(of: serial).json.bytes)
             } onServer: { client in
-                Printer.printJSON(try await client.call(.GET, "/v1/apps/\(app)/items", as: JSONValue.self).bytes)
+                let rules = try await client.call(.GET, "/v1/apps/\(app)/items", as: JSONValue.self, with: ["items"])
+                Printer.printJSON(rules.bytes)
             }
         }
     }

@@ -75,7 +75,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
             try await reportingFaults {
                 let path = "/v1/devices/\(device)/subscriptions/\(subscription)/explanation"
                 let client = try options.client
-                let answer = try client.accepted(try await client.send(.GET, path))
+                let answer = try client.accepted(try await client.send(.GET, path), as: { $0.has(["items"]) })
                 if options.json { return Printer.printJSON(Array(answer.body)) }
                 for item in try client.value(of: answer, as: ExplanationList.self).items {
                     options.printer.print([:], lines: Self.lines(of: item))

@@ -25,9 +25,10 @@ struct APIClient: Sendable {
                 server: headers.first(name: HeaderNames.server), body: body)
         }
 
-        /// Whether the body is an object of JSON, as that of most routes.
-        var isObject: Bool {
-            if case .object? = JSONValue(parsing: Array(body)) { true } else { false }
+        /// Whether the body is a JSON object with all of these members.
+        func has(_ members: [String]) -> Bool {
+            guard case .object(let found)? = JSONValue(parsing: Array(body)) else { return false }
+            return members.allSatisfy { name in found.contains { $0.name == name } }
         }
 
         /// Whether a message was accepted.
@@ -91,7 +92,9 @@ struct APIClient: Sendable {
         timeout: TimeAmount = .seconds(30)
     ) async throws -> Answer {
         var answer = try await exchange(method, path, headers: headers, body: body, timeout: timeout)
-        if answer.status == 204, !answer.response.isNamed { answer.isOfNameless = await isNameless(path) }
+        // Such a response has no sign of the server but its name.
+        let isEmpty = answer.status == 204 || answer.body == Data("{}".utf8)
+        if isEmpty, !answer.response.isNamed { answer.isOfNameless = await isNameless(path) }
         return answer
     }
 
@@ -168,26 +171,31 @@ struct APIClient: Sendable {
     }
 
     /// Sends a body of the API, if there is one, and reads one; a refusal is thrown.
+    ///
+    /// - Parameter members: The members that each successful response has, if the type does not require them.
     func call<Result: Decodable>(
-        _ method: HTTPMethod, _ path: String, _ body: (some Encodable)?, as type: Result.Type
+        _ method: HTTPMethod, _ path: String, _ body: (some Encodable)?, as type: Result.Type, with members: [String] = []
     ) async throws -> Result {
         let answer = try accepted(
             try await send(
                 method, path, headers: body == nil ? [] : [("content-type", "application/json")],
-                body: try body.map { Array(try JSONEncoder().encode($0)) }))
+                body: try body.map { Array(try JSONEncoder().encode($0)) }), as: { $0.has(members) })
         return try value(of: answer, as: type)
     }
 
-    func call<Result: Decodable>(_ method: HTTPMethod, _ path: String, as type: Result.Type) async throws -> Result {
-        try await call(method, path, String?.none, as: type)
+    func call<Result: Decodable>(
+        _ method: HTTPMethod, _ path: String, as type: Result.Type, with members: [String] = []
+    ) async throws -> Result {
+        try await call(method, path, String?.none, as: type, with: members)
     }
 
     /// Returns the answer if the server sent it and it is one of success. The success of a DELETE request is 204.
     ///
-    /// - Parameter isDocumented: Whether an answer of success has the form that is documented for its request.
+    /// - Parameter isDocumented: Whether an answer of success has the form that is documented for its request. A request
+    ///   other than DELETE must say it.
     /// - Throws: ``CommandFault`` with what the server's problem document says, or with ``ExitStatus/tryAgain`` when another
     ///   program answered in the server's place.
-    func accepted(_ answer: Answer, as isDocumented: (Answer) -> Bool = { $0.isObject }) throws -> Answer {
+    func accepted(_ answer: Answer, as isDocumented: (Answer) -> Bool = { _ in false }) throws -> Answer {
         let verdict: ServerResponse.Verdict<Void> =
             if answer.method == .DELETE {
                 answer.response.verdictOnNoContent(isNameless: answer.isOfNameless)

@@ -38,7 +38,10 @@ struct AlertCommand: AsyncParsableCommand {
             try await options.perform { domain in
                 try await domain.gateways.setAlert(try AlertText(text), of: try AppID.checked(app))
             } onServer: { client in
-                _ = try await client.call(.PUT, "/v1/apps/\(app)/alert", text, as: JSONValue.self)
+                // The server returns the text.
+                guard case .object(let members) = text else { return }
+                _ = try await client.call(
+                    .PUT, "/v1/apps/\(app)/alert", text, as: JSONValue.self, with: members.map(\.name))
             }
             options.printer.print(["event": "set", "app": .text(app)], otherwise: "set the alert of \(app)")
         }
@@ -56,7 +59,10 @@ struct AlertCommand: AsyncParsableCommand {
                 }
                 show(text.json)
             } onServer: { client in
-                show(try await client.call(.GET, "/v1/apps/\(app)/alert", as: JSONValue.self))
+                let answer = try client.accepted(
+                    try await client.send(.GET, "/v1/apps/\(app)/alert"),
+                    as: { answer in ["title", "titleKey", "body", "bodyKey"].contains { answer.has([$0]) } })
+                show(try client.value(of: answer, as: JSONValue.self))
             }
         }
 

@@ -1,4 +1,6 @@
 import ArgumentParser
+import CarillonBasics
+import Foundation
 import NIOCore
 import NIOHTTP1
 
@@ -25,7 +27,10 @@ struct HealthCommand: AsyncParsableCommand {
             let client = APIClient(server: address, key: nil, authority: authority.file)
             do {
                 let path = live ? "/health/live" : "/health/ready"
-                _ = try client.accepted(try await client.send(.GET, path, timeout: .seconds(10)))
+                let status = JSONValue.string(live ? "live" : "ready")
+                _ = try client.accepted(
+                    try await client.send(.GET, path, timeout: .seconds(10)),
+                    as: { JSONValue(parsing: Array($0.body))?["status"] == status })
             } catch let fault as CommandFault {
                 throw CommandFault(.failure, fault.message)
             }

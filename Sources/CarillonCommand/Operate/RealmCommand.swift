@@ -27,7 +27,7 @@ struct RealmCommand: AsyncParsableCommand {
                 RealmCommand.show(realm, of: app, options)
             } onServer: { client in
                 let body = try await client.call(
-                    .PUT, "/v1/apps/\(app)/realm", RealmBody(realm: realm), as: RealmBody.self)
+                    .PUT, "/v1/apps/\(app)/realm", RealmBody(realm: realm), as: RealmBody.self, with: ["realm"])
                 RealmCommand.show(body.realm, of: app, options)
             }
         }
@@ -43,8 +43,11 @@ struct RealmCommand: AsyncParsableCommand {
                 RealmCommand.show(
                     try await domain.services.realm(of: try await domain.serial(ofApp: app)), of: app, options)
             } onServer: { client in
-                RealmCommand.show(
-                    try await client.call(.GET, "/v1/apps/\(app)/realm", as: RealmBody.self).realm, of: app, options)
+                // The response for an app without a realm is an empty object.
+                let answer = try client.accepted(
+                    try await client.send(.GET, "/v1/apps/\(app)/realm"),
+                    as: { $0.has(["realm"]) || $0.has([]) && ($0.response.isNamed || $0.isOfNameless) })
+                RealmCommand.show(try client.value(of: answer, as: RealmBody.self).realm, of: app, options)
             }
         }
     }

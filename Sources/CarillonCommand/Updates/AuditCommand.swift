@@ -27,10 +27,12 @@ struct AuditCommand: AsyncParsableCommand {
         } onServer: { client in
             var (left, next) = (limit, "")
             repeat {
-                let page = try await client.call(
-                    .GET, "/v1/apps/\(app)/audit?limit=\(min(left, 500))" + (next.isEmpty ? "" : "&before=\(next)"),
-                    as: JSONValue.self)
-                guard case .array(let entries)? = page["entries"] else { break }
+                let answer = try client.accepted(
+                    try await client.send(
+                        .GET, "/v1/apps/\(app)/audit?limit=\(min(left, 500))" + (next.isEmpty ? "" : "&before=\(next)")),
+                    as: { $0.has(["entries"]) })
+                let page = try client.value(of: answer, as: JSONValue.self)
+                guard case .array(let entries)? = page["entries"] else { throw APIClient.foreign(answer) }
                 entries.forEach(show)
                 left -= entries.count
                 next = page.text("next")

@@ -34,7 +34,8 @@ extension UpdatesCommand {
                 }
                 let answer = try Publish.json(
                     try client.accepted(
-                        try await client.send(.POST, options.path("/v1/updates/explain"), body: body)))
+                        try await client.send(.POST, options.path("/v1/updates/explain"), body: body),
+                        as: { $0.has([device == nil ? "count" : "matches"]) }))
                 device == nil ? showAll(answer) : showOne(answer)
             }
         }

@@ -36,7 +36,8 @@ struct ParametersCommand: AsyncParsableCommand {
                 try await domain.updates.setRules(
                     try ParameterRules(document), of: try await ParametersCommand.serial(of: app, in: domain))
             } onServer: { client in
-                _ = try await client.call(.PUT, "/v1/apps/\(app)/parameters", document, as: JSONValue.self)
+                _ = try await client.call(
+                    .PUT, "/v1/apps/\(app)/parameters", document, as: JSONValue.self, with: ["parameters"])
             }
             options.printer.print(["event": "set", "app": .text(app)], otherwise: "set the parameters of \(app)")
         }
@@ -60,7 +61,9 @@ struct ParametersCommand: AsyncParsableCommand {
                 let serial = try await ParametersCommand.serial(of: app, in: domain)
                 Printer.printJSON(try await domain.updates.rules(of: serial).json.bytes)
             } onServer: { client in
-                Printer.printJSON(try await client.call(.GET, "/v1/apps/\(app)/parameters", as: JSONValue.self).bytes)
+                let parameters = try await client.call(
+                    .GET, "/v1/apps/\(app)/parameters", as: JSONValue.self, with: ["parameters"])
+                Printer.printJSON(parameters.bytes)
             }
         }
     }

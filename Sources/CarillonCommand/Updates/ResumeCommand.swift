@@ -24,7 +24,8 @@ extension UpdatesCommand {
                 // The oldest first, as they were published.
                 for name in all ? names.reversed() : names {
                     _ = try client.accepted(
-                        try await client.send(.POST, options.path("/v1/updates/\(APIClient.inQuery(name))/resume")))
+                        try await client.send(.POST, options.path("/v1/updates/\(APIClient.inQuery(name))/resume")),
+                        as: { $0.has(["id"]) })
                     options.printer.print(["event": "resumed", "update": .text(name)], otherwise: "resumed  \(name)")
                 }
             }

@@ -43,7 +43,8 @@ struct UpdatesCommand: AsyncParsableCommand {
                 let answer = try client.accepted(
                     try await client.send(
                         .POST, "/v1/updates" + query,
-                        headers: idempotencyKey.map { [("idempotency-key", $0)] } ?? [], body: try body))
+                        headers: idempotencyKey.map { [("idempotency-key", $0)] } ?? [], body: try body),
+                    as: { $0.has([validate ? "count" : "id"]) })
                 let made = try Self.json(answer)
                 if validate {
                     let (count, isExact) = (made.integer("count"), made["exact"] == .bool(true))
@@ -113,9 +114,10 @@ struct UpdatesCommand: AsyncParsableCommand {
             repeat {
                 var query = [("limit", String(min(left, 500))), ("status", status)]
                 if let next { query.append(("before", next)) }
-                let page = try Publish.json(
-                    try client.accepted(try await client.send(.GET, options.path("/v1/updates", query))))
-                guard case .array(let updates)? = page["updates"] else { break }
+                let answer = try client.accepted(
+                    try await client.send(.GET, options.path("/v1/updates", query)), as: { $0.has(["updates"]) })
+                let page = try Publish.json(answer)
+                guard case .array(let updates)? = page["updates"] else { throw APIClient.foreign(answer) }
                 for update in updates { use(update) }
                 left -= updates.count
                 next = page["next"].flatMap { if case .string(let text) = $0 { text } else { nil } }
@@ -150,7 +152,8 @@ struct UpdatesCommand: AsyncParsableCommand {
                 let client = try options.client
                 guard devices || state != nil else {
                     let answer = try client.accepted(
-                        try await client.send(.GET, options.path("/v1/updates/\(APIClient.inQuery(update))")))
+                        try await client.send(.GET, options.path("/v1/updates/\(APIClient.inQuery(update))")),
+                        as: { $0.has(["id"]) })
                     return Printer.printJSON(Array(answer.body))
                 }
                 var next: String?
@@ -158,11 +161,12 @@ struct UpdatesCommand: AsyncParsableCommand {
                     var query = [("limit", "500")]
                     if let state { query.append(("state", state)) }
                     if let next { query.append(("after", next)) }
-                    let page = try Publish.json(
-                        try client.accepted(
-                            try await client.send(
-                                .GET, options.path("/v1/updates/\(APIClient.inQuery(update))/devices", query))))
-                    guard case .array(let devices)? = page["devices"] else { break }
+                    let answer = try client.accepted(
+                        try await client.send(
+                            .GET, options.path("/v1/updates/\(APIClient.inQuery(update))/devices", query)),
+                        as: { $0.has(["devices"]) })
+                    let page = try Publish.json(answer)
+                    guard case .array(let devices)? = page["devices"] else { throw APIClient.foreign(answer) }
                     for device in devices { show(device) }
                     next = page["next"].flatMap { if case .string(let text) = $0 { text } else { nil } }
                 } while next != nil
@@ -215,7 +219,8 @@ struct UpdatesCommand: AsyncParsableCommand {
                 let body = JSONWriter.object { $0.member("device", device) }
                 let answer = try client.accepted(
                     try await client.send(
-                        .POST, options.path("/v1/updates/\(APIClient.inQuery(update))/requeue"), body: body))
+                        .POST, options.path("/v1/updates/\(APIClient.inQuery(update))/requeue"), body: body),
+                    as: { $0.has(["count"]) })
                 let count = try Publish.json(answer).integer("count")
                 options.printer.print(
                     ["event": "requeued", "update": .text(update), "count": .number(count)],

@@ -4,11 +4,11 @@ import Foundation
 
 /// What a proxy, a login page or another program answers in the server's place.
 enum RelayAnswer: CaseIterable, Sendable {
-    case loginPage, noContent, redirect, unauthorized, forbidden, notFound, gone, loginRequired, empty
+    case loginPage, noContent, redirect, unauthorized, forbidden, notFound, gone, loginRequired, empty, emptyObject
 
     var status: Int {
         switch self {
-        case .loginPage, .empty: 200
+        case .loginPage, .empty, .emptyObject: 200
         case .noContent: 204
         case .redirect: 302
         case .unauthorized: 401
@@ -22,6 +22,7 @@ enum RelayAnswer: CaseIterable, Sendable {
     var body: String {
         switch self {
         case .noContent, .empty: ""
+        case .emptyObject: "{}"
         // A problem document of no Carillon server.
         case .gone: #"{"type":"about:blank","title":"Gone","status":410,"detail":"","code":"it_is_gone"}"#
         case .loginPage, .redirect, .unauthorized, .forbidden, .notFound, .loginRequired: "<html><body>Log in.</body></html>"
@@ -31,6 +32,7 @@ enum RelayAnswer: CaseIterable, Sendable {
     var contentType: String {
         switch self {
         case .gone: "application/problem+json"
+        case .emptyObject: "application/json"
         default: "text/html; charset=utf-8"
         }
     }
