@@ -64,7 +64,7 @@ extension PushChannel {
         guard runner.isRunning else {
             return PushError(.timedOut, sentence + " The client does not run; call start() or run().")
         }
-        guard var failure = runner.failures.present else { return PushError(.timedOut, sentence) }
+        guard var failure = runner.failures.present(isLive: runner.isLive) else { return PushError(.timedOut, sentence) }
         failure.message = sentence + " " + failure.message
         return failure
     }

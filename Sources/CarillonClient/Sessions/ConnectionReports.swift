@@ -27,6 +27,9 @@ struct ConnectionReports: Sendable {
     /// The failure that keeps the client from its server now; nil when none does.
     var present: PushError? { failing?.error }
 
+    /// The same without failures of HTTP requests.
+    var presentOfSocket: PushError? { failing?.route == .socket ? failing?.error : nil }
+
     /// Notes a failure.
     ///
     /// - Parameters:
@@ -34,11 +37,23 @@ struct ConnectionReports: Sendable {
     ///   - address: The whole address, for people.
     mutating func failed(at place: String, _ address: String, by route: Route, _ error: PushError) {
         failing = (place, route, error)
+        if let report = remember(place, address, route, error) { unreported[place] = report }
+    }
+
+    /// Notes the failure of an HTTP request that is not repeated. Returns its report; nil for a repetition.
+    mutating func failedOnce(at place: String, _ address: String, _ error: PushError) -> Report? {
+        remember(place, address, .http, error)
+    }
+
+    /// Returns the report of a reason that is new.
+    private mutating func remember(
+        _ place: String, _ address: String, _ route: Route, _ error: PushError
+    ) -> Report? {
         let report = Report(error, at: address)
         let known = reasons[place] ?? [:]
         if reasons.count >= Self.mostPlaces, known.isEmpty { reasons = [:] }
         reasons[place, default: [:]][route] = report.summary
-        if !known.values.contains(report.summary) { unreported[place] = report }
+        return known.values.contains(report.summary) ? nil : report
     }
 
     /// Returns the report that is due before another attempt; nil for a repetition.

@@ -22,7 +22,15 @@ final class FailureNote: Sendable {
     var last: PushError? { state.withLock { $0.last } }
 
     /// What keeps the client from its work now; nil when nothing is known to.
-    var present: PushError? { state.withLock { $0.reports.present ?? $0.obstacle } }
+    var present: PushError? { present(isLive: false) }
+
+    /// Returns what keeps the client from its work now; nil when nothing is known to.
+    ///
+    /// - Parameter isLive: Whether messages can arrive. A failed HTTP request, such as that of a transfer, does not keep the client from
+    ///   its work then.
+    func present(isLive: Bool) -> PushError? {
+        state.withLock { isLive ? $0.obstacle ?? $0.reports.presentOfSocket : $0.reports.present ?? $0.obstacle }
+    }
 
     /// How many connections reached the point at which messages can arrive.
     var liveCount: Int { state.withLock { $0.reports.liveCount } }
@@ -39,6 +47,17 @@ final class FailureNote: Sendable {
             state.reports.failed(
                 at: address.place, route == .socket ? address.text : address.origin, by: route, error)
         }
+    }
+
+    /// Notes and reports the failure of an HTTP request that is not repeated. It does not keep the client from its work.
+    func failedOnce(at address: WebAddress, _ error: PushError) {
+        let report = state.withLock { state in
+            state.last = error
+            return state.reports.failedOnce(at: address.place, address.origin, error)
+        }
+        logger.log(
+            level: report == nil ? .debug : .warning, "a request to the server failed",
+            metadata: ["address": "\(address.origin)", "reason": "\(error.message)"])
     }
 
     /// Reports the failure that was noted last at a host, unless it is a repetition.

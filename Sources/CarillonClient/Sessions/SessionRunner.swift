@@ -119,6 +119,9 @@ final class SessionRunner: Sendable {
     /// Whether something runs the session.
     var isRunning: Bool { session.withLock { $0.phase != .stopped } }
 
+    /// Whether messages can arrive.
+    var isLive: Bool { session.withLock { $0.phase == .live } }
+
     var device: PushDeviceMachine { session.withLock { $0.device } }
 
     var isUserPending: Bool { session.withLock { $0.user != nil } }

@@ -40,6 +40,30 @@ struct FailureNoteTests {
         #expect(note.liveCount == 1)
     }
 
+    @Test func `a failed transfer does not keep a live client from its work`() {
+        let failed = PushError(.serverUnavailable, "The server answered with status 503.")
+        note.becameLive()
+        note.failed(at: address, by: .http, failed)
+        #expect(note.present(isLive: true) == nil)
+        #expect(note.present(isLive: false)?.message == failed.message)
+        note.obstructed(PushError(.storageMismatch, "The storage belongs to another server."))
+        #expect(note.present(isLive: true)?.code == .storageMismatch)
+        #expect(note.present(isLive: false)?.message == failed.message)
+        fail(.timeOut)
+        #expect(note.present(isLive: false)?.code == .serverUnreachable)
+    }
+
+    @Test func `the failure of a request that is not repeated is a warning once`() {
+        let failed = PushError(.serverUnavailable, "The response is not of a Carillon server.")
+        for _ in 0..<3 { note.failedOnce(at: address, failed) }
+        #expect(note.last?.message == failed.message && note.present == nil)
+        #expect(lines.warnings.count == 1)
+        #expect(lines.warnings.first?.contains("retrying") == false, "\(lines.warnings)")
+        note.answered(at: address)
+        note.failedOnce(at: address, failed)
+        #expect(lines.warnings.count == 2)
+    }
+
     @Test func `an attempt that was cancelled is no failure`() {
         let cancelled = TransportFault(.unreachable, CancellationError())
         note.failed(at: address, by: .socket, ConnectionFailure(cancelled, at: address.text).error())

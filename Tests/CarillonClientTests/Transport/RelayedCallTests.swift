@@ -152,10 +152,31 @@ struct RelayedCallTests {
     func `a page of a relay is no icon`(relay: RelayAnswer) async {
         let png = Data([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 1])
         let transport = Relay(relay, then: WebAnswer(status: 200, body: png, contentType: "image/png"))
-        let failures = FailureNote()
+        let lines = RecordedLog.Lines()
+        let failures = FailureNote(logger: lines.logger)
         let server = services(transport, failures)
         #expect(await server.image("/v1/services/icon?app=a&device=d") == nil)
         #expect(failures.last?.message.contains("status \(relay.status)") == true)
+        #expect(failures.present == nil, "the request is not repeated")
+        #expect(lines.warnings.count == 1 && !lines.warnings.joined().contains("retrying"), "\(lines.warnings)")
         #expect(await server.image("/v1/services/icon?app=a&device=d") == png)
+    }
+
+    @Test func `a response to the request for an icon ends an earlier failure`() async throws {
+        let png = Data([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 1])
+        let problem = try JSONEncoder().encode(ProblemDocument(Refusal(.notFound, "why")))
+        let address = try #require(WebAddress(http: "http://host:1"))
+        for right in [
+            WebAnswer(status: 200, body: png, contentType: "image/png", server: "server-1"),
+            WebAnswer(status: 404, body: problem, contentType: ProblemDocument.mediaType, server: "server-1"),
+        ] {
+            let transport = Relay(.loginPage, then: right)
+            let failures = FailureNote()
+            let server = services(transport, failures)
+            _ = await server.image("/v1/services/icon?app=a&device=d")
+            failures.failed(at: address, by: .http, PushError(.serverUnavailable, "An upload failed."))
+            _ = await server.image("/v1/services/icon?app=a&device=d")
+            #expect(failures.present == nil, "\(right.status)")
+        }
     }
 }

@@ -37,11 +37,12 @@ struct ServiceServer: Sendable {
             $0.status == 200 && $0.body.starts(with: Self.imageStart) ? $0.body : nil
         }
         switch answer {
-        case .success(let image)?: return image
-        case .foreign(let error, _)?:
-            failures.failed(at: address, by: .http, error)
-            failures.willRetry(at: address)
-        case .refused?, nil: break
+        case .success(let image)?:
+            failures.answered(at: address)
+            return image
+        case .refused?: failures.answered(at: address)
+        case .foreign(let error, _)?: failures.failedOnce(at: address, error)
+        case nil: break
         }
         return nil
     }
