@@ -32,11 +32,18 @@ struct DownloadRun: Sendable {
                 if known.isWhole != true { try await fetch(moved) }
                 try await publish()
             }
+        } catch let refused as CredentialRefused {
+            throw refused.error
         } catch let error as PushError where Self.isFinal(error) {
             giveUp()
             throw error
         }
         return state.path
+    }
+
+    /// The server refused the credential, which may be renewed. The download stays, and goes on when the app resumes it.
+    private struct CredentialRefused: Error {
+        var error: PushError
     }
 
     private static func isFinal(_ error: PushError) -> Bool {
@@ -72,6 +79,8 @@ struct DownloadRun: Sendable {
             case .failed(let hint): return .later(hint: hint, hasMoved: hasMoved)
             case .refused(let refusal) where refusal.status == 404 || refusal.status == 416:
                 throw PushError(.attachmentGone, "The server has no such attachment for this device.")
+            case .refused(let refusal) where refusal.status == 401 || refusal.status == 403:
+                throw CredentialRefused(error: TransferServer.refused(refusal))
             case .refused(let refusal): throw TransferServer.refused(refusal)
             case .success: return .later(hint: nil, hasMoved: hasMoved)
             }
@@ -105,8 +114,9 @@ struct DownloadRun: Sendable {
         }
         // The server need not keep it for this device. Where it does not hear of it, it is told by the next run.
         switch try? await server.remove(location) {
-        case .success?, .refused?: folder.remove(.download, id)
-        case .failed?, nil: break
+        case .success?: folder.remove(.download, id)
+        case .refused(let refusal)? where refusal.status == 404: folder.remove(.download, id)
+        case .refused?, .failed?, nil: break
         }
     }
 

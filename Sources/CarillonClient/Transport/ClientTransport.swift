@@ -34,7 +34,7 @@ struct WebQuestion: Sendable {
     var address: WebAddress
     var bearer: String?
     var json: Data?
-    /// The most bytes that the answer's body may have.
+    /// The most bytes that the answer's body may have. The transport drops a longer body, and keeps the status and the headers.
     var answerLimit: Int
     /// How much longer the answer may take than others do.
     var patience: Duration = .zero

@@ -25,9 +25,7 @@ extension NIOTransport {
         let answer = channel.eventLoop.makePromise(of: WebAnswer.self)
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHTTPClientHandlers(leftOverBytesStrategy: .dropBytes)
-        try pipeline.addHandlers([
-            NIOHTTPClientResponseAggregator(maxContentLength: question.answerLimit), AnswerHandler(answer),
-        ])
+        try pipeline.addHandler(AnswerHandler(answer, limit: question.answerLimit))
         var headers: HTTPHeaders = ["Host": question.address.authority, "Connection": "close"]
         if let bearer = question.bearer { headers.add(name: "Authorization", value: "Bearer \(bearer)") }
         if let json = question.json {
@@ -46,23 +44,43 @@ extension NIOTransport {
     }
 }
 
-/// Waits for one answer, and closes the connection.
+/// Reads one answer, and closes the connection.
 private final class AnswerHandler: ChannelInboundHandler {
-    typealias InboundIn = NIOHTTPClientResponseFull
+    typealias InboundIn = HTTPClientResponsePart
 
     /// It keeps what it was fulfilled with first.
     private let answer: EventLoopPromise<WebAnswer>
+    private let limit: Int
+    private var head: HTTPResponseHead?
+    private var body = Data()
 
-    init(_ answer: EventLoopPromise<WebAnswer>) { self.answer = answer }
+    init(_ answer: EventLoopPromise<WebAnswer>, limit: Int) {
+        self.answer = answer
+        self.limit = limit
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let response = Self.unwrapInboundIn(data)
-        let headers = response.head.headers
+        switch Self.unwrapInboundIn(data) {
+        case .head(let head): self.head = head
+        case .body(let part):
+            guard head != nil else { return }
+            body.append(contentsOf: part.readableBytesView)
+            guard body.count > limit else { return }
+            // No body of the server is so long. The status of another program's response is enough.
+            body = Data()
+            finish(context)
+        case .end: finish(context)
+        }
+    }
+
+    private func finish(_ context: ChannelHandlerContext) {
+        guard let head else { return }
+        self.head = nil
         answer.succeed(
             WebAnswer(
-                status: Int(response.head.status.code), retryAfter: headers.first(name: "Retry-After"),
-                body: Data(response.body?.readableBytesView ?? ByteBuffer().readableBytesView),
-                contentType: headers.first(name: "Content-Type"), server: headers.first(name: HeaderNames.server)))
+                status: Int(head.status.code), retryAfter: head.headers.first(name: "Retry-After"), body: body,
+                contentType: head.headers.first(name: "Content-Type"),
+                server: head.headers.first(name: HeaderNames.server)))
         context.close(promise: nil)
     }
 

@@ -228,15 +228,28 @@ struct TransferTests {
         let state = TransferFolder.DownloadState(manifest: manifest, path: path, part: part, isWhole: true)
         try FileManager.default.createDirectory(atPath: directory.path + "/state", withIntermediateDirectories: true)
         try folder.write(state, .download, of: manifest.id)
-        // The first server is away, and the second has it removed already.
-        for answers in [[], [FileAnswer.problem(.attachmentUnknown)]] {
+        // The first server is away, the second refuses the credential, and the third has it removed already.
+        for answers in [[], [.problem(.credentialInvalid)], [.problem(.attachmentUnknown)]] as [[FileAnswer]] {
+            let isDone = answers.first?.status == 404
             let files = ScriptedFiles(answers)
             let store = store(files)
             #expect(try store.downloads().isEmpty)
             try await eventually { files.asked.withLock { $0 } == ["DELETE "] }
-            try await eventually { folder.ids(.download).isEmpty == !answers.isEmpty }
+            try await eventually { folder.ids(.download).isEmpty == isDone }
         }
         #expect(left == ["lock"])
+    }
+
+    @Test(arguments: [ErrorCode.credentialInvalid, .roleForbidden])
+    func `a download whose credential the server refuses stays`(_ refused: ErrorCode) async throws {
+        let files = ScriptedFiles([.problem(refused), .problem(.attachmentUnknown)])
+        let download = try await store(files).download(manifest, to: directory.path + "/file")
+        #expect(await code { _ = try await download.value } == .attachmentRefused)
+        let folder = TransferFolder(path: directory.path + "/state")
+        #expect(folder.ids(.download) == [manifest.id])
+        download.resume()
+        #expect(await code { _ = try await download.value } == .attachmentGone)
+        #expect(folder.ids(.download).isEmpty)
     }
 
     @Test func `what is paused stays, and goes on in another store; what is given up is gone`() async throws {

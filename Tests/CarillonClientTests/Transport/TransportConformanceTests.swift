@@ -189,13 +189,47 @@ struct TransportConformanceTests {
     @Test(
         arguments: Kind.allCases,
         [
-            "HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n" + String(repeating: "x", count: 1001),
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", "SSH-2.0-OpenSSH_9.2\r\n", "",
         ])
-    func `an answer that is too large, cut off or none at all is a fault`(_ kind: Kind, _ words: String) async throws {
+    func `an answer that is cut off or none at all is a fault`(_ kind: Kind, _ words: String) async throws {
         try await withListener(saying: words, closes: true) { port in
             let question = try question("http://127.0.0.1:\(port)/")
             #expect(await fault(try kind.transport(), asking: question) == .reachedServer)
+        }
+    }
+
+    @Test(
+        arguments: Kind.allCases,
+        [
+            "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 1001\r\n\r\n"
+                + String(repeating: "x", count: 1001),
+            "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\n\r\n" + String(repeating: "x", count: 200_000),
+        ])
+    func `an answer that is too large has its status and no body`(_ kind: Kind, _ words: String) async throws {
+        try await withListener(saying: words) { port in
+            let answer = try await kind.transport().ask(try question("http://127.0.0.1:\(port)/"))
+            #expect(answer.status == 503 && answer.retryAfter == "7" && answer.body.isEmpty)
+        }
+        let longest = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + String(repeating: "x", count: 1000)
+        try await withListener(saying: longest) { port in
+            let answer = try await kind.transport().ask(try question("http://127.0.0.1:\(port)/"))
+            #expect(answer.body.count == 1000)
+        }
+    }
+
+    @Test(arguments: Kind.allCases)
+    func `a login page of any length is not the server's`(_ kind: Kind) async throws {
+        let page = "HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + String(repeating: "x", count: 200_000)
+        try await withListener(saying: page) { port in
+            let registrar = ClientRegistrar(
+                server: try #require(WebAddress(http: "http://127.0.0.1:\(port)/")), app: "com.example.app",
+                clientKey: "key", transport: try kind.transport())
+            guard case .failed(let failure, let error) = await registrar.register(as: "secret") else {
+                Issue.record("the device is registered")
+                return
+            }
+            #expect(failure == .unavailable(retryAfter: nil))
+            #expect(error.code == .serverUnavailable && error.message.contains("status 200"), "\(error.message)")
         }
     }
 
