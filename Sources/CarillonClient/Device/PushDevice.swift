@@ -101,6 +101,7 @@ public final class PushDevice: Sendable {
             try await registrar.resetBadge(identity)
             listeners.tell([.badgeReset])
         } catch {
+            if [.serverUnavailable, .serverUnreachable].contains(error.code) { runner.failures.note(error) }
             listeners.tell([.badgeResetFailed(error)])
             throw error
         }

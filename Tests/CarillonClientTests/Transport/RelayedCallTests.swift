@@ -1,7 +1,9 @@
 import CarillonBasics
 import CarillonWire
 import Foundation
+import Logging
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CarillonClient
@@ -109,6 +111,24 @@ struct RelayedCallTests {
             let isDone = await call.make(registrar) == nil
             #expect(isDone, "\(call.name)")
         }
+    }
+
+    @Test(arguments: RelayAnswer.allCases)
+    func `a badge that is not reset for now is the last failure`(relay: RelayAnswer) async throws {
+        let directory = TemporaryDirectory()
+        var stored = StoredState()
+        stored.identity = Self.identity
+        let runner = SessionRunner(
+            store: try ClientStore(directory: directory.path), session: ClientSession(.init(), restoring: stored),
+            logger: Logger(label: "test"))
+        let registrar = ClientRegistrar(
+            server: try #require(WebAddress(http: "http://host:1/")), app: "com.example.app", clientKey: "key",
+            transport: Relay(relay, then: Self.noContent))
+        let device = PushDevice(runner: runner, registrar: registrar)
+        await #expect(throws: PushError.self) { try await device.resetBadge() }
+        #expect(runner.failures.last?.message.contains("status \(relay.status)") == true)
+        try await device.resetBadge()
+        withExtendedLifetime(directory) {}
     }
 
     // MARK: Services

@@ -292,6 +292,35 @@ struct PushUpdatesTests {
         #expect(world.runner.failures.last?.message.contains("status \(relay.status)") == true)
     }
 
+    private struct NoServer: ClientTransport {
+        var cause: any Error
+
+        func withConnection(
+            to address: WebAddress, _ body: (WebSocketConnection) async -> Void
+        ) async throws(TransportFault) { throw TransportFault(.unreachable, cause) }
+
+        func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
+            throw TransportFault(.unreachable, cause)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a poll that cannot connect is the last failure, unless it was cancelled`(isCancelled: Bool) async throws {
+        let directory = TemporaryDirectory()
+        let inbox = UpdateInbox(store: try ClientStore(directory: directory.path))
+        let owner = UpdateOwner(device: "d", user: "", profile: "")
+        try await inbox.belong(to: owner)
+        let failures = FailureNote()
+        let poller = UpdatePoller(
+            owner: owner, credential: "c", base: "http://host:1", kinds: ["content"], inbox: inbox,
+            transport: NoServer(cause: isCancelled ? CancellationError() as any Error : ChannelFault()), failures: failures)
+        await #expect(throws: PollFault.self) { _ = try await poller.poll(wait: 0, parameters: nil, hints: Signal()) }
+        #expect(failures.last?.message.contains("http://host:1") == (isCancelled ? nil : true))
+        withExtendedLifetime(directory) {}
+    }
+
+    private struct ChannelFault: Error {}
+
     @Test func `a server that has much to do is left alone for as long as it says`() async throws {
         let door = Door { _, _ in .init(body: #"{"envelopes":[],"more":true,"position":"p","retryAfter":1000}"#) }
         let world = try World(door)

@@ -4,7 +4,7 @@ import Testing
 
 /// What is logged when updates cannot be fetched.
 struct UpdateFailureLogTests {
-    @Test func `the first failure and each of another kind is a warning`() async throws {
+    @Test func `the first failure and each with another reason is a warning`() async throws {
         let fixture = try await ProcessingFixture()
         let lines = RecordedLog.Lines()
         let worker = UpdateWorker(
@@ -16,7 +16,14 @@ struct UpdateFailureLogTests {
             lines.warnings == [
                 "warning updates cannot be fetched; retrying reason=Cannot connect to http://h: name not found."
             ])
+        #expect(fixture.presenter.seen.failures.map(\.kind) == [.unreachable])
+        for _ in 0..<2 {
+            await worker.failed(UpdateFailure(.unreachable, "Cannot connect to http://h: connection refused."))
+        }
+        #expect(lines.warnings.count == 2 && lines.warnings.last?.contains("connection refused") == true)
+        #expect(fixture.presenter.seen.failures.count == 1, "it is the same for the user")
         await worker.failed(UpdateFailure(.refused, "The server h does not let this device in."))
-        #expect(lines.warnings.count == 2)
+        #expect(lines.warnings.count == 3)
+        #expect(fixture.presenter.seen.failures.map(\.kind) == [.unreachable, .refused])
     }
 }

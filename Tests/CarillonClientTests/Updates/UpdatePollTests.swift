@@ -88,6 +88,17 @@ struct UpdatePollTests {
         #expect(kind(409, .profilesTooMany, parameters: true) == .protocolViolated)
     }
 
+    @Test func `a failure is a warning again after a success, and not in a maintenance`() {
+        var notes = FailureNotes()
+        let failure = UpdateFailure(.unreachable, "why")
+        #expect({ notes.isNew(failure, at: .now) }())
+        #expect({ !notes.isNew(failure, at: .now) }())
+        notes.succeeded()
+        #expect({ notes.isNew(failure, at: .now) }())
+        notes.maintenanceBegan()
+        #expect({ !notes.isNew(UpdateFailure(.unreachable, "other"), at: .now) }())
+    }
+
     @Test func `row 14: a failure is told once, until something worked, and a maintenance is quiet`() {
         var notes = FailureNotes()
         let now = ContinuousClock.now

@@ -91,6 +91,8 @@ struct UpdatePoller: Sendable {
             }
         } catch {
             let failure = ConnectionFailure(error, at: address.origin)
+            // A poll that a hint ended did not fail.
+            if !Task.isCancelled, failure.reason != .cancelled { failures.note(failure.error()) }
             throw .failed(UpdateFailure(.unreachable, failure.error().message), retryAfter: nil)
         }
         switch answer {
