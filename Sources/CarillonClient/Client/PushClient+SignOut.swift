@@ -13,10 +13,11 @@ extension PushClient {
             switch await registrar.delete(farewell) {
             case .done:
                 try await runner.perform { session, _ in session.farewellSaid(farewell) }
-            case .failed(_, let error):
+            case .failed(let failure, let error):
                 runner.failures.note(error)
                 try await runner.perform { session, context in
-                    session.farewellFailed(farewell, at: context.now, random: context.random)
+                    session.farewellFailed(
+                        farewell, retryAfter: failure.retryAfter, at: context.now, random: context.random)
                 }
                 throw error
             }

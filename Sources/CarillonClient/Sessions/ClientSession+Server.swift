@@ -46,7 +46,7 @@ extension ClientSession {
 
     /// The configured address did not say who it is.
     mutating func serverNotLocated(
-        isReached: Bool, at now: ContinuousClock.Instant, random: Double
+        isReached: Bool, retryAfter: Duration? = nil, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
         guard phase == .locating else { return [] }
         guard formerServer != nil else {
@@ -56,7 +56,7 @@ extension ClientSession {
             return []
         }
         availability.network = isReached
-        phase = .waiting(until: now + schedule.failed(random: random))
+        phase = .waiting(until: now + schedule.failed(hint: retryAfter, random: random))
         return [.tellAvailability(availability)]
     }
 
@@ -104,11 +104,11 @@ extension ClientSession {
     }
 
     mutating func farewellFailed(
-        _ farewell: Farewell, at now: ContinuousClock.Instant, random: Double
+        _ farewell: Farewell, retryAfter: Duration? = nil, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
         isFarewellUnderWay = false
         guard phase == .parting || phase == .resting else { return [] }
-        phase = .waiting(until: now + schedule.failed(random: random))
+        phase = .waiting(until: now + schedule.failed(hint: retryAfter, random: random))
         return []
     }
 }

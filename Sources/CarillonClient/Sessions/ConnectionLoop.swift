@@ -90,12 +90,10 @@ struct ConnectionLoop: Sendable {
         case .unknown: await take("renewalRefused") { session, _ in session.renewalRefused() }
         case .failed(let failure, let error):
             failures.failed(at: registrar.server, by: .http, error)
-            var retryAfter: Duration?
-            if case .unavailable(let after) = failure { retryAfter = after }
-            let wait = retryAfter
             await take("renewalFailed") { session, context in
                 session.renewalFailed(
-                    isReached: failure != .unreachable, retryAfter: wait, at: context.now, random: context.random)
+                    isReached: failure != .unreachable, retryAfter: failure.retryAfter, at: context.now,
+                    random: context.random)
             }
             failures.willRetry(at: registrar.server, after: runner.retryDelay)
         }
@@ -107,11 +105,12 @@ struct ConnectionLoop: Sendable {
         case .done:
             failures.answered(at: server)
             await take("farewellSaid") { session, _ in session.farewellSaid(farewell) }
-        case .failed(_, let error):
+        case .failed(let failure, let error):
             failures.failed(at: server, by: .http, error)
             defer { failures.willRetry(at: server, after: runner.retryDelay) }
             await take("farewellFailed") { session, context in
-                session.farewellFailed(farewell, at: context.now, random: context.random)
+                session.farewellFailed(
+                    farewell, retryAfter: failure.retryAfter, at: context.now, random: context.random)
             }
         }
     }
@@ -127,7 +126,8 @@ struct ConnectionLoop: Sendable {
             failures.failed(at: registrar.server, by: .http, error)
             await take("serverNotLocated") { session, context in
                 session.serverNotLocated(
-                    isReached: failure != .unreachable, at: context.now, random: context.random)
+                    isReached: failure != .unreachable, retryAfter: failure.retryAfter, at: context.now,
+                    random: context.random)
             }
             failures.willRetry(at: registrar.server, after: runner.retryDelay)
         }

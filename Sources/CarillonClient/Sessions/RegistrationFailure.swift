@@ -6,4 +6,7 @@ enum RegistrationFailure: Equatable, Sendable {
     case unavailable(retryAfter: Duration?)
     /// The same request will never succeed.
     case refused
+
+    /// The wait that the server asks for.
+    var retryAfter: Duration? { if case .unavailable(let retryAfter) = self { retryAfter } else { nil } }
 }

@@ -22,7 +22,7 @@ final class EngineFixture: Sendable {
     ///   - isRegistered: Whether the device is known to the server.
     init(
         _ app: String = "com.example.app", number: Int = 1, isRegistered: Bool = true,
-        mostRequests: Int = ServiceEngine.mostRequests
+        mostRequests: Int = ServiceEngine.mostRequests, local: LocalSockets? = nil
     ) async throws {
         peer = ServicePeer(app: app, device: String(repeating: String(number), count: 32))
         let store = try ClientStore(directory: directory.path)
@@ -49,7 +49,8 @@ final class EngineFixture: Sendable {
             files: AttachmentStore(
                 directory: directory.path + "/services",
                 server: TransferServer(base: ScriptedWeb.base, transport: web, backOff: backOff, logger: logger) { "c" }),
-            inbox: MessageFiles(root: directory.path + "/Inbox"), logger: logger, mostRequests: mostRequests)
+            inbox: MessageFiles(root: directory.path + "/Inbox"), local: local, logger: logger,
+            mostRequests: mostRequests)
         client = ServiceClient(engine: engine)
         provider = ServiceProvider(engine: engine)
     }

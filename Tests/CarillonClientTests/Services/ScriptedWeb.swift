@@ -16,6 +16,8 @@ final class ScriptedWeb: ClientTransport, FileTransport {
 
     static let base = "http://127.0.0.1:1"
     private let state = Mutex(State())
+    /// The `Retry-After` of each answer to a question.
+    let retryAfter = Mutex<String?>(nil)
 
     /// Answers all questions with a beginning, such as `POST /v1/services/requests`; the latest answer counts.
     func on(_ start: String, _ answer: @escaping @Sendable ([UInt8]) async -> Answer?) {
@@ -67,7 +69,8 @@ final class ScriptedWeb: ClientTransport, FileTransport {
             return state.answers.first { path.hasPrefix($0.start) }?.answer
         }
         guard let answer = await found?(body) else { throw TransportFault(.unreachable, nil) }
-        return WebAnswer(status: answer.status, retryAfter: nil, body: Data(answer.body.utf8))
+        return WebAnswer(
+            status: answer.status, retryAfter: retryAfter.withLock { $0 }, body: Data(answer.body.utf8))
     }
 
     func exchange(

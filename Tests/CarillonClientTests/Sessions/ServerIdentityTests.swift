@@ -89,6 +89,27 @@ struct ServerIdentityTests {
         #expect(session.move == .locateServer)
     }
 
+    @Test func `a moved server is not asked again before its hint`() {
+        var session = Self.moved()
+        _ = session.serverNotLocated(isReached: true, retryAfter: .seconds(300), at: Self.start, random: 0)
+        _ = session.timerFired(at: Self.start + .seconds(299))
+        #expect(session.move == .rest)
+        _ = session.timerFired(at: Self.start + .seconds(300))
+        #expect(session.move == .locateServer)
+    }
+
+    @Test func `the deletion of a device is not repeated before the server's hint`() {
+        let farewell = Farewell(device: "d", credential: "c", server: "")
+        var session = ClientSession(Self.settings, restoring: StoredState(identityWasLost: true, farewells: [farewell]))
+        _ = session.started(at: Self.start)
+        #expect(session.move == .sayFarewell(farewell))
+        _ = session.farewellFailed(farewell, retryAfter: .seconds(300), at: Self.start, random: 0)
+        _ = session.timerFired(at: Self.start + .seconds(299))
+        #expect(session.move == .rest)
+        _ = session.timerFired(at: Self.start + .seconds(300))
+        #expect(session.move == .sayFarewell(farewell))
+    }
+
     @Test func `after a connection that failed the server is asked for its sockets, and the address is refreshed`() {
         var stored = Base.stored(.open)
         stored.serverID = "s1"

@@ -118,13 +118,15 @@ extension ServiceEngine {
         while true {
             try Task.checkCancellation()
             if await local.send(event.body, to: from.device) { return }
+            let hint: Duration?
             switch await server.ask(.post, "\(ServiceServer.path)/requests/\(id)/reply", reply) {
             case .done: return
             case .refused(let error) where error.code != .requestUnknown: throw error
-            case .refused, .later: break
+            case .refused: hint = nil
+            case .later(let wait): hint = wait
             }
             guard Date.now < deadline else { throw ServiceError(.deadlineExceeded, "The consumer could not be reached.") }
-            try await Task.sleep(for: schedule.failed(random: .random(in: 0..<1)))
+            try await server.wait(&schedule, hint: hint, until: deadline)
         }
     }
 }
