@@ -288,14 +288,14 @@ struct ClientRegistrar: Sendable {
     private func fault(
         _ refusal: ServerRefusal, _ wait: Duration?, _ what: String, _ refused: PushError.Code
     ) -> Fault {
-        guard let code = refusal.code, !code.isRetryable else {
+        guard let problem = refusal.problem, !(refusal.code?.isRetryable ?? refusal.isTemporary) else {
             return unavailable("cannot \(what) now: \(refusal.detail)", wait)
         }
         return Fault(
             kind: .refused,
             error: PushError(
-                refused, "The server \(server.authority) refused to \(what) (\(code.rawValue)): \(refusal.detail)",
-                serverCode: code.rawValue, appCode: refusal.problem?.appCode))
+                refused, "The server \(server.authority) refused to \(what) (\(problem.code)): \(problem.detail)",
+                serverCode: problem.code, appCode: problem.appCode))
     }
 
     private func socketFault(_ text: String) -> PushError? {

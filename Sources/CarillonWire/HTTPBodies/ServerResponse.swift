@@ -69,9 +69,10 @@ package struct ServerResponse: Sendable {
         let type = contentType?.prefix { $0 != ";" && $0 != " " }.lowercased()
         guard status >= 400, type == ProblemDocument.mediaType else { return .foreign }
         if isHead { return isNamed || isNameless ? .refused(ServerRefusal(status: status)) : .unnamed }
-        guard let problem = try? JSONDecoder().decode(ProblemDocument.self, from: body),
-            let code = ErrorCode(rawValue: problem.code)
-        else { return .foreign }
+        guard let problem = try? JSONDecoder().decode(ProblemDocument.self, from: body) else { return .foreign }
+        let code = ErrorCode(rawValue: problem.code)
+        // A server of a later version has more codes.
+        guard code != nil || isNamed else { return .foreign }
         return .refused(ServerRefusal(status: status, code: code, problem: problem))
     }
 }
@@ -79,7 +80,7 @@ package struct ServerResponse: Sendable {
 /// A refusal that the server sent.
 package struct ServerRefusal: Sendable {
     package var status: Int
-    /// Nil for a HEAD request, whose response has no body.
+    /// Nil for a HEAD request, whose response has no body, and for a code of a later version, which ``problem`` has.
     package var code: ErrorCode?
     package var problem: ProblemDocument?
 

@@ -49,6 +49,24 @@ struct ClientRegistrarTests {
         )
     }
 
+    // MARK: Registration
+
+    @Test(arguments: [(409, true), (429, false), (503, false)])
+    func `a refusal with a code of a later version is final unless its status is temporary`(
+        _ status: Int, _ isFinal: Bool
+    ) async throws {
+        let body = #"{"type":"t","title":"t","status":\#(status),"detail":"d","code":"of_a_later_version"}"#
+        let registrar = ClientRegistrar(
+            server: try #require(WebAddress(http: "http://host:1/")), app: "com.example.app", clientKey: "key",
+            transport: Answers([(status, body)]))
+        guard case .failed(let failure, let error) = await registrar.register(as: "secret") else {
+            Issue.record("the device is registered")
+            return
+        }
+        #expect((failure == .refused) == isFinal)
+        #expect(error.serverCode == (isFinal ? "of_a_later_version" : nil), "\(error.message)")
+    }
+
     // MARK: Renewal
 
     private func renewal(_ answers: [(status: Int, body: String)]) async throws -> (outcome: String, bearers: [String]) {

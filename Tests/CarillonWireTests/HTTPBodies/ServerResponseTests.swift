@@ -20,7 +20,6 @@ struct ServerResponseTests {
         arguments: [
             (404, "application/problem+json", "device_unknown", "refused device_unknown"),
             (404, "Application/Problem+JSON; charset=utf-8", "device_unknown", "refused device_unknown"),
-            (404, "application/problem+json", "not_of_the_list", "foreign"),
             (404, "application/json", "device_unknown", "foreign"),
             (404, nil, "device_unknown", "foreign"), (302, "application/problem+json", "device_unknown", "foreign"),
         ] as [(Int, String?, String, String)])
@@ -28,9 +27,27 @@ struct ServerResponseTests {
         _ status: Int, _ type: String?, _ code: String, _ verdict: String
     ) {
         let text = String(decoding: problem, as: UTF8.self).replacing("device_unknown", with: code)
-        let response = ServerResponse(status: status, contentType: type, server: "s", body: Data(text.utf8))
-        #expect(kind(response.verdict { $0.json(200, as: [String: Int].self) }) == verdict)
+        for name in [nil, "s"] {
+            let response = ServerResponse(status: status, contentType: type, server: name, body: Data(text.utf8))
+            #expect(kind(response.verdict { $0.json(200, as: [String: Int].self) }) == verdict)
+            #expect(kind(response.verdictOnNoContent()) == verdict)
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("s", "application/problem+json", "refused unread"), ("s", "text/html", "foreign"),
+            ("", "application/problem+json", "foreign"), (nil, "application/problem+json", "foreign"),
+        ] as [(String?, String, String)])
+    func `a refusal with a code of a later version needs the server's name`(
+        _ name: String?, _ type: String, _ verdict: String
+    ) {
+        let text = String(decoding: problem, as: UTF8.self).replacing("device_unknown", with: "not_of_the_list")
+        let response = ServerResponse(status: 404, contentType: type, server: name, body: Data(text.utf8))
         #expect(kind(response.verdictOnNoContent()) == verdict)
+        let answered: ServerResponse.Verdict<Int> = response.verdict { _ in nil }
+        #expect(kind(answered) == verdict)
+        if case .refused(let refusal) = answered { #expect(refusal.problem?.code == "not_of_the_list") }
     }
 
     @Test func `a body that is cut off is no refusal`() {
