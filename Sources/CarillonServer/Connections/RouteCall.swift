@@ -32,7 +32,7 @@ struct RouteCall: Sendable {
         _ requestHead: HTTPRequestHead, _ body: RequestBody, on channel: any NIOCore.Channel,
         to connection: HTTPConnectionHandler, tell: (@Sendable (HTTPResponseStatus, HTTPFields) -> Void)? = nil
     ) async {
-        let response: Response
+        var response: Response
         do {
             var head = try HTTPRequest(requestHead, secure: false, splitCookie: false)
             // The routes know of GET alone: what they answer is not asked for its body (RFC 9110 section 9.3.2).
@@ -45,6 +45,8 @@ struct RouteCall: Sendable {
                 to: Request(head: head, body: body), context: context)
         } catch {
             response = Response(refusal: Refusal(.requestInvalid, "The request could not be understood."))
+            // No route returns this response.
+            response.headers[.carillonServer] = server.description
         }
         // It is looked into again without a task that waits.
         if let poll = connection.share.takePoll() { return connection.waits(for: poll) }
@@ -88,7 +90,10 @@ struct RouteCall: Sendable {
                         place = try await answers.place(for: length, of: share.device, or: bearer, from: share.address)
                     }
                 } catch {
-                    return connection.answered(HTTPAnswer(error))
+                    // This response takes the place of the route's.
+                    var refusal = HTTPAnswer(error)
+                    refusal.headers.replaceOrAdd(name: HeaderNames.server, value: server.description)
+                    return connection.answered(refusal)
                 }
                 let collected = Collected()
                 try await response.body.write(WholeBody(collected: collected))

@@ -83,6 +83,22 @@ struct UnreadAnswerTests {
         }
     }
 
+    @Test func `a response that finds no memory names the server`() async throws {
+        try await ServedConnections.run {
+            $0.answerBytes = 1
+        } _: { server in
+            let (_, credential, device) = try await server.openChannel()
+            var random = SystemRandomNumberGenerator()
+            for _ in 0..<100 {
+                _ = try await server.domain.channels.register(
+                    ChannelID.random(using: &random), device: device, name: nil, vapidKey: nil)
+            }
+            let refused = try await server.request("GET /v1/device/channels", ["Authorization: Bearer \(credential)"])
+            #expect(refused.status == 503 && refused.body.contains("overloaded"), "\(refused)")
+            #expect(refused["carillon-server"] == server.domain.server.description)
+        }
+    }
+
     @Test(arguments: [1, 6, 7, 60], [500, 7])
     func `an answer in parts has every envelope once and in order`(count: Int, max: Int) async throws {
         let fixture = try await RouteFixture()
