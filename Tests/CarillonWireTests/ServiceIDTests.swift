@@ -4,7 +4,7 @@ import Testing
 /// What is said of ids and versions of services that are not valid.
 struct ServiceIDTests {
     @Test(arguments: [
-        ("", "empty"), ("com", "one label"), ("com.Example", "at character 5: a label has"),
+        ("", "empty"), ("com", "one label"), ("com.Example", "at character 5: a label begins"),
         ("Com.example", "at character 1: a label begins"), ("com..example", "at character 5: a label is empty"),
         ("com.example.", "at character 13: a label is empty"), ("com.3d", "at character 5: a label begins"),
         ("com.exam_ple", "at character 9: a label has"), ("com.example-", "at character 12: a label ends"),

@@ -27,7 +27,7 @@ struct ClientPageTests {
         try client.start()
 
         let presence = try client.channel("com.example.app.presence")
-        let address = try await presence.ensureOpen()
+        let address = try await presence.ensureOpen(within: .seconds(30))
         // Tell your backend where to send: this, or address.endpoint.
         print("open at \(address.host), token \(address.token)")
         opened.yield(presence)
@@ -243,7 +243,7 @@ struct ClientPageTests {
             source = PageCode.plain(PageCode.plain(source).replacing(PageCode.plain(here), with: PageCode.plain(there)))
         }
         let blocks = try PageCode.blocks(of: "Sources/CarillonClient/CarillonClient.docc/GettingStarted.md")
-        let first = try #require(blocks.first { $0.contains("ensureOpen()") })
+        let first = try #require(blocks.first { $0.contains("ensureOpen(") })
         let isHere = source.contains(PageCode.withoutImports(first))
         #expect(isHere, "\(first)")
     }

@@ -11,7 +11,10 @@ enum FaultSentence {
         case is CocoaError, is POSIXError: return error.localizedDescription
         case let error as any LocalizedError: return error.errorDescription ?? unexpected(error)
         // The errors of the project describe themselves.
-        default: return String(reflecting: type(of: error)).hasPrefix("Carillon") ? "\(error)" : unexpected(error)
+        default:
+            let isDescribed = error as Any is any CustomStringConvertible
+            let isOurs = String(reflecting: type(of: error)).hasPrefix("Carillon")
+            return isDescribed && isOurs ? "\(error)" : unexpected(error)
         }
     }
 

@@ -35,7 +35,7 @@ struct MovedTransfersTests {
             case "PATCH":
                 return FileAnswer(
                     status: 200, headers: [:], body: Data(#"{"id":"x","expiresAt":"2099-01-31T12:00:00.000Z"}"#.utf8))
-            default: return FileAnswer(status: 204, headers: [:])
+            default: return FileAnswer(status: 204, headers: ["carillon-server": "server"])
             }
         }
     }

@@ -15,6 +15,8 @@ final class ScriptedWeb: ClientTransport, FileTransport {
     }
 
     static let base = "http://127.0.0.1:1"
+    /// What each answer names as its server.
+    static let server = "0123456789abcdef0123456789abcdef"
     private let state = Mutex(State())
     /// The `Retry-After` of each answer to a question.
     let retryAfter = Mutex<String?>(nil)
@@ -54,7 +56,7 @@ final class ScriptedWeb: ClientTransport, FileTransport {
             let body = #"{"id":"\#(id)","expiresAt":"2099-01-31T12:00:00.000Z"}"#
             return FileAnswer(status: 200, headers: [:], body: Data(body.utf8))
         }
-        onFile("DELETE") { _ in FileAnswer(status: 204, headers: [:]) }
+        onFile("DELETE") { _ in FileAnswer(status: 204, headers: ["carillon-server": Self.server]) }
     }
 
     func withConnection(
@@ -70,7 +72,8 @@ final class ScriptedWeb: ClientTransport, FileTransport {
         }
         guard let answer = await found?(body) else { throw TransportFault(.unreachable, nil) }
         return WebAnswer(
-            status: answer.status, retryAfter: retryAfter.withLock { $0 }, body: Data(answer.body.utf8))
+            status: answer.status, retryAfter: retryAfter.withLock { $0 }, body: Data(answer.body.utf8),
+            contentType: answer.status < 400 ? "application/json" : "application/problem+json", server: Self.server)
     }
 
     func exchange(

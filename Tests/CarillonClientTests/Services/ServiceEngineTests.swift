@@ -152,7 +152,7 @@ struct ServiceEngineTests {
         let delegate = Delegate()
         client.addDelegate(delegate)
         provider.addDelegate(delegate)
-        server.answers.withLock { $0["POST"] = (201, "{}") }
+        server.answers.withLock { $0["POST"] = (201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#) }
         for number in 1...2 {
             let body = try found(other, signedFor: other.device)
             server.answers.withLock { $0["GET /v1/services"] = (200, body) }
