@@ -21,15 +21,23 @@ extension UpdateInbox {
         }
     }
 
-    func setMaintenance(_ maintenance: Maintenance?) async throws(PushError) {
+    /// Stores the maintenance; nil removes it. Returns false, and stores nothing, if the update that announces it was taken back.
+    ///
+    /// - Parameter announcement: The update that announces the maintenance; nil if the maintenance was announced before.
+    @discardableResult
+    func setMaintenance(
+        _ maintenance: Maintenance?, announcedBy announcement: WaitingUpdate? = nil
+    ) async throws(PushError) -> Bool {
         try await write { db in
+            if let announcement, try !Self.isThere(announcement, db) { return false }
             try db.execute(sql: "DELETE FROM maintenance")
-            guard let maintenance else { return }
+            guard let maintenance else { return true }
             try db.execute(
                 sql: "INSERT INTO maintenance (id, begins_at, ends_at, mode, has_begun) VALUES (1, ?, ?, ?, ?)",
                 arguments: [
                     maintenance.beginsAt, maintenance.endsAt, maintenance.modeBefore?.rawValue, maintenance.hasBegun,
                 ])
+            return true
         }
     }
 

@@ -3,12 +3,14 @@ import Logging
 
 /// The starts of the app's code for an update. A start must survive the end of the process, and not the loss of power.
 extension UpdateInbox {
-    /// Stores that the app's code is started for an update.
-    func started(_ update: WaitingUpdate) async throws(PushError) {
+    /// Stores that the app's code is started for an update. Returns false if the update was taken back or finished.
+    @discardableResult
+    func started(_ update: WaitingUpdate) async throws(PushError) -> Bool {
         try await write(reachingDisk: false) { db in
             try db.execute(
                 sql: "UPDATE update_inbox SET starts = ? WHERE number = ? AND id = ? AND entry = ?",
                 arguments: [update.starts + 1, update.number, update.key.update, update.key.entry])
+            return db.changesCount > 0
         }
     }
 

@@ -24,14 +24,14 @@ extension UpdateWorker {
         return try await body()
     }
 
-    func enterMaintenance(_ from: Int64?, _ until: Int64?) async throws {
+    func enterMaintenance(_ from: Int64?, _ until: Int64?, for update: WaitingUpdate) async throws {
         let now = try await now()
         if let until, until <= now { return }
         try await maintain { () async throws in
             var maintenance = try await inbox.maintenance() ?? .init(beginsAt: from ?? now)
             maintenance.beginsAt = from ?? now
             maintenance.endsAt = until
-            try await inbox.setMaintenance(maintenance)
+            guard try await inbox.setMaintenance(maintenance, announcedBy: update) else { return }
             _ = try await doWhatIsDue(maintenance)
         }
         maintenanceChanges.send()

@@ -7,7 +7,7 @@ extension UpdateWorker {
         guard try await inbox.setAway(update), case .popup(let shown) = update.update.kind else { return }
         waiting[update.key] = update
         // One that is given again while its dialog waits keeps the dialog.
-        if sideWork[update.key] == nil { _ = beginSideWork(of: update.key) }
+        if sideWork[update.key] == nil { _ = beginSideWork(of: update) }
         await perform(popups.added(update.key, shown))
     }
 
@@ -89,7 +89,7 @@ extension UpdateWorker {
     }
 
     private func download(_ attachment: PushUpdate.Attachment, of key: UpdateKey, _ dialog: SideWork) async {
-        guard let update = waiting[key], await begin(update) else { return }
+        guard let update = waiting[key], await begin(update, dialog) else { return }
         let steps = ProgressSteps()
         let (content, jobsIn) = (app.content, jobsIn)
         let result = await withTaskCancellationHandler { () async -> DownloadEnd in

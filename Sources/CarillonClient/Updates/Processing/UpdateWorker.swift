@@ -40,8 +40,8 @@ actor UpdateWorker {
     var sideWork: [UpdateKey: SideWork] = [:]
     private var consents: [UpdateKey: CommitConsent] = [:]
     /// The parts of the app's code that are running for an update.
-    var running: [UpdateKey: Int] = [:]
-    let suspects = SuspectTurns()
+    var running: [UpdateKey: RunningParts] = [:]
+    nonisolated let suspects = SuspectTurns()
     /// The dialogs that the presenter was given.
     var presented: Set<UpdateKey> = []
     var failures = FailureNotes()
@@ -131,7 +131,8 @@ actor UpdateWorker {
         }
     }
 
-    private func process(_ update: WaitingUpdate) async throws(PushError) {
+    private func process(_ next: WaitingUpdate) async throws(PushError) {
+        let update = withoutPresentStart(next)
         if HandlerStarts.isCrashing(update.starts) { return try await giveUp(update) }
         guard await begin(update) else { return }
         let result = await withTaskCancellationHandler { () async -> Result<Void, any Error> in
@@ -183,6 +184,8 @@ actor UpdateWorker {
                 isOver: update.payload.isOver(at: try await now()), consent: consents[update.key], commit: commit,
                 settings: settings)
             let plan = UpdatePlan(for: update.payload, in: situation)
+            // The update may have been taken back while the content was asked.
+            guard try await inbox.isThere(update) else { return }
             guard try await perform(plan.steps, of: update, revision: changes.revision) else {
                 commit = nil
                 continue
@@ -228,7 +231,7 @@ actor UpdateWorker {
                 if outcome == .dirtied { return false }
             case .setMode(let mode): try await setMode(mode)
             case .cancelPreparing: try await app.content.cancelPreparing()
-            case .enterMaintenance(let from, let until): try await enterMaintenance(from, until)
+            case .enterMaintenance(let from, let until): try await enterMaintenance(from, until, for: update)
             case .leaveMaintenance: try await leaveMaintenance()
             case .tellConflict:
                 if update.wasTold { continue }
@@ -272,11 +275,14 @@ actor UpdateWorker {
     // MARK: Beside
 
     /// Begins side work for an update, in place of the work that is under way for it.
-    func beginSideWork(of key: UpdateKey) -> SideWork {
-        let work = SideWork()
-        sideWork.updateValue(work, forKey: key)?.ended.send()
+    func beginSideWork(of update: WaitingUpdate) -> SideWork {
+        let work = SideWork(number: update.number)
+        sideWork.updateValue(work, forKey: update.key)?.ended.send()
         return work
     }
+
+    /// Whether side work is under way for an update, which goes on if the server offers the update again.
+    func hasSideWork(_ update: WaitingUpdate) -> Bool { sideWork[update.key]?.number == update.number }
 
     func endSideWork(of key: UpdateKey) {
         consents[key] = nil
@@ -294,7 +300,7 @@ actor UpdateWorker {
     }
 
     private func ask(_ update: WaitingUpdate) async throws(PushError) {
-        guard try await inbox.setAway(update) else { return }
+        guard try await inbox.setAway(update), !hasSideWork(update) else { return }
         let maintenance = try await inbox.maintenance()
         let now = try await now()
         let left = maintenance.map { Double($0.beginsAt - now) / 1000 } ?? 0
@@ -302,9 +308,9 @@ actor UpdateWorker {
         let patience = left > 0 ? min(left, Self.patience) : Self.patience
         let deadline = Date(milliseconds: wall()) + patience
         let presenter = app.presenter
-        let question = beginSideWork(of: update.key)
+        let question = beginSideWork(of: update)
         jobsIn.yield {
-            guard await self.begin(update) else { return }
+            guard await self.begin(update, question) else { return }
             let consent = await withTaskCancellationHandler { () async -> CommitConsent? in
                 await withTaskGroup(of: CommitConsent?.self) { group -> CommitConsent? in
                     group.addTask { await presenter.mayCommit(before: update.update, deadline: deadline) }
@@ -343,10 +349,10 @@ actor UpdateWorker {
             try await finish(update, .unsupported)
             return
         }
-        guard try await inbox.setAway(update) else { return }
-        let work = beginSideWork(of: update.key)
+        guard try await inbox.setAway(update), !hasSideWork(update) else { return }
+        let work = beginSideWork(of: update)
         jobsIn.yield {
-            guard await self.begin(update) else { return }
+            guard await self.begin(update, work) else { return }
             let outcome = await withTaskCancellationHandler { () async -> UpdateOutcome in
                 do {
                     try await handler(update.update)
