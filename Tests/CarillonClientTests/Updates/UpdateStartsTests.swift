@@ -135,7 +135,8 @@ struct UpdateStartsTests {
             return try await Self.starts(fixture, of: "b") == 0
         }
         #expect(Set(record.all).isSuperset(of: ["content 1", "download 1", "question 1"]), "\(record.all)")
-        #expect(record.all.first { $0.hasPrefix("show") } == "show 1")
+        let shows = record.all.filter { $0.hasPrefix("show") }
+        #expect(shows.count > 1 && shows.allSatisfy { $0 == "show 1" }, "\(shows)")
         #expect(try await Self.starts(fixture, of: "c") == 0, "it was cancelled")
     }
 

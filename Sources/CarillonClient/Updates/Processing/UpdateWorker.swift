@@ -42,8 +42,8 @@ actor UpdateWorker {
     /// The parts of the app's code that are running for an update.
     var running: [UpdateKey: RunningParts] = [:]
     nonisolated let suspects = SuspectTurns()
-    /// The dialogs that the presenter was given.
-    var presented: Set<UpdateKey> = []
+    /// How often a dialog was to be shown, or to be changed.
+    var displays = 0
     var failures = FailureNotes()
     var ownMode: SyncMode?
     /// Who changes the maintenance.
@@ -286,7 +286,6 @@ actor UpdateWorker {
 
     func endSideWork(of key: UpdateKey) {
         consents[key] = nil
-        presented.remove(key)
         sideWork.removeValue(forKey: key)?.ended.send()
     }
 
