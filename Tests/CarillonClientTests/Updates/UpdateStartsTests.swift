@@ -167,6 +167,28 @@ struct UpdateStartsTests {
         #expect(order == ["a", "a", "b", "b"] || order == ["b", "b", "a", "a"], "\(record.all)")
     }
 
+    @Test(arguments: [9, 10]) func `after ten starts that ended with the process a maintenance is forgotten`(times: Int)
+        async throws
+    {
+        let fixture = try await Fixture()
+        try await fixture.inbox.setMaintenance(UpdateInbox.Maintenance(beginsAt: 0))
+        try await fixture.inbox.setMaintenanceStarts(times)
+        let record = Record()
+        fixture.content.state.withLock {
+            $0.beforeMode = { record.add("\((try? await fixture.inbox.maintenance()?.starts) ?? -1)") }
+        }
+        let next = try await fixture.worker().tendMaintenance()
+        #expect(next == nil)
+        let maintenance = try await fixture.inbox.maintenance()
+        guard times == 10 else {
+            #expect(record.all == ["10"])
+            #expect(maintenance?.starts == 9 && fixture.content.content.mode == .offline)
+            return #expect(fixture.presenter.seen.failures.isEmpty)
+        }
+        #expect(record.all.isEmpty && maintenance == nil && fixture.content.content.mode == .automatic)
+        #expect(fixture.presenter.seen.failures.map(\.kind) == [.processing])
+    }
+
     @Test func `a presenter that does not know of crashes is told of a failure`() async throws {
         let presenter = Plain()
         await presenter.crashed(

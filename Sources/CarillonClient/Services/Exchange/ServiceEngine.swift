@@ -80,7 +80,7 @@ actor ServiceEngine {
         var isKeptByStorage = false
         var handler: Task<ServiceReply, any Error>?
     }
-    private var isRunning = false
+    private(set) var isRunning = false
     var lastTime: Int64 = 0
     private(set) var owner: ServiceMemory.Owner
     var memory: ServiceMemory
@@ -180,6 +180,7 @@ actor ServiceEngine {
             // Ends at once.
             Task { await self.stopClearing() }
         }
+        takeBackDelegateStarts()
     }
 
     private func runEvents() async {

@@ -30,6 +30,28 @@ extension UpdateInbox {
         }
     }
 
+    // MARK: Maintenance
+
+    /// Stores the starts of the app's content for the present maintenance.
+    func setMaintenanceStarts(_ starts: Int) async throws(PushError) {
+        try await write(reachingDisk: false) { db in
+            try db.execute(sql: "UPDATE maintenance SET starts = ?", arguments: [starts])
+        }
+    }
+
+    /// Does the same later, for code that was cancelled and did not end yet.
+    func scheduleMaintenanceStarts(_ starts: Int, logger: Logger) {
+        store.schedule { [store] db in
+            do throws(PushError) {
+                try store.transaction(reachingDisk: false, in: db) {
+                    try db.execute(sql: "UPDATE maintenance SET starts = ?", arguments: [starts])
+                }
+            } catch {
+                logger.warning("cannot store that a maintenance was cancelled", metadata: ["reason": "\(error.message)"])
+            }
+        }
+    }
+
     private static func takeBack(_ update: WaitingUpdate, _ db: Database) throws {
         try db.execute(
             sql: "UPDATE update_inbox SET starts = ? WHERE number = ? AND id = ? AND entry = ? AND starts = ?",
