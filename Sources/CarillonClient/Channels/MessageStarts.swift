@@ -4,14 +4,16 @@ import Synchronization
 /// The messages that the app was given and is not done with, for each of which a start is stored.
 final class MessageStarts: Sendable {
     private let present = Mutex<[Int64: BufferedMessage]>([:])
-    private let suspects = SuspectTurns()
+    private let suspects: SuspectTurns
 
-    /// Waits until a message that was under way when the process ended may be given to the app. Returns false when the task is cancelled, or its
-    /// service group shuts down.
-    func hasTurn(_ message: BufferedMessage) async -> Bool {
-        while !suspects.begin(message.position, at: .now) {
+    init(_ suspects: SuspectTurns) { self.suspects = suspects }
+
+    /// Waits until a message that was under way when the process ended may be given to the app. Returns false when the task is cancelled, its
+    /// service group shuts down, or the iteration is over.
+    func hasTurn(_ message: BufferedMessage, isOver: @Sendable () -> Bool) async -> Bool {
+        while !suspects.begin(.message(message.position), at: .now) {
             do { try await Task.sleep(for: .milliseconds(10)) } catch { return false }
-            if Task.isShuttingDownGracefully { return false }
+            if Task.isShuttingDownGracefully || isOver() { return false }
         }
         return true
     }
@@ -22,7 +24,7 @@ final class MessageStarts: Sendable {
 
     /// Returns the message whose start is to be taken back; nil if there is none any more.
     func take(_ position: Int64) -> BufferedMessage? {
-        suspects.end(position)
+        suspects.end(.message(position))
         return present.withLock { $0.removeValue(forKey: position) }
     }
 
@@ -31,7 +33,7 @@ final class MessageStarts: Sendable {
             defer { present = [:] }
             return Array(present.values)
         }
-        for message in all { suspects.end(message.position) }
+        for message in all { suspects.end(.message(message.position)) }
         return all
     }
 }

@@ -61,7 +61,9 @@ final class SessionRunner: Sendable {
     /// Says that others may provide services by now. Awaited by the run of services alone.
     let providerChanges = Signal()
     let asks: SocketAsks
-    let starts = MessageStarts()
+    let starts: MessageStarts
+    /// For messages, updates and requests: an entry that ends the process is found among those of all kinds.
+    let suspects: SuspectTurns
 
     /// What the app shares with its notification service extension.
     private let shared: SharedFolder?
@@ -74,6 +76,9 @@ final class SessionRunner: Sendable {
         storedBefore = session.buffers.mapValues(\.lastPosition)
         self.session = Mutex(session)
         self.logger = logger
+        let suspects = SuspectTurns()
+        self.suspects = suspects
+        starts = MessageStarts(suspects)
         failures = FailureNote(logger: logger)
         let own = WeakRunner()
         let listeners = deviceListeners

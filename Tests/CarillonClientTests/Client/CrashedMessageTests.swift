@@ -89,6 +89,27 @@ struct CrashedMessageTests {
         await client.stop()
     }
 
+    @Test func `a message waits for the turn of an update, and its iteration ends when the client stops`() async throws {
+        let server = try await ScriptedServer.start()
+        let (client, channel, _) = try await open(server, "a")
+        let position = try #require(try await client.runner.messages(of: "presence", after: 0).first).position
+        try await client.runner.perform { _, _ in [.write(.saveStarts(position: position, 1))] }
+        #expect(client.runner.suspects.begin(.update(1), at: .now))
+        let iteration = Task {
+            var events = channel.events.makeAsyncIterator()
+            return try await events.next()
+        }
+        try await eventually { channel.inbox.isHeld }
+        // So long that the message would have been shown.
+        try await Task.sleep(for: .milliseconds(200))
+        let stopped = ContinuousClock.now
+        await client.stop()
+        let event = try await iteration.value
+        #expect(event == nil)
+        #expect(stopped.duration(to: .now) < SuspectTurns.longest / 2)
+        #expect(try await starts(client) == ["a": 1])
+    }
+
     @Test func `messages that were under way when the process ended are shown one after the other`() async throws {
         let server = try await ScriptedServer.start()
         let (client, channel, socket) = try await open(server, "a")

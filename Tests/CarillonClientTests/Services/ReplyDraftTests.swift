@@ -1,6 +1,7 @@
 import CarillonWire
 import Crypto
 import Foundation
+import GRDB
 import Synchronization
 import TestSupport
 import Testing
@@ -75,6 +76,30 @@ struct ReplyDraftTests {
         try await eventually { try self.uploads(fixture).isEmpty }
         try await fixture.box.done(1)
         #expect(try await fixture.box.draft(of: 1) == nil)
+    }
+
+    @Test func `a request that was under way when the process ended waits for the turn of an update`() async throws {
+        let fixture = try await Fixture()
+        let calls = Mutex(0)
+        let provider = ServiceProvider(engine: fixture.engine)
+        await provider.handle(Self.method) { _ in
+            calls.withLock { $0 += 1 }
+            return ServiceReply("x")
+        }
+        let body = try await request(fixture).body
+        try await fixture.store.inStep { db in
+            try StoreChange.saveServiceEvent(body).apply(to: db)
+            try db.execute(sql: "UPDATE service_event SET starts = 1")
+        }
+        let suspects = fixture.engine.suspects
+        #expect(suspects.begin(.update(1), at: .now))
+        try await fixture.running {
+            // So long that the handler would have been called.
+            try await Task.sleep(for: .milliseconds(200))
+            #expect(calls.withLock { $0 } == 0)
+            suspects.end(.update(1))
+            try await eventually { calls.withLock { $0 } == 1 }
+        }
     }
 
     @Test func `a draft ends with the decision, and with its user`() async throws {

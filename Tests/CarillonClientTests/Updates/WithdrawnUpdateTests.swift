@@ -49,7 +49,7 @@ struct WithdrawnUpdateTests {
         #expect(update.starts == 1)
         let worker = fixture.worker()
         let work = await worker.beginSideWork(of: update)
-        #expect(worker.suspects.begin(update.number + 1, at: .now))
+        #expect(worker.suspects.begin(.message(update.number), at: .now))
         let waiting = Task { await worker.begin(update, work) }
         try await eventually { await worker.running[update.key] != nil }
         let arrival = try await fixture.receive(Fixture.frame("a", Self.kind, attempt: 0))
@@ -58,11 +58,11 @@ struct WithdrawnUpdateTests {
             // The row has the number of the row before.
             try await fixture.receive(Fixture.frame("a", Self.kind, attempt: 2))
         }
-        worker.suspects.end(update.number + 1)
+        worker.suspects.end(.message(update.number))
         let begins = await waiting.value
         #expect(!begins)
         #expect(try await fixture.inbox.next()?.starts == (isGivenAgain ? 0 : nil))
-        #expect(worker.suspects.begin(update.number + 1, at: .now), "the turn is free")
+        #expect(worker.suspects.begin(.message(update.number), at: .now), "the turn is free")
     }
 
     @Test(arguments: [

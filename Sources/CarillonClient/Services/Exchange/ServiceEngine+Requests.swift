@@ -234,8 +234,8 @@ extension ServiceEngine {
             }
             requests[id]?.isOnce = true
         }
-        if stored.starts > 0 { try await suspects.wait(for: stored.number) }
-        defer { suspects.end(stored.number) }
+        if stored.starts > 0 { try await suspects.wait(for: .request(stored.number)) }
+        defer { suspects.end(.request(stored.number)) }
         try await storing(for: id) { try await box.begun(stored, atMostOnce: route.atMostOnce) }
         requests[id]?.isKeptByStorage = false
         let request = ServiceRequest(

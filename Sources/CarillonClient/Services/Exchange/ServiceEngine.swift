@@ -55,7 +55,7 @@ actor ServiceEngine {
     let unstoredChanges = Signal()
     /// The requests that are worked on, by id.
     var requests: [String: RequestWork] = [:]
-    let suspects = SuspectTurns()
+    nonisolated var suspects: SuspectTurns { runner.suspects }
 
     private struct SaidOffer {
         var offer: ServiceOffering?

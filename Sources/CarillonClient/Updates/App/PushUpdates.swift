@@ -289,7 +289,8 @@ public final class PushUpdates: Sendable {
         let app = state.withLock { $0.generation == work.generation ? $0.app : nil }
         return app.map { app in
             UpdateWorker(
-                app, inbox: inbox, settings: .init(failsConflicts: work.settings.conflicts == .fail), logger: runner.logger
+                app, inbox: inbox, settings: .init(failsConflicts: work.settings.conflicts == .fail), logger: runner.logger,
+                suspects: runner.suspects
             ) { [hints] in hints.send() }
         }
     }

@@ -17,7 +17,7 @@ extension UpdateWorker {
         while isWanted(update, work) {
             running[update.key, default: RunningParts(starts: update.starts)].count += 1
             do {
-                if update.starts > 0 { try await suspects.wait(for: update.number) }
+                if update.starts > 0 { try await suspects.wait(for: .update(update.number)) }
                 var isThere = false
                 if isWanted(update, work) { isThere = try await inbox.started(update) }
                 if isThere, isWanted(update, work) { return true }
@@ -56,7 +56,7 @@ extension UpdateWorker {
         running[update.key]?.count -= 1
         if let left = running[update.key]?.count, left > 0 { return }
         running[update.key] = nil
-        suspects.end(update.number)
+        suspects.end(.update(update.number))
         await storing { try await self.inbox.ended(update) }
     }
 

@@ -41,7 +41,7 @@ actor UpdateWorker {
     private var consents: [UpdateKey: CommitConsent] = [:]
     /// The parts of the app's code that are running for an update.
     var running: [UpdateKey: RunningParts] = [:]
-    nonisolated let suspects = SuspectTurns()
+    nonisolated let suspects: SuspectTurns
     /// How often a dialog was to be shown, or to be changed.
     var displays = 0
     var failures = FailureNotes()
@@ -58,12 +58,14 @@ actor UpdateWorker {
 
     init(
         _ app: App, inbox: UpdateInbox, settings: UpdateSituation.Settings, logger: Logger,
-        now: @escaping @Sendable () -> Int64 = { Date().milliseconds }, finished: @escaping @Sendable () -> Void
+        suspects: SuspectTurns = SuspectTurns(), now: @escaping @Sendable () -> Int64 = { Date().milliseconds },
+        finished: @escaping @Sendable () -> Void
     ) {
         self.app = app
         self.inbox = inbox
         self.settings = settings
         self.logger = logger
+        self.suspects = suspects
         wall = now
         self.finished = finished
         (jobs, jobsIn) = AsyncStream.makeStream()
