@@ -463,8 +463,7 @@ final class SessionRunner: Sendable {
 
     /// The client stopped. Answers what `endIterations` takes.
     func endRun() -> [(inbox: ChannelInbox, run: UInt64)] {
-        // The process may end now, in an orderly way.
-        for message in starts.takeAll() { takeBack(message) }
+        stopStarts()
         return inboxes.withLock { Array($0.values) }.map { ($0, $0.endRun()) }
     }
 
@@ -475,6 +474,15 @@ final class SessionRunner: Sendable {
     }
 
     // MARK: The store's queue
+
+    /// Waits until the storage has what was begun before, such as starts that are taken back: the process may end after that.
+    func settle() async {
+        // Nothing is written, so that nothing can fail.
+        try? await perform(mustReachDisk: false) { _, _ in [] }
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            store.schedule { _ in continuation.resume() }
+        }
+    }
 
     private func takeSteps(_ database: Database) {
         let (group, isMoreWaiting) = steps.takeGroup()

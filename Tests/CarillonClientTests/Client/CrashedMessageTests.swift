@@ -67,6 +67,31 @@ struct CrashedMessageTests {
         #expect(try await starts(client).isEmpty)
     }
 
+    @Test func `a message that is shown after the client stopped does not count before it runs again`() async throws {
+        let server = try await ScriptedServer.start()
+        let (client, channel, _) = try await open(server, "a", "b")
+        await client.stop()
+        var events = channel.events.makeAsyncIterator()
+        try await expect("a", from: &events)
+        #expect(try await starts(client) == ["a": 0, "b": 0])
+        try client.start()
+        try await eventually { client.runner.isRunning }
+        try await expect("b", from: &events)
+        #expect(try await starts(client) == ["b": 1])
+        await client.stop()
+    }
+
+    @Test func `a start that is taken back before it is stored is not stored`() {
+        let starts = MessageStarts(SuspectTurns())
+        let message = BufferedMessage(position: 1, id: "a", body: [], coding: nil, starts: 0)
+        #expect(starts.began(message) && starts.hasStarted(1))
+        #expect(starts.stop() == [message])
+        #expect(!starts.hasStarted(1))
+        #expect(!starts.began(message) && starts.stop().isEmpty)
+        starts.resume()
+        #expect(starts.began(message))
+    }
+
     @Test(arguments: [9, 10])
     func `after ten starts that ended with the process a message is not shown, and its sender hears of it`(times: Int)
         async throws
