@@ -101,6 +101,7 @@ struct UpdateStartsTests {
                 fixture.content.state.withLock { $0.die }?()
                 // It does not hear that it is cancelled.
                 while isReleased.all.isEmpty { await Task.yield() }
+                throw CancellationError()
             }
         ])
         let run = Task { try await fixture.run(worker) { false } }
@@ -110,6 +111,48 @@ struct UpdateStartsTests {
         try await run.value
         #expect(try await Self.starts(fixture) == 0)
         #expect(try await fixture.results().isEmpty)
+    }
+
+    @Test func `a handler that returns after it was cancelled has processed the update for its owner`() async throws {
+        let fixture = try await Fixture()
+        try await fixture.receive(Fixture.frame("a", Self.kind))
+        let record = Record()
+        let worker = fixture.worker(custom: [
+            Self.kind: { update in
+                record.add(update.id)
+                while !Task.isCancelled {
+                    fixture.content.state.withLock { $0.die }?()
+                    await Task.yield()
+                }
+            }
+        ])
+        try await fixture.run(worker) { false }
+        #expect(try await fixture.results() == ["a done"])
+        // The user signs out and in, and the server gives the update again.
+        try await fixture.inbox.belong(to: nil)
+        try await fixture.inbox.belong(to: Fixture.owner)
+        try await fixture.receive(Fixture.frame("a", Self.kind, attempt: 2))
+        #expect(try await fixture.inbox.isAllProcessed())
+        #expect(record.all == ["a"])
+    }
+
+    @Test func `nothing is started while the start cannot be stored`() async throws {
+        let fixture = try await Fixture()
+        try await fixture.receive(Fixture.frame("a", Self.kind))
+        let update = try #require(try await fixture.inbox.next())
+        try await fixture.inbox.store.inStep { db in
+            try db.execute(
+                sql: """
+                    CREATE TRIGGER full BEFORE UPDATE OF starts ON update_inbox
+                    BEGIN SELECT raise(FAIL, 'database or disk is full'); END
+                    """)
+        }
+        let worker = fixture.worker()
+        let begin = Task { await worker.begin(update) }
+        try await eventually { fixture.presenter.seen.failures.contains { $0.kind == .storage } }
+        begin.cancel()
+        let begins = await begin.value
+        #expect(!begins)
     }
 
     @Test func `the app's content and dialogs count while they are called, and dialogs that wait do not`() async throws {

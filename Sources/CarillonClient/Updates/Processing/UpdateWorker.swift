@@ -366,8 +366,8 @@ actor UpdateWorker {
                 self.takeBack(update)
             }
             await self.end(update)
-            // Who was cancelled may have done half of it.
-            guard !Task.isCancelled else { return }
+            // A handler that threw when it was cancelled may have done half of the update. Until all jobs ended, the inbox is its owner's.
+            if Task.isCancelled, outcome != .done() { return }
             await self.handled(update, work, outcome)
         }
     }
