@@ -1,4 +1,6 @@
 /// What happens to the requests of a consumer.
+///
+/// Later versions of the library can add cases: keep a `default` in a `switch` over an event.
 public enum ServiceClientEvent: Sendable {
     /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait. Results of
     /// ``ServiceClient/send(_:to:_:attachments:deadline:foreground:id:)`` are in ``ServiceClient/replies`` as well. Delegates do not hear it.
@@ -26,6 +28,8 @@ public enum ServiceClientEvent: Sendable {
 }
 
 /// What happens to the requests that a provider is sent, and to its replies.
+///
+/// Later versions of the library can add cases: keep a `default` in a `switch` over an event.
 public enum ServiceProviderEvent: Sendable {
     /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait. Handlers are called for
     /// all requests in any case. Delegates do not hear it.
