@@ -102,6 +102,34 @@ struct ReplyDraftTests {
         }
     }
 
+    @Test func `the start of a handler whose request is cancelled does not count, also before it ends`() async throws {
+        let fixture = try await Fixture()
+        let calls = Mutex(0)
+        let isReleased = Mutex(false)
+        let provider = ServiceProvider(engine: fixture.engine)
+        await provider.handle(Self.method) { _ in
+            calls.withLock { $0 += 1 }
+            // It does not hear that it is cancelled.
+            while !isReleased.withLock({ $0 }) { await Task.yield() }
+            return ServiceReply("x")
+        }
+        let starts: @Sendable () async throws -> Int? = {
+            try await fixture.store.inStep { db in
+                try Int.fetchOne(db, sql: "SELECT starts FROM service_event WHERE number = 1")
+            }
+        }
+        let event = try await request(fixture)
+        let id = try #require(ServiceRequestID(Fixture.id(1)))
+        try await fixture.running {
+            try await fixture.receive(event)
+            try await eventually { calls.withLock { $0 } == 1 }
+            #expect(try await starts() == 1)
+            try await fixture.receive(.cancelled(id))
+            try await eventually { try await starts() == 0 }
+            isReleased.withLock { $0 = true }
+        }
+    }
+
     @Test func `a draft ends with the decision, and with its user`() async throws {
         let fixture = try await Fixture()
         let body = ServiceEvent.received(try #require(ServiceRequestID(Fixture.id(1)))).body

@@ -99,6 +99,22 @@ struct WithdrawnUpdateTests {
         #expect(try await fixture.inbox.maintenance() == nil)
     }
 
+    @Test func `the answer to a question that another replaced changes nothing`() async throws {
+        let fixture = try await Fixture()
+        try await fixture.receive(Fixture.frame("a", "status", Self.maintenance))
+        let update = try #require(try await fixture.inbox.next())
+        let worker = fixture.worker()
+        let former = await worker.beginSideWork(of: update)
+        let present = await worker.beginSideWork(of: update)
+        try await fixture.inbox.setAway(update)
+        await worker.answered(update, former, .given)
+        let isThere = await worker.sideWork[update.key] === present
+        #expect(isThere)
+        #expect(try await fixture.inbox.isAllProcessed(), "the update waits for its own answer")
+        await worker.answered(update, present, .given)
+        #expect(try await fixture.inbox.isAllProcessed() == false)
+    }
+
     // MARK: Offered again
 
     @Test(arguments: [0, 9])

@@ -61,7 +61,11 @@ extension ServiceEngine {
         guard let work = requests[id] else { return }
         requests[id]?.isUnwanted = true
         await change("note cancellation") { [box] in try await box.unwanted(work.number) }
-        requests[id]?.handler?.cancel()
+        if let handler = requests[id]?.handler {
+            handler.cancel()
+            // The handler may not end soon.
+            box.scheduleEnd(of: work.number, starts: work.starts, logger: logger)
+        }
         providerListeners.tell([.cancelled(id: id)])
     }
 

@@ -79,6 +79,8 @@ actor ServiceEngine {
         /// The storage keeps it from being answered.
         var isKeptByStorage = false
         var handler: Task<ServiceReply, any Error>?
+        /// The starts of its handler that ended with the process.
+        var starts = 0
     }
     private(set) var isRunning = false
     var lastTime: Int64 = 0
@@ -227,7 +229,8 @@ actor ServiceEngine {
         case .reply: return false
         case .request(let header, _, _, _):
             requests[header.id.description] = RequestWork(
-                number: stored.number, isUnwanted: stored.isUnwanted, isOneTooMany: requests.count >= mostRequests)
+                number: stored.number, isUnwanted: stored.isUnwanted, isOneTooMany: requests.count >= mostRequests,
+                starts: stored.starts)
             return false
         case .cancelled(let id):
             await cancelled(id.description)

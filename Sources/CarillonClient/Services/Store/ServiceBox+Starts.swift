@@ -27,7 +27,13 @@ extension ServiceBox {
 
     /// Takes back the start of a handler that did not end with the process, when its turn comes. Does nothing for a request that has its reply.
     func scheduleEnd(of event: StoredServiceEvent, logger: Logger) {
-        let (number, starts) = (event.number, event.starts)
+        scheduleEnd(of: event.number, starts: event.starts, logger: logger)
+    }
+
+    /// - Parameters:
+    ///   - number: The number of the request's event.
+    ///   - starts: The starts that ended with the process before.
+    func scheduleEnd(of number: Int64, starts: Int, logger: Logger) {
         store.schedule { [store] db in
             do throws(PushError) {
                 try store.transaction(reachingDisk: false, in: db) {

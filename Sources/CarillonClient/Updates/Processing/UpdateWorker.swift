@@ -334,7 +334,7 @@ actor UpdateWorker {
         }
     }
 
-    private func answered(_ update: WaitingUpdate, _ question: SideWork, _ consent: CommitConsent) async {
+    func answered(_ update: WaitingUpdate, _ question: SideWork, _ consent: CommitConsent) async {
         guard sideWork[update.key] === question else { return }
         sideWork[update.key] = nil
         consents[update.key] = consent
