@@ -50,4 +50,34 @@ struct ServiceCommandTests {
         again.signal(SIGINT)
         _ = await again.exitStatus()
     }
+
+    @Test func `a request whose handler ended a real process ten times is answered, and its handler is not called again`()
+        async throws
+    {
+        let house = try await ServiceHouse()
+        let directory = house.server.directory
+        let (script, calls) = (directory + "/crash.sh", directory + "/calls")
+        try Data("#!/bin/sh\necho call >> '\(calls)'\nkill -9 $PPID\n".utf8).write(to: URL(fileURLWithPath: script))
+        try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: script)
+        let provide =
+            ["services", "provide", "--method", method, "--run", script]
+            + (try house.options(ServiceHouse.files, state: directory + "/files-app"))
+        var provider = try Program(Program.carillon, provide)
+        _ = try await provider.line { fingerprint($0) }
+        let request =
+            ["services", "call", method, "--of", ServiceHouse.files, "--deadline", "200"]
+            + (try house.options(LiveServer.app, state: directory + "/mail-app"))
+        let consumer = Task { try await call(request) }
+        for _ in 0..<10 {
+            let status = await provider.exitStatus()
+            #expect(status == -SIGKILL)
+            provider = try Program(Program.carillon, provide)
+        }
+        let (status, lines) = try await consumer.value
+        #expect(status != 0 && lines.contains { $0.contains("service_failed") }, "\(lines)")
+        let text = try String(contentsOfFile: calls, encoding: .utf8)
+        #expect(text == String(repeating: "call\n", count: 10))
+        provider.signal(SIGINT)
+        _ = await provider.exitStatus()
+    }
 }

@@ -179,6 +179,9 @@ final class ChannelInbox: Sendable {
         waiter?.resume(returning: .ended)
     }
 
+    /// Whether iterations of a run end.
+    func isEnded(_ run: UInt64) -> Bool { state.withLock { run <= $0.endedRun } }
+
     /// Waits until there is something for an iteration of a run. Only the holder may ask.
     ///
     /// It ends with the run, and when the task is cancelled or its service group shuts down gracefully.

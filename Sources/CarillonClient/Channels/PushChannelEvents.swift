@@ -77,7 +77,8 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
                         }
                         claim?.isGiven(message)
                         if message.starts > 0, turn != message.position {
-                            guard await channel.runner.starts.hasTurn(message) else { return end() }
+                            let isOver: @Sendable () -> Bool = { [inbox = channel.inbox, run] in inbox.isEnded(run) }
+                            guard await channel.runner.starts.hasTurn(message, isOver: isOver) else { return end() }
                             // The client may have stopped meanwhile.
                             turn = message.position
                             continue

@@ -141,9 +141,10 @@ public final class PushClient: Sendable, Service {
         defer { running.withLock { $0 = .no } }
         wakes?.cancel()
         await wakes?.value
-        let (loop, updates, services) = (loop, updates, services)
-        await cancelWhenGracefulShutdown { await Self.run(loop, updates, services) }
+        let (runner, loop, updates, services) = (runner, loop, updates, services)
+        await cancelWhenGracefulShutdown { await Self.run(runner, loop, updates, services) }
         let runs = runner.endRun()
+        await runner.settle()
         guard !Task.isCancelled else {
             runner.endIterations(runs)
             throw CancellationError()
@@ -168,21 +169,29 @@ public final class PushClient: Sendable, Service {
     }
 
     private func begin(after earlier: Task<Void, Never>? = nil) -> Task<Void, Never> {
-        let (loop, updates, services) = (loop, updates, services)
-        let runner = runner
+        let (runner, loop, updates, services) = (runner, loop, updates, services)
         return Task {
             await earlier?.value
-            await Self.run(loop, updates, services)
+            await Self.run(runner, loop, updates, services)
             runner.endIterations(runner.endRun())
+            await runner.settle()
         }
     }
 
-    private static func run(_ loop: ConnectionLoop, _ updates: PushUpdates, _ services: ServiceEngine) async {
-        await withDiscardingTaskGroup { group in
-            group.addTask { await updates.run() }
-            group.addTask { await services.run() }
-            await loop.run()
-            group.cancelAll()
+    private static func run(
+        _ runner: SessionRunner, _ loop: ConnectionLoop, _ updates: PushUpdates, _ services: ServiceEngine
+    ) async {
+        runner.starts.resume()
+        await withTaskCancellationHandler {
+            await withDiscardingTaskGroup { group in
+                group.addTask { await updates.run() }
+                group.addTask { await services.run() }
+                await loop.run()
+                group.cancelAll()
+            }
+        } onCancel: {
+            // The process may end before handlers that do not hear the cancellation.
+            runner.stopStarts()
         }
     }
 

@@ -9,6 +9,8 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         let added: @Sendable (any Delegate, Subject) -> Void
         let removed: @Sendable (any Delegate, Subject) -> Void
         let happened: @Sendable (any Delegate, Event, Subject) -> Void
+        /// Called before delegates are called with an event.
+        var willHappen: @Sendable (Event, Subject) async -> Void = { _, _ in }
     }
 
     private struct Weak: Sendable {
@@ -115,7 +117,10 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
                 case .added(let delegate, let subject): calls.added(delegate, subject)
                 case .removed(let delegate, let subject): calls.removed(delegate, subject)
                 case .happened(let event, let subject, let listeners):
-                    for delegate in listeners.compactMap(\.delegate) where self.isThere(delegate) {
+                    let present = listeners.compactMap(\.delegate).filter { self.isThere($0) }
+                    if !present.isEmpty { await calls.willHappen(event, subject) }
+                    // A delegate may have been removed meanwhile.
+                    for delegate in present where self.isThere(delegate) {
                         calls.happened(delegate, event, subject)
                     }
                 }

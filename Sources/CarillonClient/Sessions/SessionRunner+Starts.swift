@@ -5,15 +5,22 @@ import Logging
 extension SessionRunner {
     /// Stores that the app is given a message.
     func started(_ message: BufferedMessage) async throws(PushError) {
-        starts.began(message)
+        guard starts.began(message) else { return }
         do throws(PushError) {
-            try await perform(mustReachDisk: false) { session, context throws(PushError) in
-                session.messageStarts(message, isStored: try context.isStored(message))
+            try await perform(mustReachDisk: false) { [starts] session, context throws(PushError) in
+                // The client may have stopped meanwhile.
+                guard starts.hasStarted(message.position) else { return [] }
+                return session.messageStarts(message, isStored: try context.isStored(message))
             }
         } catch {
             starts.handled(message)
             throw error
         }
+    }
+
+    /// The client stops: takes back the starts of messages that the app handles, and stores none until the client runs again.
+    func stopStarts() {
+        for message in starts.stop() { takeBack(message) }
     }
 
     /// The iteration that was given a message ended before it asked for the next event.

@@ -61,7 +61,9 @@ final class SessionRunner: Sendable {
     /// Says that others may provide services by now. Awaited by the run of services alone.
     let providerChanges = Signal()
     let asks: SocketAsks
-    let starts = MessageStarts()
+    let starts: MessageStarts
+    /// For messages, updates and requests: an entry that ends the process is found among those of all kinds.
+    let suspects: SuspectTurns
 
     /// What the app shares with its notification service extension.
     private let shared: SharedFolder?
@@ -74,6 +76,9 @@ final class SessionRunner: Sendable {
         storedBefore = session.buffers.mapValues(\.lastPosition)
         self.session = Mutex(session)
         self.logger = logger
+        let suspects = SuspectTurns()
+        self.suspects = suspects
+        starts = MessageStarts(suspects)
         failures = FailureNote(logger: logger)
         let own = WeakRunner()
         let listeners = deviceListeners
@@ -461,8 +466,7 @@ final class SessionRunner: Sendable {
 
     /// The client stopped. Answers what `endIterations` takes.
     func endRun() -> [(inbox: ChannelInbox, run: UInt64)] {
-        // The process may end now, in an orderly way.
-        for message in starts.takeAll() { takeBack(message) }
+        stopStarts()
         return inboxes.withLock { Array($0.values) }.map { ($0, $0.endRun()) }
     }
 
@@ -473,6 +477,15 @@ final class SessionRunner: Sendable {
     }
 
     // MARK: The store's queue
+
+    /// Waits until the storage has what was begun before, such as starts that are taken back: the process may end after that.
+    func settle() async {
+        // Nothing is written, so that nothing can fail.
+        try? await perform(mustReachDisk: false) { _, _ in [] }
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            store.schedule { _ in continuation.resume() }
+        }
+    }
 
     private func takeSteps(_ database: Database) {
         let (group, isMoreWaiting) = steps.takeGroup()

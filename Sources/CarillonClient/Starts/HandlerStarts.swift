@@ -1,4 +1,5 @@
-/// The starts of the app's code for an entry that the storage keeps: an update, a message of a channel, or a request of a service.
+/// The starts of the app's code for an entry that the storage keeps: an update, the present maintenance, a message of a channel, a
+/// request of a service, or a result of one.
 ///
 /// A start is stored before the code runs, and taken back when the code ends in any way: it returns, throws, or is cancelled with its task or with
 /// the client. The starts that stay are those that ended with the process.
@@ -16,6 +17,13 @@ enum HandlerStarts {
         ALTER TABLE message ADD COLUMN starts INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE update_inbox ADD COLUMN starts INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE service_event ADD COLUMN starts INTEGER NOT NULL DEFAULT 0;
+
+        """
+
+    /// The columns that version 13 of the store added.
+    static let keptSchema = """
+        ALTER TABLE service_result ADD COLUMN starts INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE maintenance ADD COLUMN starts INTEGER NOT NULL DEFAULT 0;
 
         """
 }

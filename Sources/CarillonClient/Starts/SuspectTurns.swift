@@ -2,9 +2,18 @@ import Synchronization
 
 /// Starts entries that were under way when the process ended one after the other: so the entry that ended it is found, and entries that ran beside
 /// it are not counted with it again.
+///
+/// A client has one of it for entries of all kinds.
 final class SuspectTurns: Sendable {
+    /// An entry, by its number in the store.
+    enum Entry: Hashable, Sendable {
+        case message(Int64)
+        case update(Int64)
+        case request(Int64)
+    }
+
     private struct Turn {
-        var number: Int64
+        var entry: Entry
         var since: ContinuousClock.Instant
     }
 
@@ -14,29 +23,29 @@ final class SuspectTurns: Sendable {
     private let present = Mutex<Turn?>(nil)
 
     /// Returns false while another entry has its turn.
-    func begin(_ number: Int64, at now: ContinuousClock.Instant) -> Bool {
+    func begin(_ entry: Entry, at now: ContinuousClock.Instant) -> Bool {
         present.withLock { present in
             guard let turn = present else {
-                present = Turn(number: number, since: now)
+                present = Turn(entry: entry, since: now)
                 return true
             }
-            if turn.number == number { return true }
+            if turn.entry == entry { return true }
             guard turn.since.duration(to: now) >= Self.longest else { return false }
-            present = Turn(number: number, since: now)
+            present = Turn(entry: entry, since: now)
             return true
         }
     }
 
-    func end(_ number: Int64) {
+    func end(_ entry: Entry) {
         present.withLock { present in
-            if present?.number == number { present = nil }
+            if present?.entry == entry { present = nil }
         }
     }
 
     /// Waits for the turn of an entry.
     ///
     /// - Throws: `CancellationError`.
-    func wait(for number: Int64) async throws {
-        while !begin(number, at: .now) { try await Task.sleep(for: .milliseconds(10)) }
+    func wait(for entry: Entry) async throws {
+        while !begin(entry, at: .now) { try await Task.sleep(for: .milliseconds(10)) }
     }
 }

@@ -4,7 +4,7 @@ import GRDB
 enum ClientSchema {
     /// In the header of the file (`PRAGMA application_id`): "CrCl".
     static let applicationID = 0x4372_436C
-    static let version = 12
+    static let version = 13
 
     /// Brings the tables of an earlier version to this one; refuses, without a change, a file that is damaged, foreign or
     /// newer, and one without tables: no store is ever without.
@@ -97,6 +97,12 @@ enum ClientSchema {
             try database.inTransaction(.immediate) {
                 try convertPaths(database, paths)
                 try database.execute(sql: ServiceBoxSchema.identitiesOfUsers + "PRAGMA user_version = 12;")
+                return .commit
+            }
+        }
+        if found < 13 {
+            try database.inTransaction(.immediate) {
+                try database.execute(sql: HandlerStarts.keptSchema + "PRAGMA user_version = 13;")
                 return .commit
             }
         }
@@ -217,6 +223,7 @@ enum ClientSchema {
                     \(HandlerStarts.schema)
                     \(ServiceKeepingSchema.sql)
                     \(ServiceBoxSchema.identitiesOfUsers)
+                    \(HandlerStarts.keptSchema)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);
                     """)

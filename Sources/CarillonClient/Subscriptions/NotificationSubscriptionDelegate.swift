@@ -42,6 +42,8 @@ extension NotificationSubscriptionDelegate {
 }
 
 /// Something that happened to a ``NotificationSubscription``.
+///
+/// Later versions of the library can add cases: keep a `default` in a `switch` over an event.
 public enum NotificationSubscriptionEvent: Sendable {
     /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait. The properties of
     /// ``NotificationSubscription`` have the present state. Delegates do not hear it.

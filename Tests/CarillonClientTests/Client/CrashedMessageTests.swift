@@ -67,6 +67,31 @@ struct CrashedMessageTests {
         #expect(try await starts(client).isEmpty)
     }
 
+    @Test func `a message that is shown after the client stopped does not count before it runs again`() async throws {
+        let server = try await ScriptedServer.start()
+        let (client, channel, _) = try await open(server, "a", "b")
+        await client.stop()
+        var events = channel.events.makeAsyncIterator()
+        try await expect("a", from: &events)
+        #expect(try await starts(client) == ["a": 0, "b": 0])
+        try client.start()
+        try await eventually { client.runner.isRunning }
+        try await expect("b", from: &events)
+        #expect(try await starts(client) == ["b": 1])
+        await client.stop()
+    }
+
+    @Test func `a start that is taken back before it is stored is not stored`() {
+        let starts = MessageStarts(SuspectTurns())
+        let message = BufferedMessage(position: 1, id: "a", body: [], coding: nil, starts: 0)
+        #expect(starts.began(message) && starts.hasStarted(1))
+        #expect(starts.stop() == [message])
+        #expect(!starts.hasStarted(1))
+        #expect(!starts.began(message) && starts.stop().isEmpty)
+        starts.resume()
+        #expect(starts.began(message))
+    }
+
     @Test(arguments: [9, 10])
     func `after ten starts that ended with the process a message is not shown, and its sender hears of it`(times: Int)
         async throws
@@ -87,6 +112,27 @@ struct CrashedMessageTests {
         try await expect("b", from: &events)
         #expect(try await starts(client) == ["b": 1])
         await client.stop()
+    }
+
+    @Test func `a message waits for the turn of an update, and its iteration ends when the client stops`() async throws {
+        let server = try await ScriptedServer.start()
+        let (client, channel, _) = try await open(server, "a")
+        let position = try #require(try await client.runner.messages(of: "presence", after: 0).first).position
+        try await client.runner.perform { _, _ in [.write(.saveStarts(position: position, 1))] }
+        #expect(client.runner.suspects.begin(.update(1), at: .now))
+        let iteration = Task {
+            var events = channel.events.makeAsyncIterator()
+            return try await events.next()
+        }
+        try await eventually { channel.inbox.isHeld }
+        // So long that the message would have been shown.
+        try await Task.sleep(for: .milliseconds(200))
+        let stopped = ContinuousClock.now
+        await client.stop()
+        let event = try await iteration.value
+        #expect(event == nil)
+        #expect(stopped.duration(to: .now) < SuspectTurns.longest / 2)
+        #expect(try await starts(client) == ["a": 1])
     }
 
     @Test func `messages that were under way when the process ended are shown one after the other`() async throws {

@@ -1,5 +1,6 @@
 import CarillonWire
 import Foundation
+import GRDB
 import Synchronization
 import TestSupport
 import Testing
@@ -106,6 +107,54 @@ struct KeptResultTests {
         fixture.client.addDelegate(delegate)
         try await fixture.running { try await eventually { try await fixture.box.results().isEmpty } }
         #expect(delegate.ids == [id])
+    }
+
+    @Test(arguments: [9, 10]) func `a result with which the process ended ten times is removed`(times: Int) async throws {
+        let fixture = try await Fixture()
+        let id = Fixture.id(1)
+        _ = try await keep(1, fixture.box, at: ServiceEngine.now)
+        for _ in 0..<times { try await fixture.box.resultStarted(id) }
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        try await fixture.running {
+            try await eventually { !delegate.ids.isEmpty || delegate.removed.withLock { !$0.isEmpty } }
+            try await eventually { try await fixture.box.results().isEmpty }
+        }
+        #expect(delegate.ids == (times == 10 ? [] : [id]))
+        #expect(delegate.removed.withLock { $0 } == (times == 10 ? [id] : []))
+    }
+
+    @Test func `the start of a delegate is stored for one result at a time, and a stop takes it back`() async throws {
+        let fixture = try await Fixture()
+        for number in 1...2 { _ = try await keep(number, fixture.box, at: ServiceEngine.now) }
+        let starts: @Sendable () async throws -> [Int] = {
+            try await fixture.box.store.inStep { db in
+                try Int.fetchAll(db, sql: "SELECT starts FROM service_result ORDER BY number")
+            }
+        }
+        let delegate = WaitingDelegate()
+        fixture.client.addDelegate(delegate)
+        try await fixture.running {
+            try await eventually { delegate.calls.withLock { $0 } == 1 }
+            #expect(try await starts() == [1, 0])
+        }
+        #expect(try await starts() == [0, 0])
+        delegate.isReleased.withLock { $0 = true }
+        try await eventually { try await starts().isEmpty }
+    }
+
+    /// Does not return before it is released.
+    private final class WaitingDelegate: ServiceClientDelegate {
+        let calls = Mutex(0)
+        let isReleased = Mutex(false)
+
+        func serviceClient(
+            _ client: ServiceClient, didReceiveFrom application: ServiceApplication,
+            _ result: Result<ServiceReply, ServiceError>, id: String
+        ) {
+            calls.withLock { $0 += 1 }
+            while !isReleased.withLock({ $0 }) { Thread.sleep(forTimeInterval: 0.002) }
+        }
     }
 
     @Test func `a reader that confirms ends a result for good`() async throws {

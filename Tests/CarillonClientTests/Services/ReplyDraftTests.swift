@@ -1,6 +1,7 @@
 import CarillonWire
 import Crypto
 import Foundation
+import GRDB
 import Synchronization
 import TestSupport
 import Testing
@@ -75,6 +76,58 @@ struct ReplyDraftTests {
         try await eventually { try self.uploads(fixture).isEmpty }
         try await fixture.box.done(1)
         #expect(try await fixture.box.draft(of: 1) == nil)
+    }
+
+    @Test func `a request that was under way when the process ended waits for the turn of an update`() async throws {
+        let fixture = try await Fixture()
+        let calls = Mutex(0)
+        let provider = ServiceProvider(engine: fixture.engine)
+        await provider.handle(Self.method) { _ in
+            calls.withLock { $0 += 1 }
+            return ServiceReply("x")
+        }
+        let body = try await request(fixture).body
+        try await fixture.store.inStep { db in
+            try StoreChange.saveServiceEvent(body).apply(to: db)
+            try db.execute(sql: "UPDATE service_event SET starts = 1")
+        }
+        let suspects = fixture.engine.suspects
+        #expect(suspects.begin(.update(1), at: .now))
+        try await fixture.running {
+            // So long that the handler would have been called.
+            try await Task.sleep(for: .milliseconds(200))
+            #expect(calls.withLock { $0 } == 0)
+            suspects.end(.update(1))
+            try await eventually { calls.withLock { $0 } == 1 }
+        }
+    }
+
+    @Test func `the start of a handler whose request is cancelled does not count, also before it ends`() async throws {
+        let fixture = try await Fixture()
+        let calls = Mutex(0)
+        let isReleased = Mutex(false)
+        let provider = ServiceProvider(engine: fixture.engine)
+        await provider.handle(Self.method) { _ in
+            calls.withLock { $0 += 1 }
+            // It does not hear that it is cancelled.
+            while !isReleased.withLock({ $0 }) { await Task.yield() }
+            return ServiceReply("x")
+        }
+        let starts: @Sendable () async throws -> Int? = {
+            try await fixture.store.inStep { db in
+                try Int.fetchOne(db, sql: "SELECT starts FROM service_event WHERE number = 1")
+            }
+        }
+        let event = try await request(fixture)
+        let id = try #require(ServiceRequestID(Fixture.id(1)))
+        try await fixture.running {
+            try await fixture.receive(event)
+            try await eventually { calls.withLock { $0 } == 1 }
+            #expect(try await starts() == 1)
+            try await fixture.receive(.cancelled(id))
+            try await eventually { try await starts() == 0 }
+            isReleased.withLock { $0 = true }
+        }
     }
 
     @Test func `a draft ends with the decision, and with its user`() async throws {

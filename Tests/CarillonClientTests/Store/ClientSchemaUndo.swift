@@ -2,7 +2,16 @@ import GRDB
 
 /// Makes the tables of an earlier version, as a store of that version has them.
 enum ClientSchemaUndo {
+    static func version13(_ database: Database) throws {
+        for table in ["service_result", "maintenance"] {
+            try database.execute(sql: "ALTER TABLE \(table) DROP COLUMN starts")
+        }
+        try database.execute(sql: "PRAGMA user_version = 12")
+    }
+
+    /// Undoes version 13 as well.
     static func version12(_ database: Database) throws {
+        try version13(database)
         try database.execute(
             sql: """
                 DROP TABLE service_identity; DROP TABLE service_peer;

@@ -34,6 +34,8 @@ final class ContentFixture: ContentStore {
         var downloads: [PushUpdate.Attachment: Result<Void, ContentFault>] = [:]
         var downloadsEnded: [PushUpdate.Attachment: Int] = [:]
         var forgotten: [String] = []
+        var beforeChanges: (@Sendable () async -> Void)?
+        var beforeMode: (@Sendable () async -> Void)?
         var beforeApply: (@Sendable () async -> Void)?
         var beforeDownload: (@Sendable () async -> Void)?
         var die: (@Sendable () -> Void)?
@@ -73,9 +75,13 @@ final class ContentFixture: ContentStore {
 
     func mode() async throws -> SyncMode { content.mode }
 
-    func setMode(_ mode: SyncMode) async throws { try act { $0.content.mode = mode } }
+    func setMode(_ mode: SyncMode) async throws {
+        await state.withLock { $0.beforeMode }?()
+        try act { $0.content.mode = mode }
+    }
 
     func uncommittedChanges() async throws -> UncommittedChanges {
+        await state.withLock { $0.beforeChanges }?()
         let content = content
         return UncommittedChanges(isEmpty: content.edits == 0, revision: content.revision)
     }

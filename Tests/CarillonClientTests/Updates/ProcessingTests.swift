@@ -294,8 +294,8 @@ struct ProcessingTests {
         let worker = fixture.worker(custom: [
             "com.example.kind": { _ in
                 fixture.content.state.withLock { $0.die }?()
-                // Ends early, as it was cancelled.
-                try? await Task.sleep(for: .seconds(60))
+                // Throws, as it was cancelled.
+                try await Task.sleep(for: .seconds(60))
             }
         ])
         try await fixture.run(worker) { false }

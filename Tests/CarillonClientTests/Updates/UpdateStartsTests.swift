@@ -101,6 +101,7 @@ struct UpdateStartsTests {
                 fixture.content.state.withLock { $0.die }?()
                 // It does not hear that it is cancelled.
                 while isReleased.all.isEmpty { await Task.yield() }
+                throw CancellationError()
             }
         ])
         let run = Task { try await fixture.run(worker) { false } }
@@ -110,6 +111,48 @@ struct UpdateStartsTests {
         try await run.value
         #expect(try await Self.starts(fixture) == 0)
         #expect(try await fixture.results().isEmpty)
+    }
+
+    @Test func `a handler that returns after it was cancelled has processed the update for its owner`() async throws {
+        let fixture = try await Fixture()
+        try await fixture.receive(Fixture.frame("a", Self.kind))
+        let record = Record()
+        let worker = fixture.worker(custom: [
+            Self.kind: { update in
+                record.add(update.id)
+                while !Task.isCancelled {
+                    fixture.content.state.withLock { $0.die }?()
+                    await Task.yield()
+                }
+            }
+        ])
+        try await fixture.run(worker) { false }
+        #expect(try await fixture.results() == ["a done"])
+        // The user signs out and in, and the server gives the update again.
+        try await fixture.inbox.belong(to: nil)
+        try await fixture.inbox.belong(to: Fixture.owner)
+        try await fixture.receive(Fixture.frame("a", Self.kind, attempt: 2))
+        #expect(try await fixture.inbox.isAllProcessed())
+        #expect(record.all == ["a"])
+    }
+
+    @Test func `nothing is started while the start cannot be stored`() async throws {
+        let fixture = try await Fixture()
+        try await fixture.receive(Fixture.frame("a", Self.kind))
+        let update = try #require(try await fixture.inbox.next())
+        try await fixture.inbox.store.inStep { db in
+            try db.execute(
+                sql: """
+                    CREATE TRIGGER full BEFORE UPDATE OF starts ON update_inbox
+                    BEGIN SELECT raise(FAIL, 'database or disk is full'); END
+                    """)
+        }
+        let worker = fixture.worker()
+        let begin = Task { await worker.begin(update) }
+        try await eventually { fixture.presenter.seen.failures.contains { $0.kind == .storage } }
+        begin.cancel()
+        let begins = await begin.value
+        #expect(!begins)
     }
 
     @Test func `the app's content and dialogs count while they are called, and dialogs that wait do not`() async throws {
@@ -135,7 +178,8 @@ struct UpdateStartsTests {
             return try await Self.starts(fixture, of: "b") == 0
         }
         #expect(Set(record.all).isSuperset(of: ["content 1", "download 1", "question 1"]), "\(record.all)")
-        #expect(record.all.first { $0.hasPrefix("show") } == "show 1")
+        let shows = record.all.filter { $0.hasPrefix("show") }
+        #expect(shows.count > 1 && shows.allSatisfy { $0 == "show 1" }, "\(shows)")
         #expect(try await Self.starts(fixture, of: "c") == 0, "it was cancelled")
     }
 
@@ -164,6 +208,28 @@ struct UpdateStartsTests {
         try await run.value
         let order = record.all.map { String($0.prefix(1)) }
         #expect(order == ["a", "a", "b", "b"] || order == ["b", "b", "a", "a"], "\(record.all)")
+    }
+
+    @Test(arguments: [9, 10]) func `after ten starts that ended with the process a maintenance is forgotten`(times: Int)
+        async throws
+    {
+        let fixture = try await Fixture()
+        try await fixture.inbox.setMaintenance(UpdateInbox.Maintenance(beginsAt: 0))
+        try await fixture.inbox.setMaintenanceStarts(times)
+        let record = Record()
+        fixture.content.state.withLock {
+            $0.beforeMode = { record.add("\((try? await fixture.inbox.maintenance()?.starts) ?? -1)") }
+        }
+        let next = try await fixture.worker().tendMaintenance()
+        #expect(next == nil)
+        let maintenance = try await fixture.inbox.maintenance()
+        guard times == 10 else {
+            #expect(record.all == ["10"])
+            #expect(maintenance?.starts == 9 && fixture.content.content.mode == .offline)
+            return #expect(fixture.presenter.seen.failures.isEmpty)
+        }
+        #expect(record.all.isEmpty && maintenance == nil && fixture.content.content.mode == .automatic)
+        #expect(fixture.presenter.seen.failures.map(\.kind) == [.processing])
     }
 
     @Test func `a presenter that does not know of crashes is told of a failure`() async throws {

@@ -14,7 +14,8 @@ public protocol ServiceClientDelegate: AnyObject, Sendable {
     func serviceClient(
         _ client: ServiceClient, willStartReceivingFrom application: ServiceApplication, path: String, fileSize: UInt64,
         id: String)
-    /// The one result of a request. When this returns, the result counts as confirmed: it is not told in the next run.
+    /// The one result of a request. When this returns, the result counts as confirmed: it is not told in the next run. A result with which the
+    /// process ended ten times is removed.
     func serviceClient(
         _ client: ServiceClient, didReceiveFrom application: ServiceApplication,
         _ result: Result<ServiceReply, ServiceError>, id: String)
@@ -124,6 +125,9 @@ extension ServiceClientListeners {
                 added: { _, _ in }, removed: { _, _ in },
                 happened: { delegate, event, client in
                     (delegate as? any ServiceClientDelegate)?.hear(event, of: client)
+                },
+                willHappen: { event, client in
+                    if case .didReceive(_, _, let id) = event { await client.engine.willCallDelegate(with: id) }
                 }))
     }
 }

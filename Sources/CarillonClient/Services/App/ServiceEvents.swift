@@ -1,4 +1,6 @@
 /// What happens to the requests of a consumer.
+///
+/// Later versions of the library can add cases: keep a `default` in a `switch` over an event.
 public enum ServiceClientEvent: Sendable {
     /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait. Results of
     /// ``ServiceClient/send(_:to:_:attachments:deadline:foreground:id:)`` are in ``ServiceClient/replies`` as well. Delegates do not hear it.
@@ -13,7 +15,8 @@ public enum ServiceClientEvent: Sendable {
     case willStartReceivingFile(from: ServiceApplication, path: String, size: UInt64, id: String)
     /// The one result. After this the files have their names, and not before.
     case didReceive(from: ServiceApplication, Result<ServiceReply, ServiceError>, id: String)
-    /// A result was removed with its files, as nobody confirmed it for seven days, or as more than 1,000 results or 64 MiB waited.
+    /// A result was removed with its files, as nobody confirmed it for seven days, as more than 1,000 results or 64 MiB waited, or as the process
+    /// ended ten times while a delegate was called with it.
     case resultRemoved(from: ServiceApplication, id: String)
     /// A device came with another identity than was accepted. Nothing is sent to it before ``ServiceClient/accept(_:fingerprint:)``.
     case identityChanged(ServiceApplication, fingerprint: String)
@@ -25,6 +28,8 @@ public enum ServiceClientEvent: Sendable {
 }
 
 /// What happens to the requests that a provider is sent, and to its replies.
+///
+/// Later versions of the library can add cases: keep a `default` in a `switch` over an event.
 public enum ServiceProviderEvent: Sendable {
     /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait. Handlers are called for
     /// all requests in any case. Delegates do not hear it.

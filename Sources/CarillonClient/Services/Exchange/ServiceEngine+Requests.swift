@@ -61,7 +61,11 @@ extension ServiceEngine {
         guard let work = requests[id] else { return }
         requests[id]?.isUnwanted = true
         await change("note cancellation") { [box] in try await box.unwanted(work.number) }
-        requests[id]?.handler?.cancel()
+        if let handler = requests[id]?.handler {
+            handler.cancel()
+            // The handler may not end soon.
+            box.scheduleEnd(of: work.number, starts: work.starts, logger: logger)
+        }
         providerListeners.tell([.cancelled(id: id)])
     }
 
@@ -234,8 +238,8 @@ extension ServiceEngine {
             }
             requests[id]?.isOnce = true
         }
-        if stored.starts > 0 { try await suspects.wait(for: stored.number) }
-        defer { suspects.end(stored.number) }
+        if stored.starts > 0 { try await suspects.wait(for: .request(stored.number)) }
+        defer { suspects.end(.request(stored.number)) }
         try await storing(for: id) { try await box.begun(stored, atMostOnce: route.atMostOnce) }
         requests[id]?.isKeptByStorage = false
         let request = ServiceRequest(

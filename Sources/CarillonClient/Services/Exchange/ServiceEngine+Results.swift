@@ -82,6 +82,7 @@ extension ServiceEngine {
     /// Tells the results that earlier runs left.
     func tellKeptResults() async {
         await removeSurplusResults()
+        await removeCrashingResults()
         await change("read results") { [weak self, box] in await self?.tell(try await box.results()) }
     }
 
@@ -104,7 +105,7 @@ extension ServiceEngine {
         }
     }
 
-    private func removed(_ results: [RemovedResult]) {
+    func removed(_ results: [RemovedResult]) {
         for result in results {
             _ = unconfirmed.ended(result.id)
             late.remove(result.id)

@@ -55,7 +55,7 @@ actor ServiceEngine {
     let unstoredChanges = Signal()
     /// The requests that are worked on, by id.
     var requests: [String: RequestWork] = [:]
-    let suspects = SuspectTurns()
+    nonisolated var suspects: SuspectTurns { runner.suspects }
 
     private struct SaidOffer {
         var offer: ServiceOffering?
@@ -79,8 +79,10 @@ actor ServiceEngine {
         /// The storage keeps it from being answered.
         var isKeptByStorage = false
         var handler: Task<ServiceReply, any Error>?
+        /// The starts of its handler that ended with the process.
+        var starts = 0
     }
-    private var isRunning = false
+    private(set) var isRunning = false
     var lastTime: Int64 = 0
     private(set) var owner: ServiceMemory.Owner
     var memory: ServiceMemory
@@ -180,6 +182,7 @@ actor ServiceEngine {
             // Ends at once.
             Task { await self.stopClearing() }
         }
+        takeBackDelegateStarts()
     }
 
     private func runEvents() async {
@@ -226,7 +229,8 @@ actor ServiceEngine {
         case .reply: return false
         case .request(let header, _, _, _):
             requests[header.id.description] = RequestWork(
-                number: stored.number, isUnwanted: stored.isUnwanted, isOneTooMany: requests.count >= mostRequests)
+                number: stored.number, isUnwanted: stored.isUnwanted, isOneTooMany: requests.count >= mostRequests,
+                starts: stored.starts)
             return false
         case .cancelled(let id):
             await cancelled(id.description)

@@ -85,6 +85,18 @@ struct RemovedResult: Equatable, Sendable {
     var application: ServiceApplication
     /// The received files, relative to the directory for received files.
     var files: [String]
+
+    init(id: String, application: ServiceApplication, files: [String]) {
+        self.id = id
+        self.application = application
+        self.files = files
+    }
+
+    fileprivate init(_ row: Row) {
+        self.init(
+            id: row["id"], application: ServiceApplication(app: row["app"], device: row["device"] as String),
+            files: KeptResult.files(row["files"]))
+    }
 }
 
 /// What the end of a request changed.
@@ -150,6 +162,17 @@ extension ServiceBox {
         try await write(reachingDisk: false) { db in try Self.removeSurplus(sparing: spared, at: now, db) }
     }
 
+    /// Removes the results with which the process ended too often.
+    func removeCrashingResults(sparing spared: Set<String>) async throws(PushError) -> [RemovedResult] {
+        try await write(reachingDisk: false) { db in
+            let rows = try Row.all(
+                db, "SELECT id, app, device, files FROM service_result WHERE starts >= ?", [HandlerStarts.most])
+            let removed = rows.map { RemovedResult($0) }.filter { !spared.contains($0.id) }
+            for result in removed { try db.run("DELETE FROM service_result WHERE id = ?", [result.id]) }
+            return removed
+        }
+    }
+
     /// The newest result stays, whatever its size: the app could not see it otherwise.
     private static func removeSurplus(
         sparing spared: Set<String>, at now: Int64, _ db: Database
@@ -158,10 +181,7 @@ extension ServiceBox {
         var removed: [RemovedResult] = []
         func remove(_ row: Row) throws {
             try db.run("DELETE FROM service_result WHERE number = ?", [row["number"] as Int64])
-            removed.append(
-                RemovedResult(
-                    id: row["id"], application: ServiceApplication(app: row["app"], device: row["device"] as String),
-                    files: KeptResult.files(row["files"])))
+            removed.append(RemovedResult(row))
         }
         let oldest = now - keptResultSeconds * 1000
         for row in try Row.all(db, "SELECT \(columns) FROM service_result WHERE received_at < ?", [oldest]) {

@@ -2,9 +2,38 @@ import GRDB
 import Logging
 
 extension ServiceBox {
+    /// Stores that a delegate is called with a result. The start ends with the result, which is deleted when the delegate returns.
+    func resultStarted(_ id: String) async throws(PushError) {
+        try await write(reachingDisk: false) { db in
+            try db.run("UPDATE service_result SET starts = starts + 1 WHERE id = ?", [id])
+        }
+    }
+
+    /// Takes back the starts of delegates that did not return from results, when its turn comes.
+    func scheduleEnd(ofResults ids: Set<String>, logger: Logger) {
+        guard !ids.isEmpty else { return }
+        store.schedule { [store] db in
+            do throws(PushError) {
+                try store.transaction(reachingDisk: false, in: db) {
+                    for id in ids {
+                        try db.run("UPDATE service_result SET starts = starts - 1 WHERE id = ? AND starts > 0", [id])
+                    }
+                }
+            } catch {
+                logger.warning("cannot store that a result was not received", metadata: ["reason": "\(error.message)"])
+            }
+        }
+    }
+
     /// Takes back the start of a handler that did not end with the process, when its turn comes. Does nothing for a request that has its reply.
     func scheduleEnd(of event: StoredServiceEvent, logger: Logger) {
-        let (number, starts) = (event.number, event.starts)
+        scheduleEnd(of: event.number, starts: event.starts, logger: logger)
+    }
+
+    /// - Parameters:
+    ///   - number: The number of the request's event.
+    ///   - starts: The starts that ended with the process before.
+    func scheduleEnd(of number: Int64, starts: Int, logger: Logger) {
         store.schedule { [store] db in
             do throws(PushError) {
                 try store.transaction(reachingDisk: false, in: db) {

@@ -71,6 +71,9 @@ public final class PushUpdates: Sendable {
     /// Processes an update of a kind of the app's own. It is called again with the same update after a kill, and when it threw:
     /// ``ContentFault/permanent(_:)`` says that it is of no use. After the process ended ten times while it ran for one update, it is not called
     /// again for it: ``UpdatePresenter/crashed(_:)``.
+    ///
+    /// A handler that returns has processed the update, also if its task was cancelled meanwhile: the update is finished for the user who was
+    /// signed in when the handler was called. A handler that was cancelled and did not finish must throw, for instance `CancellationError`.
     public typealias CustomHandler = @Sendable (PushUpdate) async throws -> Void
 
     /// Answers what the device says of itself now. What the user does not let the app know is left out.
@@ -289,7 +292,8 @@ public final class PushUpdates: Sendable {
         let app = state.withLock { $0.generation == work.generation ? $0.app : nil }
         return app.map { app in
             UpdateWorker(
-                app, inbox: inbox, settings: .init(failsConflicts: work.settings.conflicts == .fail), logger: runner.logger
+                app, inbox: inbox, settings: .init(failsConflicts: work.settings.conflicts == .fail), logger: runner.logger,
+                suspects: runner.suspects
             ) { [hints] in hints.send() }
         }
     }

@@ -9,6 +9,8 @@ extension UpdateInbox {
         /// Nil: the user chose one.
         var modeBefore: SyncMode?
         var hasBegun = false
+        /// The starts of the app's content for the maintenance that ended with the process.
+        var starts = 0
     }
 
     func maintenance() async throws(PushError) -> Maintenance? {
@@ -16,20 +18,30 @@ extension UpdateInbox {
             try Row.fetchOne(db, sql: "SELECT * FROM maintenance").map { row in
                 Maintenance(
                     beginsAt: row["begins_at"], endsAt: row["ends_at"],
-                    modeBefore: (row["mode"] as String?).flatMap(SyncMode.init), hasBegun: row["has_begun"])
+                    modeBefore: (row["mode"] as String?).flatMap(SyncMode.init), hasBegun: row["has_begun"],
+                    starts: row["starts"])
             }
         }
     }
 
-    func setMaintenance(_ maintenance: Maintenance?) async throws(PushError) {
+    /// Stores the maintenance; nil removes it. Returns false, and stores nothing, if the update that announces it was taken back.
+    ///
+    /// - Parameter announcement: The update that announces the maintenance; nil if the maintenance was announced before.
+    @discardableResult
+    func setMaintenance(
+        _ maintenance: Maintenance?, announcedBy announcement: WaitingUpdate? = nil
+    ) async throws(PushError) -> Bool {
         try await write { db in
+            if let announcement, try !Self.isThere(announcement, db) { return false }
             try db.execute(sql: "DELETE FROM maintenance")
-            guard let maintenance else { return }
+            guard let maintenance else { return true }
             try db.execute(
-                sql: "INSERT INTO maintenance (id, begins_at, ends_at, mode, has_begun) VALUES (1, ?, ?, ?, ?)",
+                sql: "INSERT INTO maintenance (id, begins_at, ends_at, mode, has_begun, starts) VALUES (1, ?, ?, ?, ?, ?)",
                 arguments: [
                     maintenance.beginsAt, maintenance.endsAt, maintenance.modeBefore?.rawValue, maintenance.hasBegun,
+                    maintenance.starts,
                 ])
+            return true
         }
     }
 

@@ -3,12 +3,14 @@ import Logging
 
 /// The starts of the app's code for an update. A start must survive the end of the process, and not the loss of power.
 extension UpdateInbox {
-    /// Stores that the app's code is started for an update.
-    func started(_ update: WaitingUpdate) async throws(PushError) {
+    /// Stores that the app's code is started for an update. Returns false if the update was taken back or finished.
+    @discardableResult
+    func started(_ update: WaitingUpdate) async throws(PushError) -> Bool {
         try await write(reachingDisk: false) { db in
             try db.execute(
                 sql: "UPDATE update_inbox SET starts = ? WHERE number = ? AND id = ? AND entry = ?",
                 arguments: [update.starts + 1, update.number, update.key.update, update.key.entry])
+            return db.changesCount > 0
         }
     }
 
@@ -24,6 +26,28 @@ extension UpdateInbox {
                 try store.transaction(reachingDisk: false, in: db) { try Self.takeBack(update, db) }
             } catch {
                 logger.warning("cannot store that an update was cancelled", metadata: ["reason": "\(error.message)"])
+            }
+        }
+    }
+
+    // MARK: Maintenance
+
+    /// Stores the starts of the app's content for the present maintenance.
+    func setMaintenanceStarts(_ starts: Int) async throws(PushError) {
+        try await write(reachingDisk: false) { db in
+            try db.execute(sql: "UPDATE maintenance SET starts = ?", arguments: [starts])
+        }
+    }
+
+    /// Does the same later, for code that was cancelled and did not end yet.
+    func scheduleMaintenanceStarts(_ starts: Int, logger: Logger) {
+        store.schedule { [store] db in
+            do throws(PushError) {
+                try store.transaction(reachingDisk: false, in: db) {
+                    try db.execute(sql: "UPDATE maintenance SET starts = ?", arguments: [starts])
+                }
+            } catch {
+                logger.warning("cannot store that a maintenance was cancelled", metadata: ["reason": "\(error.message)"])
             }
         }
     }

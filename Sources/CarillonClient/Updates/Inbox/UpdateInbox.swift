@@ -266,10 +266,13 @@ struct UpdateInbox: Sendable {
         try await write { db in try Self.isThere(update, db) }
     }
 
-    private static func isThere(_ update: WaitingUpdate, _ db: Database) throws -> Bool {
+    static func isThere(_ update: WaitingUpdate, _ db: Database) throws -> Bool { try newestAttempt(of: update, db) != nil }
+
+    /// Returns the attempt that the server offered last; nil if the update was taken back.
+    private static func newestAttempt(of update: WaitingUpdate, _ db: Database) throws -> Int? {
         try Int.fetchOne(
-            db, sql: "SELECT 1 FROM update_inbox WHERE number = ? AND id = ? AND entry = ?",
-            arguments: [update.number, update.key.update, update.key.entry]) != nil
+            db, sql: "SELECT attempt FROM update_inbox WHERE number = ? AND id = ? AND entry = ?",
+            arguments: [update.number, update.key.update, update.key.entry])
     }
 
     func noteTold(_ update: WaitingUpdate) async throws(PushError) {
@@ -307,12 +310,15 @@ struct UpdateInbox: Sendable {
         }
     }
 
-    /// Says what became of an update. Answers false, and says nothing, where it was taken back meanwhile.
+    /// Stores the result of an update, as that of the attempt that the server offered last. Returns false, and stores nothing, if the update was
+    /// taken back.
     @discardableResult
     func finished(_ update: WaitingUpdate, _ outcome: UpdateOutcome) async throws(PushError) -> Bool {
         try await write { db in
-            guard try Self.isThere(update, db) else { return false }
-            try Self.finish(update, outcome, db)
+            guard let attempt = try Self.newestAttempt(of: update, db) else { return false }
+            var newest = update
+            newest.attempt = attempt
+            try Self.finish(newest, outcome, db)
             return true
         }
     }

@@ -1,5 +1,6 @@
 import CarillonBasics
 import CarillonWire
+import Logging
 
 /// A maintenance, from its announcement to its end.
 extension UpdateWorker {
@@ -24,14 +25,14 @@ extension UpdateWorker {
         return try await body()
     }
 
-    func enterMaintenance(_ from: Int64?, _ until: Int64?) async throws {
+    func enterMaintenance(_ from: Int64?, _ until: Int64?, for update: WaitingUpdate) async throws {
         let now = try await now()
         if let until, until <= now { return }
         try await maintain { () async throws in
             var maintenance = try await inbox.maintenance() ?? .init(beginsAt: from ?? now)
             maintenance.beginsAt = from ?? now
             maintenance.endsAt = until
-            try await inbox.setMaintenance(maintenance)
+            guard try await inbox.setMaintenance(maintenance, announcedBy: update) else { return }
             _ = try await doWhatIsDue(maintenance)
         }
         maintenanceChanges.send()
@@ -63,9 +64,43 @@ extension UpdateWorker {
     /// Does what is due, and answers when something will be: by the server's clock, in milliseconds since 1970.
     func tendMaintenance() async throws -> Int64? {
         try await maintain { () async throws -> Int64? in
-            guard let maintenance = try await inbox.maintenance() else { return nil }
-            return try await doWhatIsDue(maintenance)
+            guard var maintenance = try await inbox.maintenance() else { return nil }
+            let starts = maintenance.starts
+            guard !HandlerStarts.isCrashing(starts) else {
+                try await giveUp(maintenance)
+                return nil
+            }
+            maintenance.starts += 1
+            try await inbox.setMaintenanceStarts(maintenance.starts)
+            let started = maintenance
+            let result = await withTaskCancellationHandler { () async -> Result<Int64?, any Error> in
+                do {
+                    return .success(try await doWhatIsDue(started))
+                } catch {
+                    return .failure(error)
+                }
+            } onCancel: { [inbox, logger] in
+                inbox.scheduleMaintenanceStarts(starts, logger: logger)
+            }
+            try await inbox.setMaintenanceStarts(starts)
+            return try result.get()
         }
+    }
+
+    /// Removes a maintenance for which the app's content ended the process too often.
+    private func giveUp(_ maintenance: UpdateInbox.Maintenance) async throws {
+        try await inbox.setMaintenance(nil)
+        failures.maintenanceEnded(at: .now)
+        try await inbox.happened(.maintenanceOver)
+        arrivals.send()
+        logger.error(
+            "the app ended while the mode of its content was changed for a maintenance; the maintenance is forgotten",
+            metadata: ["starts": "\(maintenance.starts)"])
+        await app.presenter.failed(
+            UpdateFailure(
+                .processing,
+                "The app ended \(maintenance.starts) times while its content was changed for a maintenance. The maintenance is forgotten."
+            ))
     }
 
     private func doWhatIsDue(_ known: UpdateInbox.Maintenance) async throws -> Int64? {

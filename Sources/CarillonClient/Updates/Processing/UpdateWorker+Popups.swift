@@ -7,7 +7,7 @@ extension UpdateWorker {
         guard try await inbox.setAway(update), case .popup(let shown) = update.update.kind else { return }
         waiting[update.key] = update
         // One that is given again while its dialog waits keeps the dialog.
-        if sideWork[update.key] == nil { _ = beginSideWork(of: update.key) }
+        if sideWork[update.key] == nil { _ = beginSideWork(of: update) }
         await perform(popups.added(update.key, shown))
     }
 
@@ -29,7 +29,7 @@ extension UpdateWorker {
                 await present(
                     PopupDialog(id: .init(key: key), popup: popup, button: button) { [weak self] id in
                         self?.press(id.key, dialog)
-                    })
+                    }, dialog)
             case .dismiss(let key): await app.presenter.dismiss(.init(key: key))
             case .download(let key, let attachment):
                 guard let dialog = sideWork[key] else { continue }
@@ -49,17 +49,20 @@ extension UpdateWorker {
         }
     }
 
-    /// The first time that a dialog is shown is a start of the app's code: what changes in it is not.
-    private func present(_ dialog: PopupDialog) async {
-        let presenter = app.presenter
-        guard let update = waiting[dialog.id.key], presented.insert(dialog.id.key).inserted else {
-            return await presenter.show(dialog)
-        }
-        guard await begin(update) else { return }
-        await withTaskCancellationHandler {
-            await presenter.show(dialog)
-        } onCancel: {
-            takeBack(update)
+    /// Shows a dialog, or a change of it: each is a start of the app's code.
+    private func present(_ dialog: PopupDialog, _ work: SideWork) async {
+        guard let update = waiting[dialog.id.key] else { return }
+        displays += 1
+        let number = displays
+        guard await begin(update, work) else { return }
+        // While the start was stored, the dialog may have changed.
+        if number == displays {
+            let presenter = app.presenter
+            await withTaskCancellationHandler {
+                await presenter.show(dialog)
+            } onCancel: {
+                takeBack(update)
+            }
         }
         await end(update)
     }
@@ -89,7 +92,7 @@ extension UpdateWorker {
     }
 
     private func download(_ attachment: PushUpdate.Attachment, of key: UpdateKey, _ dialog: SideWork) async {
-        guard let update = waiting[key], await begin(update) else { return }
+        guard let update = waiting[key], await begin(update, dialog) else { return }
         let steps = ProgressSteps()
         let (content, jobsIn) = (app.content, jobsIn)
         let result = await withTaskCancellationHandler { () async -> DownloadEnd in

@@ -2,16 +2,27 @@ import Logging
 
 /// Code of the app that ends the process.
 extension UpdateWorker {
+    /// The parts of the app's code that run for one update.
+    struct RunningParts: Sendable {
+        var count = 0
+        /// The starts that ended with the process before these parts began.
+        let starts: Int
+    }
+
     /// Stores a start of the app's code for an update, before the code runs; `end` follows when it ended. Returns false, and the code must not run, if
-    /// the task is cancelled. While the storage cannot be written, nothing is started.
-    func begin(_ update: WaitingUpdate) async -> Bool {
-        while !Task.isCancelled {
-            running[update.key, default: 0] += 1
+    /// the task is cancelled, or if the update was taken back. While the storage cannot be written, nothing is started.
+    ///
+    /// - Parameter work: The side work that the code is a part of: the code does not run if it ended, or if another took its place.
+    func begin(_ update: WaitingUpdate, _ work: SideWork? = nil) async -> Bool {
+        while isWanted(update, work) {
+            running[update.key, default: RunningParts(starts: update.starts)].count += 1
             do {
-                if update.starts > 0 { try await suspects.wait(for: update.number) }
-                try await inbox.started(update)
-                if !Task.isCancelled { return true }
+                if update.starts > 0 { try await suspects.wait(for: .update(update.number)) }
+                var isThere = false
+                if isWanted(update, work) { isThere = try await inbox.started(update) }
+                if isThere, isWanted(update, work) { return true }
                 await end(update)
+                if !isThere { return false }
             } catch {
                 await end(update)
                 guard let error = error as? PushError else { return false }
@@ -23,6 +34,18 @@ extension UpdateWorker {
         return false
     }
 
+    /// Returns an update without the start of a part of the app's code that runs for it: the server can offer an update again meanwhile.
+    func withoutPresentStart(_ update: WaitingUpdate) -> WaitingUpdate {
+        guard let parts = running[update.key], update.starts == parts.starts + 1 else { return update }
+        var update = update
+        update.starts = parts.starts
+        return update
+    }
+
+    private func isWanted(_ update: WaitingUpdate, _ work: SideWork?) -> Bool {
+        !Task.isCancelled && (work == nil || sideWork[update.key] === work)
+    }
+
     private static var storagePause: Duration { .seconds(1) }
 
     /// Takes the start back for code that was cancelled and did not end yet.
@@ -30,10 +53,10 @@ extension UpdateWorker {
 
     /// The start is taken back with the last part of the app's code that runs for the update.
     func end(_ update: WaitingUpdate) async {
-        let left = (running[update.key] ?? 1) - 1
-        running[update.key] = left > 0 ? left : nil
-        guard left <= 0 else { return }
-        suspects.end(update.number)
+        running[update.key]?.count -= 1
+        if let left = running[update.key]?.count, left > 0 { return }
+        running[update.key] = nil
+        suspects.end(.update(update.number))
         await storing { try await self.inbox.ended(update) }
     }
 

@@ -40,10 +40,10 @@ actor UpdateWorker {
     var sideWork: [UpdateKey: SideWork] = [:]
     private var consents: [UpdateKey: CommitConsent] = [:]
     /// The parts of the app's code that are running for an update.
-    var running: [UpdateKey: Int] = [:]
-    let suspects = SuspectTurns()
-    /// The dialogs that the presenter was given.
-    var presented: Set<UpdateKey> = []
+    var running: [UpdateKey: RunningParts] = [:]
+    nonisolated let suspects: SuspectTurns
+    /// How often a dialog was to be shown, or to be changed.
+    var displays = 0
     var failures = FailureNotes()
     var ownMode: SyncMode?
     /// Who changes the maintenance.
@@ -58,12 +58,14 @@ actor UpdateWorker {
 
     init(
         _ app: App, inbox: UpdateInbox, settings: UpdateSituation.Settings, logger: Logger,
-        now: @escaping @Sendable () -> Int64 = { Date().milliseconds }, finished: @escaping @Sendable () -> Void
+        suspects: SuspectTurns = SuspectTurns(), now: @escaping @Sendable () -> Int64 = { Date().milliseconds },
+        finished: @escaping @Sendable () -> Void
     ) {
         self.app = app
         self.inbox = inbox
         self.settings = settings
         self.logger = logger
+        self.suspects = suspects
         wall = now
         self.finished = finished
         (jobs, jobsIn) = AsyncStream.makeStream()
@@ -131,7 +133,8 @@ actor UpdateWorker {
         }
     }
 
-    private func process(_ update: WaitingUpdate) async throws(PushError) {
+    private func process(_ next: WaitingUpdate) async throws(PushError) {
+        let update = withoutPresentStart(next)
         if HandlerStarts.isCrashing(update.starts) { return try await giveUp(update) }
         guard await begin(update) else { return }
         let result = await withTaskCancellationHandler { () async -> Result<Void, any Error> in
@@ -183,6 +186,8 @@ actor UpdateWorker {
                 isOver: update.payload.isOver(at: try await now()), consent: consents[update.key], commit: commit,
                 settings: settings)
             let plan = UpdatePlan(for: update.payload, in: situation)
+            // The update may have been taken back while the content was asked.
+            guard try await inbox.isThere(update) else { return }
             guard try await perform(plan.steps, of: update, revision: changes.revision) else {
                 commit = nil
                 continue
@@ -228,7 +233,7 @@ actor UpdateWorker {
                 if outcome == .dirtied { return false }
             case .setMode(let mode): try await setMode(mode)
             case .cancelPreparing: try await app.content.cancelPreparing()
-            case .enterMaintenance(let from, let until): try await enterMaintenance(from, until)
+            case .enterMaintenance(let from, let until): try await enterMaintenance(from, until, for: update)
             case .leaveMaintenance: try await leaveMaintenance()
             case .tellConflict:
                 if update.wasTold { continue }
@@ -272,15 +277,17 @@ actor UpdateWorker {
     // MARK: Beside
 
     /// Begins side work for an update, in place of the work that is under way for it.
-    func beginSideWork(of key: UpdateKey) -> SideWork {
-        let work = SideWork()
-        sideWork.updateValue(work, forKey: key)?.ended.send()
+    func beginSideWork(of update: WaitingUpdate) -> SideWork {
+        let work = SideWork(number: update.number)
+        sideWork.updateValue(work, forKey: update.key)?.ended.send()
         return work
     }
 
+    /// Whether side work is under way for an update, which goes on if the server offers the update again.
+    func hasSideWork(_ update: WaitingUpdate) -> Bool { sideWork[update.key]?.number == update.number }
+
     func endSideWork(of key: UpdateKey) {
         consents[key] = nil
-        presented.remove(key)
         sideWork.removeValue(forKey: key)?.ended.send()
     }
 
@@ -294,7 +301,7 @@ actor UpdateWorker {
     }
 
     private func ask(_ update: WaitingUpdate) async throws(PushError) {
-        guard try await inbox.setAway(update) else { return }
+        guard try await inbox.setAway(update), !hasSideWork(update) else { return }
         let maintenance = try await inbox.maintenance()
         let now = try await now()
         let left = maintenance.map { Double($0.beginsAt - now) / 1000 } ?? 0
@@ -302,9 +309,9 @@ actor UpdateWorker {
         let patience = left > 0 ? min(left, Self.patience) : Self.patience
         let deadline = Date(milliseconds: wall()) + patience
         let presenter = app.presenter
-        let question = beginSideWork(of: update.key)
+        let question = beginSideWork(of: update)
         jobsIn.yield {
-            guard await self.begin(update) else { return }
+            guard await self.begin(update, question) else { return }
             let consent = await withTaskCancellationHandler { () async -> CommitConsent? in
                 await withTaskGroup(of: CommitConsent?.self) { group -> CommitConsent? in
                     group.addTask { await presenter.mayCommit(before: update.update, deadline: deadline) }
@@ -327,7 +334,7 @@ actor UpdateWorker {
         }
     }
 
-    private func answered(_ update: WaitingUpdate, _ question: SideWork, _ consent: CommitConsent) async {
+    func answered(_ update: WaitingUpdate, _ question: SideWork, _ consent: CommitConsent) async {
         guard sideWork[update.key] === question else { return }
         sideWork[update.key] = nil
         consents[update.key] = consent
@@ -343,10 +350,10 @@ actor UpdateWorker {
             try await finish(update, .unsupported)
             return
         }
-        guard try await inbox.setAway(update) else { return }
-        let work = beginSideWork(of: update.key)
+        guard try await inbox.setAway(update), !hasSideWork(update) else { return }
+        let work = beginSideWork(of: update)
         jobsIn.yield {
-            guard await self.begin(update) else { return }
+            guard await self.begin(update, work) else { return }
             let outcome = await withTaskCancellationHandler { () async -> UpdateOutcome in
                 do {
                     try await handler(update.update)
@@ -359,8 +366,8 @@ actor UpdateWorker {
                 self.takeBack(update)
             }
             await self.end(update)
-            // Who was cancelled may have done half of it.
-            guard !Task.isCancelled else { return }
+            // A handler that threw when it was cancelled may have done half of the update. Until all jobs ended, the inbox is its owner's.
+            if Task.isCancelled, outcome != .done() { return }
             await self.handled(update, work, outcome)
         }
     }
