@@ -60,7 +60,10 @@ extension ServiceEngine {
             case .attachmentGone: throw ServiceError(.attachmentGone, "A file is not to be had any more.")
             case .attachmentDamaged: throw ServiceError(.attachmentDamaged, "A file is not what was sent.")
             case .cancelled: throw CancellationError()
-            default: throw error
+            // It is repeated.
+            case .storageUnavailable: throw error
+            // Another run would fail as well.
+            default: throw ServiceError(error)
             }
         }
     }
