@@ -50,6 +50,38 @@ struct RequestEndTests {
         #expect(delegate.ids == [id])
     }
 
+    /// A reply whose seal is none.
+    private func reply(to id: String, from peer: ServicePeer = Fixture.other) throws -> ServiceEvent {
+        let sender = KeyBundle(
+            identity: Array(repeating: 1, count: 32), id: "00112233445566aa", key: Array(repeating: 2, count: 32),
+            until: 2_000_000_000_000, signature: Array(repeating: 3, count: 64))
+        return .reply(
+            try #require(ServiceRequestID(id)), from: peer,
+            SealedContent(
+                keyID: "00112233445566aa", sender: sender, encapsulated: Array(repeating: 4, count: 32), body: [1], files: 0,
+                fileBytes: 0))
+    }
+
+    @Test func `a request whose reply is stored does not end at its deadline, in the next run either`() async throws {
+        let fixture = try await Fixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        let (id, other) = (try await fixture.ask(1), try await fixture.ask(2))
+        try await deadline(fixture, of: id, in: 1000)
+        try await fixture.box.sentLocally(other, until: ServiceEngine.now + 1000)
+        // The run that takes the reply comes later.
+        try await fixture.receive(try reply(to: id))
+        let third = ServicePeer(app: Fixture.other.app, device: String(repeating: "3", count: 32))
+        try await fixture.receive(try reply(to: other, from: third))
+        try await Task.sleep(for: .milliseconds(1300))
+        #expect(try await fixture.box.call(id) != nil)
+        await fixture.engine.keepTimes()
+        #expect(await fixture.engine.localTimes[id] == nil)
+        // What a third device says does not end the time of the provider.
+        try await eventually { delegate.ids == [other] }
+        #expect(try await fixture.box.call(id) != nil)
+    }
+
     @Test func `a second result is dropped, with its files, whichever way it came`() async throws {
         let fixture = try await Fixture()
         let id = try await fixture.ask(1)

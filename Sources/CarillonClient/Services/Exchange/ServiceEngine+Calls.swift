@@ -234,6 +234,8 @@ extension ServiceEngine {
             logger.warning("A reply came that nobody waits for")
             return await forget(stored)
         }
+        // The reply came in time, however long its files take.
+        localTimes.removeValue(forKey: id)?.cancel()
         do {
             let payload = try await storing(until: { waitForStorage(of: call) }) {
                 try await open(content, of: call, stored.number)

@@ -88,11 +88,21 @@ extension ServiceEngine {
     private func localTimeEnded(_ id: String) async {
         // The end of the request cancels its timer, which is this task.
         localTimes[id] = nil
+        do {
+            // The reply came in time, though its files may not be here.
+            if try await storing({ try await box.hasReply(to: id) }) { return }
+        } catch {
+            return logger.error("a deadline waits for the next run", metadata: ["reason": "\(error)"])
+        }
         await finish(id, .failure(ServiceError(.deadlineExceeded, "The request's time is over.")), nil)
     }
 
     func keepTimes() async {
-        await change("read deadlines") { [weak self, box] in await self?.keepTimes(of: try await box.localCalls()) }
+        await change("read deadlines") { [weak self, box] in
+            var calls: [(id: String, until: Int64)] = []
+            for call in try await box.localCalls() where try await !box.hasReply(to: call.id) { calls.append(call) }
+            await self?.keepTimes(of: calls)
+        }
     }
 
     private func keepTimes(of calls: [(id: String, until: Int64)]) {
