@@ -19,7 +19,7 @@ struct InterruptedRequestTests {
         try await consumer.find(provider)
         for fixture in [consumer, provider] {
             fixture.takeRequests()
-            fixture.web.takeUploads()
+            fixture.web.takeUploads(named: String(repeating: "a", count: 35))
         }
         return (consumer, provider)
     }
@@ -73,6 +73,105 @@ struct InterruptedRequestTests {
         try await provider.bring(try #require(try consumer.postedRequests().first))
         let run = Task { await provider.engine.run() }
         try await eventually { try !provider.postedReplies().isEmpty }
+        run.cancel()
+        await run.value
+    }
+
+    @Test func `a call returns its result though the server's answer to the request is lost`() async throws {
+        let (consumer, provider) = try await pair()
+        await provider.provider.handle(EngineFixture.method) { _ in ServiceReply("done") }
+        // The server has the request, and none of its answers arrives.
+        consumer.web.on("POST /v1/services/requests") { _ in nil }
+        let runs = [consumer, provider].map { fixture in Task { await fixture.engine.run() } }
+        let calling = Task {
+            try await consumer.client.call(EngineFixture.method, of: address, deadline: .seconds(20))
+        }
+        try await eventually { try !consumer.postedRequests().isEmpty }
+        try await provider.bring(try #require(try consumer.postedRequests().first))
+        try await eventually { try !provider.postedReplies().isEmpty }
+        try await consumer.bring(try #require(try provider.postedReplies().first))
+        #expect(try await calling.value.value == "done")
+        try await eventually { await consumer.engine.underWay.isEmpty }
+        let count = try consumer.postedRequests().count
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(try consumer.postedRequests().count == count, "the request is not posted again")
+        for run in runs {
+            run.cancel()
+            await run.value
+        }
+    }
+
+    // MARK: Files of replies
+
+    /// The files that were received.
+    private func inbox(_ fixture: EngineFixture) async -> [String] {
+        let root = await fixture.engine.inbox.root
+        let paths = (try? FileManager.default.subpathsOfDirectory(atPath: root)) ?? []
+        return paths.filter { path in
+            var isDirectory: ObjCBool = false
+            let isThere = FileManager.default.fileExists(atPath: root + "/" + path, isDirectory: &isDirectory)
+            return isThere && !isDirectory.boolValue
+        }
+    }
+
+    /// Has a consumer send a request, and its provider reply with a file.
+    private func replyWithFile(_ consumer: EngineFixture, _ provider: EngineFixture, deadline: Duration) async throws {
+        let path = try provider.file("a.txt")
+        await provider.provider.handle(EngineFixture.method) { _ in ServiceReply("done", attachments: [path]) }
+        _ = try await consumer.client.send(EngineFixture.method, to: address, deadline: deadline)
+        try await provider.bring(try #require(try consumer.postedRequests().first))
+        let run = Task { await provider.engine.run() }
+        try await eventually { try !provider.postedReplies().isEmpty }
+        run.cancel()
+        await run.value
+        consumer.web.giveFiles(of: provider.web)
+        try await consumer.bring(try #require(try provider.postedReplies().first))
+    }
+
+    private func result(_ events: AsyncStream<ServiceClientEvent>) async -> Result<ServiceReply, ServiceError>? {
+        for await event in events {
+            if case .didReceive(_, let result, _) = event { return result }
+        }
+        return nil
+    }
+
+    @Test(arguments: [false, true])
+    func `a reply that does not fit its definition leaves no file`(isDefined: Bool) async throws {
+        let (consumer, provider) = try await pair()
+        try await replyWithFile(consumer, provider, deadline: .seconds(50))
+        if isDefined {
+            let definition = ServiceDefinition(
+                service: EngineFixture.method.service, version: EngineFixture.method.version, title: "x", description: "x",
+                methods: [EngineFixture.method.name: .init("Reply without a file.")])
+            await consumer.client.use(definition)
+        }
+        let events = consumer.client.events
+        let run = Task { await consumer.engine.run() }
+        let result = await result(events)
+        let files = await inbox(consumer)
+        switch result {
+        case .success(let reply)?: #expect(!isDefined && reply.attachments.count == 1 && files.count == 1)
+        case .failure(let error)?: #expect(isDefined && error.code == .serviceParametersInvalid && files.isEmpty)
+        case nil: Issue.record("no result")
+        }
+        run.cancel()
+        await run.value
+    }
+
+    @Test func `a reply whose files cannot be stored until the deadline ends with the reason, and leaves no file`()
+        async throws
+    {
+        let (consumer, provider) = try await pair()
+        try await replyWithFile(consumer, provider, deadline: .seconds(5))
+        consumer.web.onFile("GET") { _ in throw PushError(.storageUnavailable, "full") }
+        let events = consumer.client.events
+        let run = Task { await consumer.engine.run() }
+        guard case .failure(let error)? = await result(events) else {
+            Issue.record("no error")
+            return
+        }
+        #expect(error.code == .storageUnavailable)
+        #expect(await inbox(consumer).isEmpty)
         run.cancel()
         await run.value
     }

@@ -232,10 +232,12 @@ extension ServiceEngine {
         guard let call = known, call.peer == from else {
             // Nobody asked, or somebody else was asked.
             logger.warning("A reply came that nobody waits for")
+            removeReceived([], of: stored)
             return await forget(stored)
         }
         // The reply came in time, however long its files take.
         localTimes.removeValue(forKey: id)?.cancel()
+        var received: [String] = []
         do {
             let payload = try await storing(until: { waitForStorage(of: call) }) {
                 try await open(content, of: call, stored.number)
@@ -253,22 +255,32 @@ extension ServiceEngine {
                             .willStartReceivingFile(from: application, path: $0.path, size: $0.size, id: id)
                         })
             }
+            received = paths
             switch payload.content {
             case .value(let value):
                 let method = call.serviceMethod
                 try await router.definition(of: method)?.check(reply: value, attachments: paths.count, of: method.name)
                 await finish(
                     id, .success(ServiceReply(value, attachments: paths)), stored, fileBytes: payload.fileBytes)
-            case .error(let error): await finish(id, .failure(error), stored)
+            case .error(let error):
+                removeReceived(received, of: stored)
+                await finish(id, .failure(error), stored)
             case .attached: break
             }
         } catch let error as ServiceError {
-            inbox.giveUp(stored.number)
+            removeReceived(received, of: stored)
             await finish(id, .failure(error), stored)
         } catch {
             // The run ended, or the server does not give a file: the next run looks at it again.
             logger.info("a reply waits for the next run", metadata: ["reason": "\(type(of: error))"])
         }
+    }
+
+    /// Removes what was received of a reply that the app does not get.
+    private func removeReceived(_ paths: [String], of stored: StoredServiceEvent) {
+        inbox.giveUp(stored.number)
+        let earlier = stored.directory.map { [box.store.paths.path($0)] } ?? []
+        inbox.removeMessages(of: (paths + earlier).map(inbox.relative))
     }
 
     /// The provider has all of a request.

@@ -3,6 +3,8 @@ struct UnconfirmedResults {
     private var ids: Set<String> = []
     /// The results that were passed to a delegate that did not return. They must not be removed to make room.
     private(set) var told: Set<String> = []
+    /// The results that the app has, and whose deletion waits for the storage.
+    private var deliveredIDs: Set<String> = []
 
     /// A result was stored.
     ///
@@ -17,4 +19,15 @@ struct UnconfirmedResults {
         told.remove(id)
         return ids.remove(id) != nil
     }
+
+    // MARK: Results that the app has
+
+    /// The app has the result, which the storage may have as well.
+    mutating func delivered(_ id: String) { deliveredIDs.insert(id) }
+
+    /// The storage has the result no more.
+    mutating func deleted(_ id: String) { deliveredIDs.remove(id) }
+
+    /// Whether the app has the result, and must not be told it again.
+    func isDelivered(_ id: String) -> Bool { deliveredIDs.contains(id) }
 }
