@@ -142,7 +142,11 @@ struct InterruptedRequestTests {
         if isDefined {
             let definition = ServiceDefinition(
                 service: EngineFixture.method.service, version: EngineFixture.method.version, title: "x", description: "x",
-                methods: [EngineFixture.method.name: .init("Reply without a file.")])
+                methods: [
+                    EngineFixture.method.name: .init(
+                        description: "x", parameters: .any, reply: .any, attachments: 0...0, replyAttachments: 0...0,
+                        errors: [:])
+                ])
             await consumer.client.use(definition)
         }
         let events = consumer.client.events

@@ -82,6 +82,40 @@ struct RequestEndTests {
         #expect(try await fixture.box.call(id) != nil)
     }
 
+    @Test func `the end of a run ends the timers of its requests, and the next run keeps their times`() async throws {
+        let fixture = try await Fixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        let id = try await fixture.ask(1)
+        try await fixture.box.sentLocally(id, until: ServiceEngine.now + 1500)
+        try await fixture.running { try await eventually { await fixture.engine.localTimes.count == 1 } }
+        #expect(await fixture.engine.localTimes.isEmpty)
+        try await Task.sleep(for: .milliseconds(1700))
+        #expect(delegate.ids.isEmpty, "a client that was stopped tells nothing")
+        try await fixture.running { try await eventually { delegate.ids == [id] } }
+    }
+
+    @Test func `removals that the server does not answer, and timers, do not keep the engine`() async throws {
+        weak var engine: ServiceEngine?
+        let web: ScriptedWeb
+        do {
+            let fixture = try await EngineFixture()
+            web = fixture.web
+            engine = fixture.engine
+            await fixture.engine.removeAttachments(["1", "2"])
+            await fixture.engine.keepTime(of: Fixture.id(1), until: ServiceEngine.now + 3_600_000)
+            await fixture.engine.takeBack(Fixture.call(Fixture.id(2)))
+            try await eventually { web.asked.contains { $0.hasPrefix("DELETE /v1/services/requests/") } }
+            #expect(web.asked.contains("DELETE /v1/attachments/1"))
+        }
+        for _ in 0..<1000 where engine != nil { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(engine == nil)
+        try await Task.sleep(for: .milliseconds(50))
+        let count = web.asked.count
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(web.asked.count == count, "the removals have ended")
+    }
+
     @Test func `a second result is dropped, with its files, whichever way it came`() async throws {
         let fixture = try await Fixture()
         let id = try await fixture.ask(1)

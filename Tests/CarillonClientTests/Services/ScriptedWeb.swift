@@ -60,7 +60,7 @@ final class ScriptedWeb: ClientTransport, FileTransport {
             let body = #"{"id":"\#(id)","expiresAt":"2099-01-31T12:00:00.000Z"}"#
             return FileAnswer(status: 200, headers: [:], body: Data(body.utf8))
         }
-        onFile("DELETE") { _ in FileAnswer(status: 204, headers: [:]) }
+        onFile("DELETE") { _ in FileAnswer(status: 204, headers: ["carillon-server": "server-1"]) }
     }
 
     /// Gives the attachments that another server took.
@@ -81,7 +81,7 @@ final class ScriptedWeb: ClientTransport, FileTransport {
             return state.answers.first { path.hasPrefix($0.start) }?.answer
         }
         guard let answer = await found?(body) else { throw TransportFault(.unreachable, nil) }
-        return WebAnswer(status: answer.status, retryAfter: nil, body: Data(answer.body.utf8))
+        return WebAnswer(status: answer.status, retryAfter: nil, body: Data(answer.body.utf8), server: "server-1")
     }
 
     func exchange(

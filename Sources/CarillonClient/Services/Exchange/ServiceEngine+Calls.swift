@@ -360,13 +360,14 @@ extension ServiceEngine {
     func takeBack(_ call: StoredCall) {
         clientProgress.ended(call.id)
         let work = underWay[call.id]?.work
-        // Ends with the server's answers, or after ten minutes, though the task is cancelled that asked.
-        Task {
-            await forgetCall(call.id)
+        // Ends when the request is on its way no more, though the task is cancelled that asked.
+        Task { [weak self] in
+            await self?.forgetCall(call.id)
             // The server hears of the request before it hears that nobody wants it.
             await work?.value
-            if await !cancelLocally(call) { await removeAtServer("\(ServiceServer.path)/requests/\(call.id)") }
-            removeAttachments(call.files)
+            guard let isLocal = await self?.cancelLocally(call) else { return }
+            let requests = isLocal ? [] : ["\(ServiceServer.path)/requests/\(call.id)"]
+            self?.removeAtServer(requests + Self.places(of: call.files))
         }
     }
 

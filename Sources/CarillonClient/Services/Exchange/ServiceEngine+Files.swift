@@ -150,10 +150,10 @@ extension ServiceEngine {
 
     /// Nobody will fetch them: the server need not keep them.
     func removeAttachments(_ ids: [String]) {
-        guard !ids.isEmpty else { return }
-        // Ends with the server's answers, or after ten minutes for each.
-        Task { for id in ids { await removeAtServer("/v1/attachments/\(id)") } }
+        removeAtServer(Self.places(of: ids))
     }
+
+    static func places(of ids: [String]) -> [String] { ids.map { "/v1/attachments/\($0)" } }
 
     // MARK: Long payloads
 

@@ -79,9 +79,10 @@ extension ServiceEngine {
 
     /// The server keeps the time of what it has; of others their consumer does.
     func keepTime(of id: String, until: Int64) {
-        localTimes[id] = Task {
+        // Ends at the deadline, with the request or with the run.
+        localTimes[id] = Task { [weak self] in
             try await Task.sleep(for: .milliseconds(max(0, until - Self.now)))
-            await self.localTimeEnded(id)
+            await self?.localTimeEnded(id)
         }
     }
 

@@ -89,6 +89,7 @@ actor ServiceEngine {
     /// Those that this device asked a moment ago.
     var known = KnownProviders()
     nonisolated let providerWatchers = ProviderWatchers()
+    nonisolated let removals = ServerRemovals()
     var verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?
 
     static let eventsAtOnce = 100
@@ -180,6 +181,9 @@ actor ServiceEngine {
             // Ends at once.
             Task { await self.stopClearing() }
         }
+        // The next run keeps the times of what is stored.
+        for time in localTimes.values { time.cancel() }
+        localTimes = [:]
     }
 
     private func runEvents() async {
