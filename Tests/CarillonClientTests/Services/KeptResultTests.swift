@@ -143,6 +143,36 @@ struct KeptResultTests {
         #expect(delegate.ids.isEmpty)
     }
 
+    @Test func `a result whose delegate was removed before its call is told to another in the next run`() async throws {
+        let fixture = try await Fixture()
+        do {
+            let gone = NotingServiceClientDelegate()
+            fixture.client.addDelegate(gone)
+        }
+        let listeners = await fixture.engine.clientListeners
+        try await eventually { listeners.livingDelegates.isEmpty }
+        let id = try await fixture.ask(1)
+        await fixture.engine.finish(id, .success(ServiceReply("x")), nil)
+        try await eventually { await fixture.engine.unconfirmed.told.isEmpty }
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        try await fixture.running { try await eventually { delegate.ids == [id] } }
+    }
+
+    @Test func `only a result that a delegate is called with is spared, and a removed one is not told`() {
+        let heard = HeardResults()
+        let (first, second) = (heard.begins("1"), heard.begins("2"))
+        #expect(first && second && heard.ids == ["1", "2"])
+        heard.confirmed("1")
+        #expect(heard.ids == ["2"])
+        heard.removed("3")
+        let removed = heard.begins("3")
+        #expect(!removed && heard.ids == ["2"])
+        heard.finished("3")
+        let again = heard.begins("3")
+        #expect(again)
+    }
+
     @Test func `late replies are read by one reader at a time, each once`() async throws {
         let replies = LateReplies()
         func reply(_ id: String) -> LateReply {

@@ -124,6 +124,10 @@ extension ServiceClientListeners {
                 added: { _, _ in }, removed: { _, _ in },
                 happened: { delegate, event, client in
                     (delegate as? any ServiceClientDelegate)?.hear(event, of: client)
+                },
+                finished: { event, client, wasHeard in
+                    guard case .didReceive(_, _, let id) = event else { return }
+                    client.engine.delegatesFinished(id, wasHeard: wasHeard)
                 }))
     }
 }
@@ -153,6 +157,7 @@ extension ServiceClientDelegate {
         case .willStartReceivingFile(let application, let path, let size, let id):
             serviceClient(client, willStartReceivingFrom: application, path: path, fileSize: size, id: id)
         case .didReceive(let application, let result, let id):
+            guard client.engine.heard.begins(id) else { break }
             serviceClient(client, didReceiveFrom: application, result, id: id)
             client.engine.delegateReturned(id)
         case .resultRemoved(let application, let id):

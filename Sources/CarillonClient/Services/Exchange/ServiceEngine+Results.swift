@@ -37,7 +37,7 @@ extension ServiceEngine {
                 // The task that waits has the result, though its end cannot be stored yet.
                 defer { deliver(result, of: id) }
                 return try await box.end(
-                    id, event: stored?.number, keeping: kept, sparing: unconfirmed.told, at: Self.now)
+                    id, event: stored?.number, keeping: kept, sparing: heard.ids, at: Self.now)
             }
         } catch let error as ServiceError {
             return await giveUp(call, error, files, stored)
@@ -114,8 +114,9 @@ extension ServiceEngine {
 
     private func tell(_ kept: KeptResult) {
         let (id, result) = (kept.id, kept.result(inbox.absolute))
-        unconfirmed.kept(id, isTold: !clientListeners.livingDelegates.isEmpty)
-        clientListeners.tell([.didReceive(from: kept.application, result, id: id)])
+        // A delegate that returns is noted after this.
+        let isTold = clientListeners.deliver([.didReceive(from: kept.application, result, id: id)])
+        unconfirmed.kept(id, isTold: isTold)
         late.add(
             LateReply(id: id, provider: kept.application, method: kept.serviceMethod, result: result) { [weak self] in
                 await self?.confirm(id)
@@ -124,6 +125,7 @@ extension ServiceEngine {
 
     /// The app has a result: a delegate returned, or a reader of late replies confirmed it.
     func confirm(_ id: String) async {
+        defer { heard.confirmed(id) }
         guard unconfirmed.ended(id) else { return }
         late.remove(id)
         unconfirmed.delivered(id)
@@ -139,6 +141,18 @@ extension ServiceEngine {
     nonisolated func delegateReturned(_ id: String) {
         // Ends with one change of the storage.
         Task { await confirm(id) }
+    }
+
+    /// The delegates were called with the result of a request, or all of them were removed before.
+    nonisolated func delegatesFinished(_ id: String, wasHeard: Bool) {
+        heard.finished(id)
+        // Ends at once.
+        if !wasHeard { Task { await missed(id) } }
+    }
+
+    private func missed(_ id: String) {
+        heard.finished(id)
+        unconfirmed.missed(id)
     }
 
     /// Tells the results that earlier runs left.
@@ -160,9 +174,8 @@ extension ServiceEngine {
     }
 
     private func removeSurplusResults() async {
-        let told = unconfirmed.told
-        await change("remove old results") { [weak self, box] in
-            await self?.removed(try await box.removeSurplusResults(sparing: told, at: Self.now))
+        await change("remove old results") { [weak self, box, heard] in
+            await self?.removed(try await box.removeSurplusResults(sparing: heard.ids, at: Self.now))
         }
     }
 
@@ -170,6 +183,7 @@ extension ServiceEngine {
         for result in results {
             // The app has the result, and its files.
             if unconfirmed.isDelivered(result.id) { continue }
+            if unconfirmed.told.contains(result.id) { heard.removed(result.id) }
             _ = unconfirmed.ended(result.id)
             late.remove(result.id)
             inbox.removeMessages(of: result.files)

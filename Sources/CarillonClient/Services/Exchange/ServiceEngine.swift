@@ -46,6 +46,7 @@ actor ServiceEngine {
     /// Results of requests that nobody in this process waits for.
     let late = LateReplies()
     var unconfirmed = UnconfirmedResults()
+    nonisolated let heard = HeardResults()
     /// The requests whose end is being stored.
     var ending: Set<String> = []
     /// The calls that wait for the storage, or whose reply does.

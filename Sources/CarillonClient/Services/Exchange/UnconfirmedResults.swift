@@ -1,7 +1,7 @@
-/// The results that the app has not confirmed: which there are, and which of them a delegate is being told.
+/// The results that the app has not confirmed: which there are, and which of them wait for a delegate.
 struct UnconfirmedResults {
     private var ids: Set<String> = []
-    /// The results that were passed to a delegate that did not return. They must not be removed to make room.
+    /// The results that delegates are going to be called with, or were called with.
     private(set) var told: Set<String> = []
     /// The results that the app has, and whose deletion waits for the storage.
     private var deliveredIDs: Set<String> = []
@@ -19,6 +19,9 @@ struct UnconfirmedResults {
         told.remove(id)
         return ids.remove(id) != nil
     }
+
+    /// No delegate was called with the result: a later run tells it again.
+    mutating func missed(_ id: String) { told.remove(id) }
 
     // MARK: Results that the app has
 
