@@ -44,6 +44,8 @@ struct KeptResultTests {
         #expect(success.serviceMethod == call.serviceMethod && success.application == ServiceApplication(call.peer))
         try await box.confirmResult(call.id)
         #expect(try await box.results().map(\.id) == [Fixture.id(2)])
+        try await fixture.store.inStep { try StoreChange.saveTakenUser("ada").apply(to: $0) }
+        #expect(try await box.results().map(\.id) == [Fixture.id(2)], "the first user has what came before")
         try await fixture.store.inStep { try StoreChange.saveTakenUser("bob").apply(to: $0) }
         #expect(try await box.results().isEmpty, "another user has none of it")
     }

@@ -55,6 +55,7 @@ extension ServiceEngine {
                 // Its bytes stay for the next run.
                 Task { await download.pause() }
             }
+            health.fileWritten()
         } catch let error as PushError {
             switch error.code {
             case .attachmentGone: throw ServiceError(.attachmentGone, "A file is not to be had any more.")
@@ -94,6 +95,7 @@ extension ServiceEngine {
                 let upload = try await storing(until: moment) {
                     try await files.upload(path, for: [.device(peer.device)], lifetime: lifetime)
                 }
+                health.fileWritten()
                 left.uploads.append(upload)
                 let manifest = try await storing(until: moment) { try await Self.manifest(of: upload, meter) }
                 left.files.append(SealedPayload.File(path: name, manifest: manifest))
