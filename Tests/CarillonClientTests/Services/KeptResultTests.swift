@@ -175,6 +175,20 @@ struct KeptResultTests {
         #expect(again)
     }
 
+    @Test func `results that become too old while the client runs are removed`() async throws {
+        let fixture = try await Fixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        let removal = Task { [engine = fixture.engine] in await engine.runResultRemoval(every: .milliseconds(5)) }
+        for number in 1...2 {
+            _ = try await keep(number, fixture.box)
+            try await eventually { try await fixture.box.results().isEmpty }
+        }
+        try await eventually { delegate.removed.withLock { $0 } == [Fixture.id(1), Fixture.id(2)] }
+        removal.cancel()
+        await removal.value
+    }
+
     @Test func `late replies are read by one reader at a time, each once`() async throws {
         let replies = LateReplies()
         func reply(_ id: String) -> LateReply {

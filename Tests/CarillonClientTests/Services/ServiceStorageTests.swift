@@ -185,6 +185,20 @@ struct ServiceStorageTests {
         #expect(delegate.ids == [call.id])
     }
 
+    @Test func `an end of a request that cannot be stored does not hold up what comes later`() async throws {
+        let fixture = try await Fixture()
+        let (first, second) = (try await fixture.ask(1), try await fixture.ask(2))
+        try await fill(fixture, "INSERT ON service_result")
+        try await fixture.running {
+            try await fixture.receive(.failed(try #require(ServiceRequestID(first)), code: "x"))
+            try await fixture.receive(.received(try #require(ServiceRequestID(second))))
+            try await eventually { try await fixture.box.call(second)?.isReceived == true }
+            #expect(try await fixture.box.call(first) != nil)
+            try await free(fixture)
+            try await eventually { try await fixture.box.call(first) == nil }
+        }
+    }
+
     @Test func `a reply whose request is gone leaves no file`() async throws {
         let fixture = try await Fixture()
         let message = fixture.directory.path + "/Inbox/a/1"

@@ -166,9 +166,9 @@ extension ServiceEngine {
     }
 
     /// Removes results that are too old, once an hour.
-    func runResultRemoval() async {
+    func runResultRemoval(every interval: Duration = .seconds(3600)) async {
         while !Task.isCancelled {
-            do { try await Task.sleep(for: .seconds(3600)) } catch { return }
+            do { try await Task.sleep(for: interval) } catch { return }
             await removeSurplusResults()
         }
     }

@@ -228,7 +228,8 @@ actor ServiceEngine {
     /// What is done at once, in its order. Answers false for what takes its time.
     private func takeShort(_ stored: StoredServiceEvent) async -> Bool {
         switch stored.event {
-        case .reply: return false
+        // The end of a request can wait for the storage.
+        case .reply, .failed: return false
         case .request(let header, _, _, _):
             requests[header.id.description] = RequestWork(
                 number: stored.number, isUnwanted: stored.isUnwanted, isOneTooMany: requests.count >= mostRequests)
@@ -238,8 +239,6 @@ actor ServiceEngine {
             await forget(stored)
         case .received(let id):
             await tellReceived(id.description, stored.number)
-        case .failed(let id, let code):
-            await finish(id.description, .failure(ServiceError(.init(code), "The server ended the request.")), stored)
         }
         return true
     }
@@ -249,7 +248,9 @@ actor ServiceEngine {
         case .request(let header, let from, let expiresAt, let content):
             await takeRequest(stored, header, from, expiresAt, content)
         case .reply(let id, let from, let content): await takeReply(stored, id.description, from, content)
-        case .cancelled, .received, .failed: break
+        case .failed(let id, let code):
+            await finish(id.description, .failure(ServiceError(.init(code), "The server ended the request.")), stored)
+        case .cancelled, .received: break
         }
     }
 
