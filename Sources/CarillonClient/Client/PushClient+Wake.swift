@@ -21,9 +21,9 @@ extension PushClient {
     /// What came is durable, and acknowledged, when this returns. The call also lasts until replies and files of services that were
     /// under way are finished. Beyond `limit` it returns all the same: handlers are cancelled, and the next run goes on with what is not
     /// finished, a transfer from its offset. The next run begins when a handler that ignores its cancellation has ended. A client that
-    /// did not run runs for the length of the call, or on when it is started meanwhile; one that does makes sure that its connection is alive. Call it from
-    /// `application(_:didReceiveRemoteNotification:fetchCompletionHandler:)`, and leave it some of the 30 seconds that Apple gives
-    /// an app.
+    /// did not run runs for the length of the call, or on when it is started meanwhile; one that does makes sure that its connection is
+    /// alive. Call it from `application(_:didReceiveRemoteNotification:fetchCompletionHandler:)`, and leave it some of the 30 seconds that
+    /// Apple gives an app.
     ///
     /// What no library can promise: iOS does not wake an app that the user ended by force, wakes others as it sees fit, a few
     /// times an hour at the most, and keeps one background push of an app that could not be delivered.
