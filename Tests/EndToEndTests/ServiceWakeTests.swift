@@ -42,4 +42,40 @@ struct ServiceWakeTests {
         #expect(await provider.handleWake(within: .seconds(30)) == .noData)
         await consumer.stop()
     }
+
+    @Test func `a wake ends at its limit though a handler ignores its cancellation`() async throws {
+        let house = try await ServiceHouse()
+        let provider = try await house.client(ServiceHouse.files)
+        let consumer = try await house.client()
+        let calls = Mutex(0)
+        await provider.serviceProvider.handle(ServiceHouse.transfer) { _ in
+            let isFirst = calls.withLock { calls in
+                calls += 1
+                return calls == 1
+            }
+            // The task inside is not cancelled.
+            if isFirst { await Task { try? await Task.sleep(for: .seconds(30)) }.value }
+            try Task.checkCancellation()
+            return ServiceReply("done")
+        }
+        try await provider.serviceProvider.offer(name: "Files", version: "1", [ServiceHouse.transfer])
+        try await house.found(ServiceHouse.files, by: consumer)
+        await provider.stop()
+        let sent = try house.file("a.bin", Data(count: 10))
+        let id = try await consumer.serviceClient.send(
+            ServiceHouse.transfer, to: .init(app: ServiceHouse.files), attachments: [sent])
+        let began = ContinuousClock.now
+        _ = await provider.handleWake(within: .seconds(5))
+        #expect(began.duration(to: .now) < .seconds(15))
+        #expect(calls.withLock { $0 } == 1)
+        // The next run begins when the handler has ended.
+        #expect(await provider.handleWake(within: .seconds(120)) == .newData)
+        #expect(calls.withLock { $0 } == 2)
+        for await reply in consumer.serviceClient.replies {
+            #expect(reply.id == id)
+            await reply.confirm()
+            break
+        }
+        await consumer.stop()
+    }
 }

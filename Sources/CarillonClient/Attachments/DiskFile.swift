@@ -181,10 +181,14 @@ final class DiskFile: Sendable {
 }
 
 extension PushError {
+    /// The causes that are not the fault of one file: a full or read-only disk, an error of the disk, and too many open files.
+    private static let storageCauses: Set<Int32> = [ENOSPC, EDQUOT, EIO, EROFS, EMFILE, ENFILE]
+
     /// What the system says of a file.
     init(file path: String?, _ cause: Int32) {
         let reason = String(cString: strerror(cause))
         self.init(
-            [ENOSPC, EDQUOT].contains(cause) ? .storageUnavailable : .fileInvalid, path.map { "\($0): \(reason)" } ?? reason)
+            Self.storageCauses.contains(cause) ? .storageUnavailable : .fileInvalid,
+            path.map { "\($0): \(reason)" } ?? reason)
     }
 }

@@ -19,11 +19,11 @@ extension PushClient {
     /// services that came are answered.
     ///
     /// What came is durable, and acknowledged, when this returns. The call also lasts until replies and files of services that were
-    /// under way are finished. Beyond `limit` it returns all the same: the next run goes on with what is not finished, a transfer from
-    /// its offset. A client that did not run runs for the length of the call, or on
-    /// when it is started meanwhile; one that does makes sure that its connection is alive. Call it from
-    /// `application(_:didReceiveRemoteNotification:fetchCompletionHandler:)`, and leave it some of the 30 seconds that Apple gives
-    /// an app.
+    /// under way are finished. Beyond `limit` it returns all the same: handlers are cancelled, and the next run goes on with what is not
+    /// finished, a transfer from its offset. The next run begins when a handler that ignores its cancellation has ended. A client that
+    /// did not run runs for the length of the call, or on when it is started meanwhile; one that does makes sure that its connection is
+    /// alive. Call it from `application(_:didReceiveRemoteNotification:fetchCompletionHandler:)`, and leave it some of the 30 seconds that
+    /// Apple gives an app.
     ///
     /// What no library can promise: iOS does not wake an app that the user ended by force, wakes others as it sees fit, a few
     /// times an hour at the most, and keeps one background push of an app that could not be delivered.
@@ -49,18 +49,19 @@ extension PushClient {
             do {
                 try await runner.perform { session, context in session.wakeReceived(at: context.now) }
             } catch {
-                if started == .joined { await stopForWake() }
+                if started == .joined { await stopForWake(by: end) }
                 return .failed
             }
         }
         let isInTime = await Self.isDone(by: end) { for await _ in caughtUp {} }
         if isInTime { _ = await Self.isDone(by: end) { await activity.idle() } }
-        if started != .runs { await stopForWake() }
+        if started != .runs { await stopForWake(by: end) }
         guard isInTime else { return .failed }
         return runner.catchUps.items > items || activity.endedEvents > events ? .newData : .noData
     }
 
-    private static func isDone(
+    /// Whether work ends by a moment. The work is cancelled then, and must heed it.
+    static func isDone(
         by end: ContinuousClock.Instant, _ work: @escaping @Sendable () async -> Void
     ) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in

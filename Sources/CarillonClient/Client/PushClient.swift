@@ -203,7 +203,7 @@ public final class PushClient: Sendable, Service {
         case runs
     }
 
-    /// Has the client run until ``stopForWake()``, which is to be said unless it runs for the app.
+    /// Has the client run until ``stopForWake(by:)``, which is to be said unless it runs for the app.
     func startForWake() -> WakeStart {
         running.withLock { running in
             switch running {
@@ -220,7 +220,9 @@ public final class PushClient: Sendable, Service {
     }
 
     /// A wake was handled. Ends what the first of them began, unless it is the app's by now.
-    func stopForWake() async {
+    ///
+    /// A handler can ignore that it is cancelled. After the moment this does not wait for the end, and the next run begins after it.
+    func stopForWake(by end: ContinuousClock.Instant) async {
         let task = running.withLock { running -> Task<Void, Never>? in
             guard case .forWakes(let task, let count) = running else { return nil }
             running = .forWakes(task, count: max(0, count - 1))
@@ -228,7 +230,9 @@ public final class PushClient: Sendable, Service {
         }
         guard let task else { return }
         task.cancel()
-        await task.value
+        // The wait is cancelled at the moment, which the task may not heed.
+        let hasEnded = await Self.isDone(by: end) { try? await PendingResult<Void>.of { await task.value } }
+        guard hasEnded else { return }
         running.withLock { running in
             if case .forWakes(task, count: 0) = running { running = .no }
         }

@@ -11,6 +11,8 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         let happened: @Sendable (any Delegate, Event, Subject) -> Void
         /// Called before delegates are called with an event.
         var willHappen: @Sendable (Event, Subject) async -> Void = { _, _ in }
+        /// Called after the delegates. No delegate heard the event if all were removed before their call.
+        var finished: @Sendable (Event, Subject, _ wasHeard: Bool) -> Void = { _, _, _ in }
     }
 
     private struct Weak: Sendable {
@@ -60,17 +62,23 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         return AsyncStream(unfolding: { await reading.reader.next() })
     }
 
-    func tell(_ events: [Event]) {
-        guard !events.isEmpty else { return }
+    func tell(_ events: [Event]) { _ = deliver(events) }
+
+    /// Tells events.
+    ///
+    /// - Returns: Whether there are delegates, so that ``Calls/finished`` is called for each event.
+    func deliver(_ events: [Event]) -> Bool {
+        guard !events.isEmpty else { return false }
         // Dropped events are taken out of the lock, so that they are not released inside it.
-        let (begins, _) = state.withLock { state -> (Bool, [Event]) in
+        let (isQueued, begins, _) = state.withLock { state -> (Bool, Bool, [Event]) in
             var removed: [Event] = []
             for event in events { removed += state.readers.values.compactMap { $0.tell(event) } }
-            guard let subject = state.subject, !state.delegates.isEmpty else { return (false, removed) }
+            guard let subject = state.subject, !state.delegates.isEmpty else { return (false, false, removed) }
             state.calls += events.map { .happened($0, subject, state.delegates) }
-            return (Self.begin(&state), removed)
+            return (true, Self.begin(&state), removed)
         }
         if begins { call() }
+        return isQueued
     }
 
     /// Tells iterations of a progress. Delegates do not hear of it.
@@ -119,10 +127,13 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
                 case .happened(let event, let subject, let listeners):
                     let present = listeners.compactMap(\.delegate).filter { self.isThere($0) }
                     if !present.isEmpty { await calls.willHappen(event, subject) }
+                    var wasHeard = false
                     // A delegate may have been removed meanwhile.
                     for delegate in present where self.isThere(delegate) {
+                        wasHeard = true
                         calls.happened(delegate, event, subject)
                     }
+                    calls.finished(event, subject, wasHeard)
                 }
             }
         }

@@ -3,7 +3,7 @@ import Synchronization
 /// Whether the storage works. It tells when the storage begins to fail and when it works again, and wakes operations that wait to be repeated.
 ///
 /// The storage fails after a transaction failed, until a transaction wrote something; and while an operation is repeated because of the
-/// storage, as for a file that does not fit on the disk.
+/// storage, as for a file that does not fit on the disk. After such an operation was given up, the storage fails until an operation succeeds.
 final class StorageHealth: Sendable {
     enum Change: Equatable, Sendable {
         case failed(String)
@@ -12,12 +12,15 @@ final class StorageHealth: Sendable {
 
     private struct State {
         var doTransactionsFail = false
-        var operations: Set<UInt64> = []
+        /// The operations that are repeated, and whether each failed with a transaction.
+        var operations: [UInt64: Bool] = [:]
+        /// An operation that is no transaction was given up, and none has succeeded since.
+        var wasGivenUp = false
         var waiting: [UInt64: AsyncStream<Void>.Continuation] = [:]
         var next: UInt64 = 0
         var listener: (@Sendable (Change) -> Void)?
 
-        var isFailing: Bool { doTransactionsFail || !operations.isEmpty }
+        var isFailing: Bool { doTransactionsFail || !operations.isEmpty || wasGivenUp }
 
         mutating func makeNumber() -> UInt64 {
             next += 1
@@ -57,18 +60,33 @@ final class StorageHealth: Sendable {
 
     /// An operation failed because of the storage, and is going to be repeated.
     ///
-    /// - Returns: What ``operationEnded(_:)`` takes.
+    /// - Returns: What ``operationEnded(_:succeeded:)`` takes.
     func operationFailed(_ error: PushError) -> UInt64 {
         change(error.message) { state in
             let number = state.makeNumber()
-            state.operations.insert(number)
+            state.operations[number] = state.doTransactionsFail
             return number
         }
     }
 
     /// The operation succeeded, or was given up.
-    func operationEnded(_ number: UInt64) {
-        change("") { _ = $0.operations.remove(number) }
+    func operationEnded(_ number: UInt64, succeeded: Bool) {
+        change("") { state in
+            guard let isTransaction = state.operations.removeValue(forKey: number) else { return }
+            if succeeded {
+                state.wasGivenUp = false
+            } else if isTransaction {
+                // The next transaction that writes shows that they succeed again.
+                state.doTransactionsFail = true
+            } else {
+                state.wasGivenUp = true
+            }
+        }
+    }
+
+    /// A file was written at the first attempt.
+    func fileWritten() {
+        change("") { $0.wasGivenUp = false }
     }
 
     /// Waits until it is time to try again: for a while, or until a transaction succeeds again.

@@ -23,8 +23,10 @@ extension StoreChange {
         case .saveRenewal(let secret):
             try database.run("UPDATE owner SET renewal = ?", [secret])
         case .saveTakenUser(let user):
-            if try String.first(database, "SELECT user FROM owner") != user {
-                try database.execute(sql: ServiceBoxSchema.erase)
+            let former = try String.first(database, "SELECT user FROM owner")
+            if former != user {
+                // The app has the results that came before the first user.
+                try database.execute(sql: former == nil ? ServiceBoxSchema.eraseForFirstUser : ServiceBoxSchema.erase)
             }
             try database.run("UPDATE owner SET user = ?", [user])
         case .eraseIdentity:

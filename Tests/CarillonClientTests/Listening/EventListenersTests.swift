@@ -1,3 +1,5 @@
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import CarillonClient
@@ -19,6 +21,26 @@ struct EventListenersTests {
 
     private static func listeners() -> Listeners {
         Listeners(calling: .init(added: { _, _ in }, removed: { _, _ in }, happened: { _, _, _ in }))
+    }
+
+    @Test func `an event whose delegates are removed before their call is reported as not heard`() async throws {
+        let heard = Mutex<[Bool]>([])
+        let sources = Mutex<[Listeners]>([])
+        let listeners = Listeners(
+            calling: .init(
+                added: { _, _ in }, removed: { _, _ in },
+                happened: { delegate, _, subject in
+                    sources.withLock { $0.first }?.remove(delegate, from: subject)
+                },
+                finished: { _, _, wasHeard in heard.withLock { $0.append(wasHeard) } }))
+        sources.withLock { $0 = [listeners] }
+        let (subject, delegate) = (Subject(), Payload())
+        #expect(!listeners.deliver([Notice()]), "there is no delegate")
+        listeners.add(delegate, to: subject)
+        #expect(listeners.deliver([Notice(), Notice()]))
+        try await eventually { heard.withLock { $0 } == [true, false] }
+        sources.withLock { $0 = [] }
+        withExtendedLifetime((subject, delegate)) {}
     }
 
     @Test func `a stream that was released keeps no event`() {

@@ -85,6 +85,7 @@ final class EngineFixture: Sendable {
     /// Has the server take requests.
     func takeRequests() {
         web.on("POST /v1/services/requests", 201, #"{"id":"0","expiresAt":"2099-01-31T12:00:00.000Z"}"#)
+        web.on("POST /v1/services/requests/", 204)
         web.on("DELETE /v1/services/requests", 204)
         web.on("DELETE /v1/attachments", 204)
     }

@@ -45,6 +45,8 @@ struct KeptResultTests {
         #expect(success.serviceMethod == call.serviceMethod && success.application == ServiceApplication(call.peer))
         try await box.confirmResult(call.id)
         #expect(try await box.results().map(\.id) == [Fixture.id(2)])
+        try await fixture.store.inStep { try StoreChange.saveTakenUser("ada").apply(to: $0) }
+        #expect(try await box.results().map(\.id) == [Fixture.id(2)], "the first user has what came before")
         try await fixture.store.inStep { try StoreChange.saveTakenUser("bob").apply(to: $0) }
         #expect(try await box.results().isEmpty, "another user has none of it")
     }
@@ -190,6 +192,50 @@ struct KeptResultTests {
         #expect(!FileManager.default.fileExists(atPath: message))
         try await eventually { delegate.removed.withLock { $0 } == [Fixture.id(1)] }
         #expect(delegate.ids.isEmpty)
+    }
+
+    @Test func `a result whose delegate was removed before its call is told to another in the next run`() async throws {
+        let fixture = try await Fixture()
+        do {
+            let gone = NotingServiceClientDelegate()
+            fixture.client.addDelegate(gone)
+        }
+        let listeners = await fixture.engine.clientListeners
+        try await eventually { listeners.livingDelegates.isEmpty }
+        let id = try await fixture.ask(1)
+        await fixture.engine.finish(id, .success(ServiceReply("x")), nil)
+        try await eventually { await fixture.engine.unconfirmed.told.isEmpty }
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        try await fixture.running { try await eventually { delegate.ids == [id] } }
+    }
+
+    @Test func `only a result that a delegate is called with is spared, and a removed one is not told`() {
+        let heard = HeardResults()
+        let (first, second) = (heard.begins("1"), heard.begins("2"))
+        #expect(first && second && heard.ids == ["1", "2"])
+        heard.confirmed("1")
+        #expect(heard.ids == ["2"])
+        heard.removed("3")
+        let removed = heard.begins("3")
+        #expect(!removed && heard.ids == ["2"])
+        heard.finished("3")
+        let again = heard.begins("3")
+        #expect(again)
+    }
+
+    @Test func `results that become too old while the client runs are removed`() async throws {
+        let fixture = try await Fixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        let removal = Task { [engine = fixture.engine] in await engine.runResultRemoval(every: .milliseconds(5)) }
+        for number in 1...2 {
+            _ = try await keep(number, fixture.box)
+            try await eventually { try await fixture.box.results().isEmpty }
+        }
+        try await eventually { delegate.removed.withLock { $0 } == [Fixture.id(1), Fixture.id(2)] }
+        removal.cancel()
+        await removal.value
     }
 
     @Test func `late replies are read by one reader at a time, each once`() async throws {

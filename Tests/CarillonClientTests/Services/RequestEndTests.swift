@@ -50,6 +50,72 @@ struct RequestEndTests {
         #expect(delegate.ids == [id])
     }
 
+    /// A reply whose seal is none.
+    private func reply(to id: String, from peer: ServicePeer = Fixture.other) throws -> ServiceEvent {
+        let sender = KeyBundle(
+            identity: Array(repeating: 1, count: 32), id: "00112233445566aa", key: Array(repeating: 2, count: 32),
+            until: 2_000_000_000_000, signature: Array(repeating: 3, count: 64))
+        return .reply(
+            try #require(ServiceRequestID(id)), from: peer,
+            SealedContent(
+                keyID: "00112233445566aa", sender: sender, encapsulated: Array(repeating: 4, count: 32), body: [1], files: 0,
+                fileBytes: 0))
+    }
+
+    @Test func `a request whose reply is stored does not end at its deadline, in the next run either`() async throws {
+        let fixture = try await Fixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        let (id, other) = (try await fixture.ask(1), try await fixture.ask(2))
+        try await deadline(fixture, of: id, in: 1000)
+        try await fixture.box.sentLocally(other, until: ServiceEngine.now + 1000)
+        // The run that takes the reply comes later.
+        try await fixture.receive(try reply(to: id))
+        let third = ServicePeer(app: Fixture.other.app, device: String(repeating: "3", count: 32))
+        try await fixture.receive(try reply(to: other, from: third))
+        try await Task.sleep(for: .milliseconds(1300))
+        #expect(try await fixture.box.call(id) != nil)
+        await fixture.engine.keepTimes()
+        #expect(await fixture.engine.localTimes[id] == nil)
+        // What a third device says does not end the time of the provider.
+        try await eventually { delegate.ids == [other] }
+        #expect(try await fixture.box.call(id) != nil)
+    }
+
+    @Test func `the end of a run ends the timers of its requests, and the next run keeps their times`() async throws {
+        let fixture = try await Fixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        let id = try await fixture.ask(1)
+        try await fixture.box.sentLocally(id, until: ServiceEngine.now + 1500)
+        try await fixture.running { try await eventually { await fixture.engine.localTimes.count == 1 } }
+        #expect(await fixture.engine.localTimes.isEmpty)
+        try await Task.sleep(for: .milliseconds(1700))
+        #expect(delegate.ids.isEmpty, "a client that was stopped tells nothing")
+        try await fixture.running { try await eventually { delegate.ids == [id] } }
+    }
+
+    @Test func `removals that the server does not answer, and timers, do not keep the engine`() async throws {
+        weak var engine: ServiceEngine?
+        let web: ScriptedWeb
+        do {
+            let fixture = try await EngineFixture()
+            web = fixture.web
+            engine = fixture.engine
+            await fixture.engine.removeAttachments(["1", "2"])
+            await fixture.engine.keepTime(of: Fixture.id(1), until: ServiceEngine.now + 3_600_000)
+            await fixture.engine.takeBack(Fixture.call(Fixture.id(2)))
+            try await eventually { web.asked.contains { $0.hasPrefix("DELETE /v1/services/requests/") } }
+            #expect(web.asked.contains("DELETE /v1/attachments/1"))
+        }
+        for _ in 0..<1000 where engine != nil { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(engine == nil)
+        try await Task.sleep(for: .milliseconds(50))
+        let count = web.asked.count
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(web.asked.count == count, "the removals have ended")
+    }
+
     @Test func `a second result is dropped, with its files, whichever way it came`() async throws {
         let fixture = try await Fixture()
         let id = try await fixture.ask(1)

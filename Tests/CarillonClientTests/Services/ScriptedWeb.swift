@@ -12,6 +12,8 @@ final class ScriptedWeb: ClientTransport, FileTransport {
         var answers: [(start: String, answer: @Sendable ([UInt8]) async -> Answer?)] = []
         var files: [String: @Sendable (FileQuestion) async throws -> FileAnswer] = [:]
         var asked: [(path: String, body: [UInt8])] = []
+        /// The bytes of attachments, by their id.
+        var attachments: [String: Data] = [:]
     }
 
     static let base = "http://127.0.0.1:1"
@@ -42,21 +44,33 @@ final class ScriptedWeb: ClientTransport, FileTransport {
     }
 
     /// Takes uploads whole, each as an attachment with a number.
-    func takeUploads() {
+    ///
+    /// - Parameter start: The beginning of the ids of attachments. An id that a manifest can have has 36 hexadecimal digits.
+    func takeUploads(named start: String = "") {
         let count = Mutex(0)
         onFile("POST") { _ in
             let number = count.withLock { count in
                 count += 1
                 return count
             }
-            return FileAnswer(status: 201, headers: ["location": "/v1/attachments/\(number)", "upload-offset": "0"])
+            return FileAnswer(status: 201, headers: ["location": "/v1/attachments/\(start)\(number)", "upload-offset": "0"])
         }
-        onFile("PATCH") { question in
+        onFile("PATCH") { [weak self] question in
             let id = question.address.text.split(separator: "/").last ?? ""
+            if let (file, range) = question.body {
+                let bytes = try file.read(at: range.lowerBound, count: range.count)
+                self?.state.withLock { $0.attachments[String(id)] = bytes }
+            }
             let body = #"{"id":"\#(id)","expiresAt":"2099-01-31T12:00:00.000Z"}"#
             return FileAnswer(status: 200, headers: [:], body: Data(body.utf8))
         }
         onFile("DELETE") { _ in FileAnswer(status: 204, headers: ["carillon-server": Self.server]) }
+    }
+
+    /// Gives the attachments that another server took.
+    func giveFiles(of other: ScriptedWeb) {
+        let attachments = other.state.withLock { $0.attachments }
+        state.withLock { $0.attachments.merge(attachments) { $1 } }
     }
 
     func withConnection(
@@ -84,6 +98,13 @@ final class ScriptedWeb: ClientTransport, FileTransport {
         let answer = state.withLock { state in
             state.asked.append((path, []))
             return state.files[question.method]
+        }
+        let id = question.address.text.split(separator: "/").last.map { String($0) } ?? ""
+        if answer == nil, question.method == "GET", let bytes = state.withLock({ $0.attachments[id] }) {
+            let range = "bytes 0-\(bytes.count - 1)/\(bytes.count)"
+            let whole = FileAnswer(status: 206, headers: ["content-range": range])
+            try await received(whole, bytes)
+            return whole
         }
         guard let answer else { throw TransportFault(.unreachable, nil) }
         if let range = question.body?.range {

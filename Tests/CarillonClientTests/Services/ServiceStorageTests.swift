@@ -126,6 +126,91 @@ struct ServiceStorageTests {
         }
     }
 
+    @Test func `a result that the app has is not told again while its deletion waits for the storage`() async throws {
+        let fixture = try await Fixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        let (told, awaited) = (try await fixture.ask(1), try await fixture.ask(2))
+        let result = PendingResult<ServiceReply>()
+        await fixture.engine.expect(awaited, result)
+        try await fixture.store.inStep { database in
+            for (name, table, column) in [("a", "service_result", ""), ("b", "service_call", "WHEN OLD.id = '\(awaited)'")] {
+                try database.execute(
+                    sql: "CREATE TRIGGER \(name) BEFORE DELETE ON \(table) \(column) BEGIN SELECT raise(ABORT, 'full'); END")
+            }
+        }
+        try await fixture.running {
+            for id in [told, awaited] {
+                try await fixture.receive(.failed(try #require(ServiceRequestID(id)), code: "x"))
+            }
+            try await eventually { delegate.ids == [told] }
+            let error = await #expect(throws: ServiceError.self) { _ = try await result.value }
+            #expect(error?.code.name == "x")
+        }
+        try await eventually { delegate.ids == [told, awaited] }
+        try await fixture.running { try await Task.sleep(for: .milliseconds(100)) }
+        #expect(try await fixture.box.results().map(\.id) == [told])
+        try await fixture.store.inStep { try $0.execute(sql: "DROP TRIGGER a; DROP TRIGGER b") }
+        try await fixture.running {
+            try await eventually { try await fixture.box.eventNumbers().isEmpty }
+            try await eventually { try await fixture.box.results().isEmpty }
+        }
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(delegate.ids == [told, awaited])
+    }
+
+    @Test func `a result that cannot be stored until its last moment ends with the reason, once`() async throws {
+        let fixture = try await Fixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        let message = fixture.directory.path + "/Inbox/a/1"
+        try FileManager.default.createDirectory(atPath: message, withIntermediateDirectories: true)
+        try Data([1]).write(to: URL(filePath: message + "/f"))
+        var call = Fixture.call(Fixture.id(1))
+        call.until = ServiceEngine.now + 500
+        try await fixture.box.save(call, body: [1], claiming: [], keptUntil: ServiceEngine.now + 1_000_000)
+        try await fill(fixture, "INSERT ON service_result")
+        await fixture.engine.finish(call.id, .success(ServiceReply("x", attachments: [message + "/f"])), nil)
+        try await eventually { delegate.ids == [call.id] }
+        guard case .failure(let error)? = delegate.results.withLock({ $0.first?.result }) else {
+            Issue.record("no error")
+            return
+        }
+        #expect(error.code == .storageUnavailable)
+        #expect(!FileManager.default.fileExists(atPath: message))
+        #expect(try await fixture.box.call(call.id) == nil)
+        try await free(fixture)
+        await fixture.engine.finish(call.id, .success(ServiceReply("second")), nil)
+        #expect(try await fixture.box.results().isEmpty)
+        #expect(delegate.ids == [call.id])
+    }
+
+    @Test func `an end of a request that cannot be stored does not hold up what comes later`() async throws {
+        let fixture = try await Fixture()
+        let (first, second) = (try await fixture.ask(1), try await fixture.ask(2))
+        try await fill(fixture, "INSERT ON service_result")
+        try await fixture.running {
+            try await fixture.receive(.failed(try #require(ServiceRequestID(first)), code: "x"))
+            try await fixture.receive(.received(try #require(ServiceRequestID(second))))
+            try await eventually { try await fixture.box.call(second)?.isReceived == true }
+            #expect(try await fixture.box.call(first) != nil)
+            try await free(fixture)
+            try await eventually { try await fixture.box.call(first) == nil }
+        }
+    }
+
+    @Test func `a reply whose request is gone leaves no file`() async throws {
+        let fixture = try await Fixture()
+        let message = fixture.directory.path + "/Inbox/a/1"
+        try FileManager.default.createDirectory(atPath: message, withIntermediateDirectories: true)
+        try Data([1]).write(to: URL(filePath: message + "/f"))
+        try await fixture.receive(
+            .reply(try #require(ServiceRequestID(Fixture.id(1))), from: Fixture.other, Self.content))
+        try await fixture.box.setDirectory("in:Inbox/a/1", of: 1)
+        try await fixture.running { try await eventually { try await fixture.box.eventNumbers().isEmpty } }
+        #expect(!FileManager.default.fileExists(atPath: message))
+    }
+
     @Test func `work that cannot be stored until its moment ends with the reason`() async throws {
         let fixture = try await Fixture()
         do {
@@ -134,13 +219,14 @@ struct ServiceStorageTests {
         } catch let error as ServiceError {
             #expect(error == ServiceError(.storageUnavailable, "full"))
         }
-        #expect(!fixture.store.health.isFailing)
+        #expect(fixture.store.health.isFailing, "nothing shows that there is room")
+        fixture.store.health.fileWritten()
         #expect(ServiceError(PushError(.storageUnavailable, "full")).code == .storageUnavailable)
         let waiting = Task { [engine = fixture.engine] in try await engine.fail(within: 1000) }
         try await eventually { fixture.store.health.isFailing }
         waiting.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.value }
-        #expect(!fixture.store.health.isFailing)
+        #expect(fixture.store.health.isFailing)
     }
 
     @Test func `a call that waits for the storage ends at its deadline with the reason`() async throws {

@@ -30,13 +30,33 @@ final class StorageHealthTests: Sendable {
         let second = health.operationFailed(full)
         #expect(changes == [.failed("full")])
         health.transactionWrote()
-        health.operationEnded(first)
+        health.operationEnded(first, succeeded: true)
         #expect(changes == [.failed("full")] && health.isFailing)
-        health.operationEnded(second)
-        health.operationEnded(second)
+        health.operationEnded(second, succeeded: true)
+        health.operationEnded(second, succeeded: false)
         #expect(changes == [.failed("full"), .recovered] && !health.isFailing)
-        health.operationEnded(health.operationFailed(full))
-        #expect(changes.count == 4)
+    }
+
+    @Test func `after an operation was given up the storage fails until another succeeds`() {
+        health.operationEnded(health.operationFailed(full), succeeded: false)
+        #expect(changes == [.failed("full")] && health.isFailing)
+        // A transaction needs less room than a file.
+        health.transactionWrote()
+        health.operationEnded(health.operationFailed(full), succeeded: false)
+        #expect(changes == [.failed("full")] && health.isFailing)
+        health.operationEnded(health.operationFailed(full), succeeded: true)
+        #expect(changes == [.failed("full"), .recovered] && !health.isFailing)
+        health.operationEnded(health.operationFailed(full), succeeded: false)
+        health.fileWritten()
+        #expect(changes.count == 4 && !health.isFailing)
+        // The operation is a transaction, and another one writes less.
+        health.transactionFailed(full)
+        let transaction = health.operationFailed(full)
+        health.transactionWrote()
+        health.operationEnded(transaction, succeeded: false)
+        #expect(changes.count == 5 && health.isFailing)
+        health.transactionWrote()
+        #expect(changes.count == 6 && !health.isFailing)
     }
 
     @Test func `who waits tries again when a transaction writes after a failure, or when time is over`() async throws {

@@ -128,6 +128,10 @@ extension ServiceClientListeners {
                 },
                 willHappen: { event, client in
                     if case .didReceive(_, _, let id) = event { await client.engine.willCallDelegate(with: id) }
+                },
+                finished: { event, client, wasHeard in
+                    guard case .didReceive(_, _, let id) = event else { return }
+                    client.engine.delegatesFinished(id, wasHeard: wasHeard)
                 }))
     }
 }
@@ -157,6 +161,7 @@ extension ServiceClientDelegate {
         case .willStartReceivingFile(let application, let path, let size, let id):
             serviceClient(client, willStartReceivingFrom: application, path: path, fileSize: size, id: id)
         case .didReceive(let application, let result, let id):
+            guard client.engine.heard.begins(id) else { break }
             serviceClient(client, didReceiveFrom: application, result, id: id)
             client.engine.delegateReturned(id)
         case .resultRemoved(let application, let id):

@@ -232,8 +232,12 @@ extension ServiceEngine {
         guard let call = known, call.peer == from else {
             // Nobody asked, or somebody else was asked.
             logger.warning("A reply came that nobody waits for")
+            removeReceived([], of: stored)
             return await forget(stored)
         }
+        // The reply came in time, however long its files take.
+        localTimes.removeValue(forKey: id)?.cancel()
+        var received: [String] = []
         do {
             let payload = try await storing(until: { waitForStorage(of: call) }) {
                 try await open(content, of: call, stored.number)
@@ -251,22 +255,32 @@ extension ServiceEngine {
                             .willStartReceivingFile(from: application, path: $0.path, size: $0.size, id: id)
                         })
             }
+            received = paths
             switch payload.content {
             case .value(let value):
                 let method = call.serviceMethod
                 try await router.definition(of: method)?.check(reply: value, attachments: paths.count, of: method.name)
                 await finish(
                     id, .success(ServiceReply(value, attachments: paths)), stored, fileBytes: payload.fileBytes)
-            case .error(let error): await finish(id, .failure(error), stored)
+            case .error(let error):
+                removeReceived(received, of: stored)
+                await finish(id, .failure(error), stored)
             case .attached: break
             }
         } catch let error as ServiceError {
-            inbox.giveUp(stored.number)
+            removeReceived(received, of: stored)
             await finish(id, .failure(error), stored)
         } catch {
             // The run ended, or the server does not give a file: the next run looks at it again.
             logger.info("a reply waits for the next run", metadata: ["reason": "\(type(of: error))"])
         }
+    }
+
+    /// Removes what was received of a reply that the app does not get.
+    private func removeReceived(_ paths: [String], of stored: StoredServiceEvent) {
+        inbox.giveUp(stored.number)
+        let earlier = stored.directory.map { [box.store.paths.path($0)] } ?? []
+        inbox.removeMessages(of: (paths + earlier).map(inbox.relative))
     }
 
     /// The provider has all of a request.
@@ -346,13 +360,14 @@ extension ServiceEngine {
     func takeBack(_ call: StoredCall) {
         clientProgress.ended(call.id)
         let work = underWay[call.id]?.work
-        // Ends with the server's answers, or after ten minutes, though the task is cancelled that asked.
-        Task {
-            await forgetCall(call.id)
+        // Ends when the request is on its way no more, though the task is cancelled that asked.
+        Task { [weak self] in
+            await self?.forgetCall(call.id)
             // The server hears of the request before it hears that nobody wants it.
             await work?.value
-            if await !cancelLocally(call) { await removeAtServer("\(ServiceServer.path)/requests/\(call.id)") }
-            removeAttachments(call.files)
+            guard let isLocal = await self?.cancelLocally(call) else { return }
+            let requests = isLocal ? [] : ["\(ServiceServer.path)/requests/\(call.id)"]
+            self?.removeAtServer(requests + Self.places(of: call.files))
         }
     }
 

@@ -42,6 +42,7 @@ extension ServiceEngine {
                         try await files.upload(
                             path, for: [.device(peer.device)], lifetime: .seconds(ServiceBox.resultSeconds))
                     }
+                    health.fileWritten()
                     draft.files[place].upload = upload.id
                 }
                 left.uploads.append(upload)

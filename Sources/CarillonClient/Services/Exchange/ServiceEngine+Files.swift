@@ -55,12 +55,16 @@ extension ServiceEngine {
                 // Its bytes stay for the next run.
                 Task { await download.pause() }
             }
+            health.fileWritten()
         } catch let error as PushError {
             switch error.code {
             case .attachmentGone: throw ServiceError(.attachmentGone, "A file is not to be had any more.")
             case .attachmentDamaged: throw ServiceError(.attachmentDamaged, "A file is not what was sent.")
             case .cancelled: throw CancellationError()
-            default: throw error
+            // It is repeated.
+            case .storageUnavailable: throw error
+            // Another run would fail as well.
+            default: throw ServiceError(error)
             }
         }
     }
@@ -91,6 +95,7 @@ extension ServiceEngine {
                 let upload = try await storing(until: moment) {
                     try await files.upload(path, for: [.device(peer.device)], lifetime: lifetime)
                 }
+                health.fileWritten()
                 left.uploads.append(upload)
                 let manifest = try await storing(until: moment) { try await Self.manifest(of: upload, meter) }
                 left.files.append(SealedPayload.File(path: name, manifest: manifest))
@@ -147,10 +152,10 @@ extension ServiceEngine {
 
     /// Nobody will fetch them: the server need not keep them.
     func removeAttachments(_ ids: [String]) {
-        guard !ids.isEmpty else { return }
-        // Ends with the server's answers, or after ten minutes for each.
-        Task { for id in ids { await removeAtServer("/v1/attachments/\(id)") } }
+        removeAtServer(Self.places(of: ids))
     }
+
+    static func places(of ids: [String]) -> [String] { ids.map { "/v1/attachments/\($0)" } }
 
     // MARK: Long payloads
 

@@ -79,20 +79,31 @@ extension ServiceEngine {
 
     /// The server keeps the time of what it has; of others their consumer does.
     func keepTime(of id: String, until: Int64) {
-        localTimes[id] = Task {
+        // Ends at the deadline, with the request or with the run.
+        localTimes[id] = Task { [weak self] in
             try await Task.sleep(for: .milliseconds(max(0, until - Self.now)))
-            await self.localTimeEnded(id)
+            await self?.localTimeEnded(id)
         }
     }
 
     private func localTimeEnded(_ id: String) async {
         // The end of the request cancels its timer, which is this task.
         localTimes[id] = nil
+        do {
+            // The reply came in time, though its files may not be here.
+            if try await storing({ try await box.hasReply(to: id) }) { return }
+        } catch {
+            return logger.error("a deadline waits for the next run", metadata: ["reason": "\(error)"])
+        }
         await finish(id, .failure(ServiceError(.deadlineExceeded, "The request's time is over.")), nil)
     }
 
     func keepTimes() async {
-        await change("read deadlines") { [weak self, box] in await self?.keepTimes(of: try await box.localCalls()) }
+        await change("read deadlines") { [weak self, box] in
+            var calls: [(id: String, until: Int64)] = []
+            for call in try await box.localCalls() where try await !box.hasReply(to: call.id) { calls.append(call) }
+            await self?.keepTimes(of: calls)
+        }
     }
 
     private func keepTimes(of calls: [(id: String, until: Int64)]) {

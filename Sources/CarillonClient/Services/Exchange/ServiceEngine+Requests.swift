@@ -135,10 +135,13 @@ extension ServiceEngine {
             guard !Task.isCancelled, requests[header.id.description] != nil else { throw CancellationError() }
             payload = SealedPayload(.error(ServiceError(.cancelled, "The provider ended it, as it was cancelled.")))
         } catch let error as ServiceError {
+            // The run ended: a handler that was cancelled may throw any error.
+            try Task.checkCancellation()
             payload = SealedPayload(.error(Self.told(error, by: header.service.text)))
         } catch let error as PushError {
             throw error
         } catch {
+            try Task.checkCancellation()
             // What the app throws may say what is nobody's business.
             payload = SealedPayload(.error(ServiceError(.serviceFailed, "The provider failed.")))
         }

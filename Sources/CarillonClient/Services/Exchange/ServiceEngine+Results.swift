@@ -2,6 +2,12 @@ import CarillonBasics
 import CarillonWire
 import Logging
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// The results of requests. A result is stored until the app confirms it, unless a task waits for it.
 extension ServiceEngine {
     /// Gives a request its one result: to the task that waits for it, or to delegates and the next reader of late replies. The request ends
@@ -20,31 +26,81 @@ extension ServiceEngine {
         guard let call = known, ending.insert(id).inserted else { return await drop(result, of: id, stored) }
         defer { ending.remove(id) }
         let isAwaited = pending[id] != nil
+        let isDelivered = unconfirmed.isDelivered(id)
         let files = (try? result.get())?.attachments.map(inbox.relative) ?? []
-        let kept = isAwaited ? nil : KeptResult(call, result, files: files, fileBytes: fileBytes)
+        let kept = isAwaited || isDelivered ? nil : KeptResult(call, result, files: files, fileBytes: fileBytes)
         let ended: EndedCall
         ownMemory.calls[id] = nil
         localTimes.removeValue(forKey: id)?.cancel()
         do {
-            ended = try await storing {
+            ended = try await storing(until: { kept == nil ? .distantFuture : lastMoment(to: result, of: call) }) {
                 // The task that waits has the result, though its end cannot be stored yet.
-                defer { pending.removeValue(forKey: id)?.resume(result.mapError { $0 }) }
+                defer { deliver(result, of: id) }
                 return try await box.end(
-                    id, event: stored?.number, keeping: kept, sparing: unconfirmed.told, at: Self.now)
+                    id, event: stored?.number, keeping: kept, sparing: heard.ids, at: Self.now)
             }
+        } catch let error as ServiceError {
+            return await giveUp(call, error, files, stored)
         } catch {
+            // The next run of this process does not tell the result again.
+            if isAwaited { clientListeners.tell([.didReceive(from: ServiceApplication(call.peer), result, id: id)]) }
             return logger.error("a result waits for the next run", metadata: ["reason": "\(error)"])
         }
-        guard ended.isFirst else { return await drop(result, of: id, stored) }
+        let isWithApp = unconfirmed.isDelivered(id)
+        unconfirmed.deleted(id)
+        guard ended.isFirst else {
+            // The files of a result that the app has stay.
+            if isWithApp { return }
+            return await drop(result, of: id, stored)
+        }
+        endSending(id)
         // The server need not keep files that nobody fetched, or that were fetched without a notice.
         removeAttachments(call.files)
         clientProgress.ended(id)
         if let kept {
             tell(kept)
-        } else {
+        } else if !isDelivered {
             clientListeners.tell([.didReceive(from: ServiceApplication(call.peer), result, id: id)])
         }
         removed(ended.removed)
+    }
+
+    /// Gives a result to the task that waits, also while the server has not answered that it has the request.
+    private func deliver(_ result: Result<ServiceReply, ServiceError>, of id: String) {
+        guard let waiting = pending.removeValue(forKey: id) else { return }
+        underWay[id]?.outcome.resume(.success(()))
+        if waiting.resume(result.mapError { $0 }) { unconfirmed.delivered(id) }
+    }
+
+    /// The request has its result, so that the server had the request: it is not posted again.
+    private func endSending(_ id: String) {
+        guard let sending = underWay[id] else { return }
+        sending.outcome.resume(.success(()))
+        sending.work.cancel()
+    }
+
+    /// Returns when a result is given up that cannot be stored. If the result says that the storage fails, one attempt is enough.
+    private func lastMoment(to result: Result<ServiceReply, ServiceError>, of call: StoredCall) -> Date {
+        if case .failure(let error) = result, error.code == .storageUnavailable { return .now }
+        return lastMoment(of: call)
+    }
+
+    /// A result could not be stored until the last moment. The app is told so, and the request is deleted when the storage works again.
+    private func giveUp(
+        _ call: StoredCall, _ error: ServiceError, _ files: [String], _ stored: StoredServiceEvent?
+    ) async {
+        let id = call.id
+        inbox.removeMessages(of: files)
+        endSending(id)
+        removeAttachments(call.files)
+        clientProgress.ended(id)
+        tell(KeptResult(call, .failure(error), files: [], fileBytes: 0))
+        // Nothing is told once more, should another result come before the deletion.
+        unconfirmed.delivered(id)
+        await change("forget request") { [weak self, box] in
+            _ = try await box.finish(id, event: stored?.number)
+            await self?.deleted(id)
+        }
     }
 
     /// The request has ended: a result that comes later is nobody's.
@@ -58,8 +114,9 @@ extension ServiceEngine {
 
     private func tell(_ kept: KeptResult) {
         let (id, result) = (kept.id, kept.result(inbox.absolute))
-        unconfirmed.kept(id, isTold: !clientListeners.livingDelegates.isEmpty)
-        clientListeners.tell([.didReceive(from: kept.application, result, id: id)])
+        // A delegate that returns is noted after this.
+        let isTold = clientListeners.deliver([.didReceive(from: kept.application, result, id: id)])
+        unconfirmed.kept(id, isTold: isTold)
         late.add(
             LateReply(id: id, provider: kept.application, method: kept.serviceMethod, result: result) { [weak self] in
                 await self?.confirm(id)
@@ -68,15 +125,34 @@ extension ServiceEngine {
 
     /// The app has a result: a delegate returned, or a reader of late replies confirmed it.
     func confirm(_ id: String) async {
+        defer { heard.confirmed(id) }
         guard unconfirmed.ended(id) else { return }
         late.remove(id)
-        await change("confirm result") { [box] in try await box.confirmResult(id) }
+        unconfirmed.delivered(id)
+        await change("confirm result") { [weak self, box] in
+            try await box.confirmResult(id)
+            await self?.deleted(id)
+        }
     }
+
+    private func deleted(_ id: String) { unconfirmed.deleted(id) }
 
     /// A delegate returned from the result of a request.
     nonisolated func delegateReturned(_ id: String) {
         // Ends with one change of the storage.
         Task { await confirm(id) }
+    }
+
+    /// The delegates were called with the result of a request, or all of them were removed before.
+    nonisolated func delegatesFinished(_ id: String, wasHeard: Bool) {
+        heard.finished(id)
+        // Ends at once.
+        if !wasHeard { Task { await missed(id) } }
+    }
+
+    private func missed(_ id: String) {
+        heard.finished(id)
+        unconfirmed.missed(id)
     }
 
     /// Tells the results that earlier runs left.
@@ -87,26 +163,28 @@ extension ServiceEngine {
     }
 
     private func tell(_ results: [KeptResult]) {
-        for kept in results where !unconfirmed.told.contains(kept.id) { tell(kept) }
+        for kept in results where !unconfirmed.told.contains(kept.id) && !unconfirmed.isDelivered(kept.id) { tell(kept) }
     }
 
     /// Removes results that are too old, once an hour.
-    func runResultRemoval() async {
+    func runResultRemoval(every interval: Duration = .seconds(3600)) async {
         while !Task.isCancelled {
-            do { try await Task.sleep(for: .seconds(3600)) } catch { return }
+            do { try await Task.sleep(for: interval) } catch { return }
             await removeSurplusResults()
         }
     }
 
     private func removeSurplusResults() async {
-        let told = unconfirmed.told
-        await change("remove old results") { [weak self, box] in
-            await self?.removed(try await box.removeSurplusResults(sparing: told, at: Self.now))
+        await change("remove old results") { [weak self, box, heard] in
+            await self?.removed(try await box.removeSurplusResults(sparing: heard.ids, at: Self.now))
         }
     }
 
     func removed(_ results: [RemovedResult]) {
         for result in results {
+            // The app has the result, and its files.
+            if unconfirmed.isDelivered(result.id) { continue }
+            if unconfirmed.told.contains(result.id) { heard.removed(result.id) }
             _ = unconfirmed.ended(result.id)
             late.remove(result.id)
             inbox.removeMessages(of: result.files)

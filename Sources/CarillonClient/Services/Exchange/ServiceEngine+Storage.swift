@@ -21,10 +21,13 @@ extension ServiceEngine {
     ) async throws -> Value {
         var schedule = ClientReconnectSchedule(server.backOff)
         var failing: (number: UInt64, end: Date)?
-        defer { if let failing { health.operationEnded(failing.number) } }
+        var hasSucceeded = false
+        defer { if let failing { health.operationEnded(failing.number, succeeded: hasSucceeded) } }
         while true {
             do {
-                return try await work()
+                let value = try await work()
+                hasSucceeded = true
+                return value
             } catch {
                 guard let fault = PushError.storageFault(error) else { throw error }
                 let end: Date

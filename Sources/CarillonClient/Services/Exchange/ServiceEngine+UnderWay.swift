@@ -121,13 +121,19 @@ extension ServiceEngine {
         for call in underWay.values { call.end(with: error) }
     }
 
-    /// Has the server remove something, over cuts and faults, for up to ten minutes. Beyond them it goes by its time.
-    nonisolated func removeAtServer(_ path: String) async {
-        do {
-            _ = try await server.persist(until: Date.now + Self.removalSeconds, .delete, path)
-        } catch {
-            // The server refuses what is gone already, and what was delivered.
-            logger.debug("nothing was removed at the server", metadata: ["reason": "\(error)"])
+    /// Has the server remove things, one after the other, over cuts and faults, each for up to ten minutes. Beyond them it goes by its time.
+    /// The removals end with the engine.
+    nonisolated func removeAtServer(_ paths: [String]) {
+        guard !paths.isEmpty else { return }
+        removals.begin { [server, logger] in
+            for path in paths where !Task.isCancelled {
+                do {
+                    _ = try await server.persist(until: Date.now + Self.removalSeconds, .delete, path)
+                } catch {
+                    // The server refuses what is gone already, and what was delivered.
+                    logger.debug("nothing was removed at the server", metadata: ["reason": "\(error)"])
+                }
+            }
         }
     }
 

@@ -46,6 +46,7 @@ actor ServiceEngine {
     /// Results of requests that nobody in this process waits for.
     let late = LateReplies()
     var unconfirmed = UnconfirmedResults()
+    nonisolated let heard = HeardResults()
     /// The requests whose end is being stored.
     var ending: Set<String> = []
     /// The calls that wait for the storage, or whose reply does.
@@ -91,6 +92,7 @@ actor ServiceEngine {
     /// Those that this device asked a moment ago.
     var known = KnownProviders()
     nonisolated let providerWatchers = ProviderWatchers()
+    nonisolated let removals = ServerRemovals()
     var verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?
 
     static let eventsAtOnce = 100
@@ -183,6 +185,9 @@ actor ServiceEngine {
             Task { await self.stopClearing() }
         }
         takeBackDelegateStarts()
+        // The next run keeps the times of what is stored.
+        for time in localTimes.values { time.cancel() }
+        localTimes = [:]
     }
 
     private func runEvents() async {
@@ -226,7 +231,8 @@ actor ServiceEngine {
     /// What is done at once, in its order. Answers false for what takes its time.
     private func takeShort(_ stored: StoredServiceEvent) async -> Bool {
         switch stored.event {
-        case .reply: return false
+        // The end of a request can wait for the storage.
+        case .reply, .failed: return false
         case .request(let header, _, _, _):
             requests[header.id.description] = RequestWork(
                 number: stored.number, isUnwanted: stored.isUnwanted, isOneTooMany: requests.count >= mostRequests,
@@ -237,8 +243,6 @@ actor ServiceEngine {
             await forget(stored)
         case .received(let id):
             await tellReceived(id.description, stored.number)
-        case .failed(let id, let code):
-            await finish(id.description, .failure(ServiceError(.init(code), "The server ended the request.")), stored)
         }
         return true
     }
@@ -248,7 +252,9 @@ actor ServiceEngine {
         case .request(let header, let from, let expiresAt, let content):
             await takeRequest(stored, header, from, expiresAt, content)
         case .reply(let id, let from, let content): await takeReply(stored, id.description, from, content)
-        case .cancelled, .received, .failed: break
+        case .failed(let id, let code):
+            await finish(id.description, .failure(ServiceError(.init(code), "The server ended the request.")), stored)
+        case .cancelled, .received: break
         }
     }
 

@@ -306,6 +306,19 @@ struct ServiceBox: Sendable {
         }
     }
 
+    /// Whether a reply to a request is stored that its provider sent.
+    func hasReply(to id: String) async throws(PushError) -> Bool {
+        try await write(reachingDisk: false) { db in
+            guard let call = try Self.call(id, db) else { return false }
+            // Few bodies have the id, so that few are parsed.
+            let rows = try Row.all(db, "SELECT body FROM service_event WHERE instr(body, ?) > 0", [Data(id.utf8)])
+            return rows.contains { row in
+                guard case .reply(let request, let from, _)? = ServiceEvent(Array(row["body"] as Data)) else { return false }
+                return request.description == id && from == call.peer
+            }
+        }
+    }
+
     // MARK: Uploads
 
     private static func claim(_ uploads: [String], _ db: Database) throws {

@@ -81,10 +81,14 @@ enum ServiceBoxSchema {
         """
 
     /// Removes what belongs to the former user. The identities of this device and of others stay, each for its user.
-    static let erase = """
+    static let erase = eraseForFirstUser + ServiceKeepingSchema.eraseResults
+
+    /// Removes the same at the first sign-in, but for the results that the app did not confirm.
+    static let eraseForFirstUser = """
         DELETE FROM service_event; DELETE FROM service_key; DELETE FROM service_call; DELETE FROM service_seen;
         DELETE FROM service_upload; UPDATE service_peer SET vouched_at = 0;
-        \(ServiceKeepingSchema.erase)
+        \(ServiceKeepingSchema.eraseDrafts)
+
         """
 
     /// Removes the identities as well.

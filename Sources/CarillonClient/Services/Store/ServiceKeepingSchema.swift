@@ -26,6 +26,9 @@ enum ServiceKeepingSchema {
 
         """
 
-    /// Deletes what belongs to a user.
-    static let erase = "DELETE FROM service_result; DELETE FROM service_draft;"
+    /// Deletes the results of a user.
+    static let eraseResults = "DELETE FROM service_result;"
+
+    /// Deletes the replies of a user.
+    static let eraseDrafts = "DELETE FROM service_draft;"
 }
