@@ -207,7 +207,6 @@ public final class AttachmentStore: Sendable {
         try open()
         guard manifest.isPossible else { throw PushError(.manifestInvalid, "The manifest of the attachment is none.") }
         let (folder, id) = (folder, manifest.id)
-        let part = "\(DiskFile.directory(of: path))/.\(id.suffix(16)).part"
         let state = try await DiskFile.work { () throws(PushError) in
             if let state = try folder.read(TransferFolder.DownloadState.self, .download, of: id) {
                 guard state.path == folder.paths.path(folder.paths.kept(path)), state.manifest == manifest else {
@@ -218,7 +217,7 @@ public final class AttachmentStore: Sendable {
             guard !FileManager.default.fileExists(atPath: path) else {
                 throw PushError(.fileExists, "\(path) is there already; it was left as it is.")
             }
-            let state = TransferFolder.DownloadState(manifest: manifest, path: path, part: part)
+            let state = TransferFolder.DownloadState(manifest: manifest, path: path)
             try folder.write(state, .download, of: id)
             return state
         }

@@ -38,14 +38,15 @@ struct TransferFolder: Sendable {
     struct DownloadState: TransferState {
         var manifest: AttachmentManifest
         var path: String
-        /// Where it grows.
-        var part: String
         /// All of it is there and proved right; whether it has its name is seen on the disk.
         var isWhole: Bool?
 
+        /// The path where the file grows, beside the path that it gets. It is not stored: a bookmark of it would follow the file to its name.
+        var part: String { "\(DiskFile.directory(of: path))/.\(manifest.id.suffix(16)).part" }
+
         func converting(_ convert: (String) -> String) -> DownloadState {
             var state = self
-            (state.path, state.part) = (convert(path), convert(part))
+            state.path = convert(path)
             return state
         }
     }

@@ -207,11 +207,12 @@ struct TransferTests {
     /// The process ended at one of the steps by which a whole file gets its name.
     @Test(arguments: ["before", "between"])
     func `what was whole gets its name, and is not fetched again`(_ moment: String) async throws {
-        let (path, part) = (directory.path + "/file", directory.path + "/.part")
+        let path = directory.path + "/file"
         let store = store(ScriptedFiles([]))
         _ = try store.downloads()
         let folder = TransferFolder(path: directory.path + "/state")
-        let state = TransferFolder.DownloadState(manifest: manifest, path: path, part: part, isWhole: true)
+        let state = TransferFolder.DownloadState(manifest: manifest, path: path, isWhole: true)
+        let part = state.part
         try folder.write(state, .download, of: manifest.id)
         try Data("whole".utf8).write(to: URL(fileURLWithPath: part))
         if moment == "between" { try FileManager.default.linkItem(atPath: part, toPath: path) }
@@ -223,9 +224,9 @@ struct TransferTests {
     }
 
     @Test func `what has its name is done, and the server is told of it until it has heard`() async throws {
-        let (path, part) = (directory.path + "/file", directory.path + "/.part")
+        let path = directory.path + "/file"
         let folder = TransferFolder(path: directory.path + "/state")
-        let state = TransferFolder.DownloadState(manifest: manifest, path: path, part: part, isWhole: true)
+        let state = TransferFolder.DownloadState(manifest: manifest, path: path, isWhole: true)
         try FileManager.default.createDirectory(atPath: directory.path + "/state", withIntermediateDirectories: true)
         try folder.write(state, .download, of: manifest.id)
         // The first server is away, and the second has it removed already.
