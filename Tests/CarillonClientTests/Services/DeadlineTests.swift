@@ -116,25 +116,37 @@ struct DeadlineTests {
         #expect(ContinuousClock.now.duration(to: longest.ends) <= .seconds(RequestHeader.longestDeadlineSeconds))
     }
 
-    @Test func `a request that a former run left is not sent after its deadline`() async throws {
+    /// What the server says of a request that it may have taken; nil: it was cancelled.
+    @Test(arguments: [nil, .requestUnknown, .alreadyDelivered, .requestFinished] as [ErrorCode?])
+    func `a request that a former run left is cancelled after its deadline, and a result that the server has is kept`(
+        _ refusal: ErrorCode?
+    ) async throws {
         let consumer = try await EngineFixture()
         let id = String(repeating: "b", count: 32)
         let call = StoredCall(
             id: id, app: "com.example.files", device: String(repeating: "2", count: 32), service: "com.example.x",
             version: "1", method: "m", deadlineSeconds: 3600, foreground: "none", key: "k", hash: Data([1]),
             attachments: [], parameters: "null", files: [], until: ServiceEngine.now - 1000)
-        try await consumer.engine.box.save(
-            call, body: [1], claiming: [], keptUntil: ServiceEngine.now + 1_000_000)
-        #expect(try await consumer.engine.box.call(id) == call)
+        let box = await consumer.engine.box
+        try await box.save(call, body: [1], claiming: [], keptUntil: ServiceEngine.now + 1_000_000)
+        #expect(try await box.call(id) == call)
         consumer.takeRequests()
+        if let refusal { try consumer.web.refuse("DELETE /v1/services/requests/", refusal) }
         var events = consumer.client.events.makeAsyncIterator()
         await consumer.engine.sendUnsent()
+        #expect(consumer.web.asked.contains("DELETE /v1/services/requests/\(id)"))
+        #expect(consumer.web.bodies("POST").isEmpty)
+        #expect(try await box.unsent(at: ServiceEngine.now).isEmpty)
+        if refusal == .alreadyDelivered || refusal == .requestFinished {
+            #expect(try await box.call(id) == call, "an event ends it")
+            return
+        }
         guard case .didReceive(_, .failure(let error), let ended)? = await events.next(), ended == id else {
             Issue.record("another event came")
             return
         }
         #expect(error.code == .deadlineExceeded)
-        #expect(consumer.web.bodies("POST").isEmpty)
+        #expect(try await box.call(id) == nil)
     }
 
     @Test func `a reply whose files do not reach the server ends at the deadline, and leaves no file`() async throws {

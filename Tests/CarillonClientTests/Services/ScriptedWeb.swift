@@ -24,6 +24,12 @@ final class ScriptedWeb: ClientTransport, FileTransport {
 
     func on(_ start: String, _ status: Int, _ body: String = "") { on(start) { _ in (status, body) } }
 
+    /// Refuses all questions with a beginning.
+    func refuse(_ start: String, _ code: ErrorCode) throws {
+        let body = try JSONEncoder().encode(ProblemDocument(Refusal(code, "why")))
+        on(start, code.status, String(decoding: body, as: UTF8.self))
+    }
+
     /// Answers all transfers with a method.
     func onFile(_ method: String, _ answer: @escaping @Sendable (FileQuestion) async throws -> FileAnswer) {
         state.withLock { $0.files[method] = answer }
@@ -52,7 +58,7 @@ final class ScriptedWeb: ClientTransport, FileTransport {
             let body = #"{"id":"\#(id)","expiresAt":"2099-01-31T12:00:00.000Z"}"#
             return FileAnswer(status: 200, headers: [:], body: Data(body.utf8))
         }
-        onFile("DELETE") { _ in FileAnswer(status: 204, headers: [:]) }
+        onFile("DELETE") { _ in FileAnswer(status: 204, headers: ["carillon-server": "server-1"]) }
     }
 
     func withConnection(
@@ -67,7 +73,9 @@ final class ScriptedWeb: ClientTransport, FileTransport {
             return state.answers.first { path.hasPrefix($0.start) }?.answer
         }
         guard let answer = await found?(body) else { throw TransportFault(.unreachable, nil) }
-        return WebAnswer(status: answer.status, retryAfter: nil, body: Data(answer.body.utf8))
+        return WebAnswer(
+            status: answer.status, body: Data(answer.body.utf8),
+            contentType: answer.status >= 400 ? ProblemDocument.mediaType : "application/json", server: "server-1")
     }
 
     func exchange(

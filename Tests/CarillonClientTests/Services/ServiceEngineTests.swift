@@ -200,7 +200,8 @@ struct ServiceEngineTests {
         #expect(try await !isBelieved(ben, "ada"))
         #expect(try await !isBelieved(ada, "ben"), "what was believed of one user is not of the other")
         #expect(try await isBelieved(ada, nil))
-        #expect(try await !isBelieved(ben, nil))
+        #expect(try await isBelieved(ben, nil), "the phone that they share is called without a user")
+        #expect(try await !isBelieved(try bundle(.init()), nil))
     }
 
     @Test func `the fingerprint waits until the user of the device is known`() async throws {

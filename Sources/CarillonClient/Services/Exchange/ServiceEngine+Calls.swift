@@ -209,12 +209,31 @@ extension ServiceEngine {
     private func sendAgain(_ id: String, _ body: [UInt8]) async {
         do {
             guard let call = try await storing({ try await self.call(id) }) else { return }
-            try await post(body, id, until: call.endDate ?? Date.now + TimeInterval(call.deadlineSeconds))
+            let end = call.endDate ?? Date.now + TimeInterval(call.deadlineSeconds)
+            do {
+                try await post(body, id, until: end)
+            } catch let error as ServiceError where error.code == .deadlineExceeded {
+                // The server may have the request, and its answer was lost.
+                guard try await hasResult(id, until: end + TimeInterval(ServiceBox.resultSeconds)) else { throw error }
+                await change("note request as sent") { [box] in try await box.sent(id) }
+            }
         } catch let error as ServiceError {
             await finish(id, .failure(error), nil)
         } catch {
             // The next run sends it.
             logger.info("a request waits for the next run", metadata: ["reason": "\(type(of: error))"])
+        }
+    }
+
+    /// Cancels a request whose deadline is over.
+    ///
+    /// - Returns: Whether the server delivered the request or has its result, so that an event ends it.
+    private func hasResult(_ id: String, until moment: Date) async throws -> Bool {
+        do {
+            _ = try await server.persist(until: moment, .delete, "\(ServiceServer.path)/requests/\(id)")
+            return false
+        } catch let error as ServiceError {
+            return error.code == .alreadyDelivered || error.code == .requestFinished
         }
     }
 
