@@ -83,13 +83,4 @@ struct PeerPinsTests {
         pins.ownUser = "ada"
         #expect(pins.accepted() == true)
     }
-
-    @Test func `a first identity that the app refuses is met for the first time again`() {
-        var pins = PeerPins(ownUser: "")
-        _ = pins.met([1], said: "ada", at: 1)
-        _ = pins.met([2], said: "ben", at: 2)
-        pins.refused(said: "ben")
-        #expect(pins.met([1], said: "ada", at: 3) == .known)
-        #expect(pins.met([3], said: "ben", at: 4) == .first)
-    }
 }

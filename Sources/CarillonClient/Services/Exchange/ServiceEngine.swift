@@ -90,6 +90,8 @@ actor ServiceEngine {
     var known = KnownProviders()
     nonisolated let providerWatchers = ProviderWatchers()
     var verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?
+    /// The questions that the verifier answers now.
+    var identityQuestions: [IdentityQuestion: Task<Bool, Never>] = [:]
 
     static let eventsAtOnce = 100
     /// Beyond them requests are answered that there are too many. The server lets one device have a tenth of them.

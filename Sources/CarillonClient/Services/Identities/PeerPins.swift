@@ -63,12 +63,6 @@ struct PeerPins: Equatable, Sendable {
         return .changed(isNew: isNew)
     }
 
-    /// The app does not accept the first identity of the device.
-    mutating func refused(said: String?) {
-        let user = user(said)
-        pins.removeAll { $0.user == user }
-    }
-
     /// The app accepts the identity that was offered last, or the offered one that has a fingerprint.
     ///
     /// - Returns: Whether there is one.
