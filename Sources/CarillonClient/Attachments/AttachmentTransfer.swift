@@ -116,7 +116,8 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
         _ = await task?.result
     }
 
-    /// Stops, and forgets it: what was sent is removed from the server, what was received from the disk.
+    /// Stops, and forgets it: what was sent is removed from the server, what was received from the disk. If the server cannot be reached, it is
+    /// asked again for ten minutes, and in the next run.
     public func cancel() async throws(PushError) {
         await pause()
         try await giveUp()

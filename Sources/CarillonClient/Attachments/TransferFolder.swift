@@ -31,6 +31,8 @@ struct TransferFolder: Sendable {
         var location: String?
         /// What it came to; the sealed file is there no more.
         var manifest: AttachmentManifest?
+        /// Nobody wants it any more, and the server may not know.
+        var isGivenUp: Bool?
 
         func converting(_ convert: (String) -> String) -> UploadState { self }
     }

@@ -251,11 +251,23 @@ struct TransferTests {
             #expect(try store.uploads().map(\.id) == [upload.id])
             #expect(throws: PushError.self) { try self.store(ScriptedFiles([])).uploads() }
         }
-        let next = store(ScriptedFiles([]))
-        let again = try #require(try next.uploads().first)
-        try await again.cancel()
-        #expect(try next.uploads().isEmpty)
-        #expect(left == ["lock"])
+        let id: String
+        do {
+            let next = store(ScriptedFiles([]))
+            let again = try #require(try next.uploads().first)
+            id = again.id
+            try await again.cancel()
+            #expect(try next.uploads().isEmpty)
+            #expect(left == ["\(id).upload", "lock"], "the sealed file is gone, and the server does not know yet")
+        }
+        // The store before does not keep the directory, though its server is away.
+        let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+        let files = ScriptedFiles([begun, FileAnswer(status: 204, headers: ["carillon-server": "server-1"])])
+        let last = store(files)
+        #expect(try last.uploads().isEmpty)
+        try await eventually { left == ["lock"] }
+        #expect(files.asked.withLock { $0 } == ["POST ", "DELETE "])
+        withExtendedLifetime(last) {}
     }
 
     @Test func `an upload whose beginning was not answered is taken from the server, too`() async throws {
