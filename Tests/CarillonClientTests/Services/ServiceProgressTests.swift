@@ -181,6 +181,51 @@ struct ServiceProgressTests {
         #expect(try await box.call(id) == nil)
     }
 
+    @Test func `a request that was cancelled while the server is away is taken back by the next run`() async throws {
+        let fixture = try await ServiceEngineFixture()
+        let (id, box) = (ServiceEngineFixture.id(1), fixture.box)
+        var call = ServiceEngineFixture.call(id)
+        call.files = ["7"]
+        try await box.save(call, body: [1], claiming: [], keptUntil: ServiceEngine.now + 1_000_000)
+        await fixture.engine.takeBack(call)
+        try await eventually { fixture.server.asked.withLock { !$0.isEmpty } }
+        #expect(try await box.call(id) == nil)
+        #expect(try await box.takenBack().map(\.id) == [id])
+        #expect(try await box.unsent(at: ServiceEngine.now).isEmpty)
+        let task = try #require(await fixture.engine.takingBack[id])
+        await #expect(throws: ServiceError.self) {
+            try await fixture.engine.send(
+                ServiceCall(
+                    id: id, method: EngineFixture.method, to: address, parameters: nil, attachments: [],
+                    deadline: .seconds(50), foreground: .none), result: nil)
+        }
+        // The process ends.
+        task.cancel()
+        await task.value
+        try await eventually { await fixture.engine.takingBack.isEmpty }
+        #expect(try await box.takenBack().map(\.id) == [id])
+        fixture.server.answers.withLock { $0["DELETE"] = (204, "") }
+        try await fixture.running { try await eventually { try await box.takenBack().isEmpty } }
+        let asked = fixture.server.asked.withLock { $0 }
+        #expect(asked.suffix(2) == ["DELETE /v1/services/requests/\(id)", "DELETE /v1/attachments/7"])
+        #expect(try await box.results().isEmpty, "nobody waits for a result")
+    }
+
+    @Test func `what is taken back does not keep the engine`() async throws {
+        weak var engine: ServiceEngine?
+        do {
+            let fixture = try await ServiceEngineFixture()
+            let id = try await fixture.ask(1)
+            await fixture.engine.takeBack(ServiceEngineFixture.call(id))
+            let server = fixture.server
+            try await eventually { server.asked.withLock { !$0.isEmpty } }
+            engine = fixture.engine
+            #expect(engine != nil)
+        }
+        for _ in 0..<1000 where engine != nil { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(engine == nil)
+    }
+
     @Test func `all requests to an install are cancelled, those on their way as well`() async throws {
         let (consumer, provider) = try await pair()
         consumer.web.on("POST /v1/services/requests") { _ in nil }

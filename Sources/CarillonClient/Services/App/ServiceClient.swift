@@ -157,6 +157,9 @@ public final class ServiceClient: Sendable {
         try await engine.cancelAll(to: application)
     }
 
+    /// Waits until the server knows of all that was cancelled, or for a time. What it does not know by then it hears in the next run.
+    package func waitForRemovals(atMost limit: Duration) async { await engine.waitForRemovals(atMost: limit) }
+
     /// From now on what is asked by it is held against it before it is sent, and what comes back, too; what does not fit is
     /// ``ServiceError/Code/serviceParametersInvalid``.
     public func use(_ definitions: ServiceDefinition...) async {

@@ -364,15 +364,36 @@ extension ServiceEngine {
 
     func takeBack(_ call: StoredCall) {
         clientProgress.ended(call.id)
+        ownMemory.calls[call.id] = nil
+        localTimes.removeValue(forKey: call.id)?.cancel()
+        guard takingBack[call.id] == nil else { return }
         let work = underWay[call.id]?.work
-        // Ends with the server's answers, or after ten minutes, though the task is cancelled that asked.
-        Task {
-            await forgetCall(call.id)
+        // Ends with the server's answers, after ten minutes for each, or with the engine, though the task is cancelled that asked. It does not
+        // keep the engine.
+        takingBack[call.id] = Task { [weak self, server, box] in
+            // The next run goes on until the server has answered.
+            await self?.change("take back request") { try await box.takeBack(call.id) }
             // The server hears of the request before it hears that nobody wants it.
             await work?.value
-            if await !cancelLocally(call) { await removeAtServer("\(ServiceServer.path)/requests/\(call.id)") }
-            removeAttachments(call.files)
+            if let isLocal = await self?.cancelLocally(call) {
+                let request = isLocal ? [] : ["\(ServiceServer.path)/requests/\(call.id)"]
+                var isDone = true
+                for path in request + call.files.map({ "/v1/attachments/\($0)" }) where isDone {
+                    isDone = await ServiceEngine.isRemoved(path, at: server)
+                }
+                if isDone { await self?.forgetCall(call.id) }
+            }
+            await self?.tookBack(call.id)
         }
+    }
+
+    private func tookBack(_ id: String) { takingBack[id] = nil }
+
+    /// Goes on with what an earlier run took back.
+    func takeBackAgain() async {
+        // Cancelled: the next run goes on.
+        guard let calls = try? await storing({ try await box.takenBack() }) else { return }
+        for call in calls { takeBack(call) }
     }
 
     func cancelAll(to application: ServiceApplication) async throws -> Int {

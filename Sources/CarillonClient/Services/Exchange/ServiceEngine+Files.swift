@@ -140,10 +140,16 @@ extension ServiceEngine {
     /// Nobody will name them.
     func takeAway(_ left: Left) {
         guard !left.uploads.isEmpty else { return }
+        takingAway += 1
         // Ends with one request for each, though the task is cancelled that left them. What the server does not hear then, uploads tell it
-        // again for ten minutes.
-        Task { for upload in left.uploads { try? await upload.cancel() } }
+        // again for ten minutes, and in the next run.
+        Task { [weak self] in
+            for upload in left.uploads { try? await upload.cancel() }
+            await self?.tookAway()
+        }
     }
+
+    private func tookAway() { takingAway -= 1 }
 
     /// Nobody will fetch them: the server need not keep them.
     func removeAttachments(_ ids: [String]) {

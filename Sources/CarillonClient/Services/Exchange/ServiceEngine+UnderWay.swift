@@ -31,7 +31,9 @@ extension ServiceEngine {
             throw ServiceError(
                 .fieldInvalid, "The id of a request must be 32 hexadecimal digits in lower case; makeRequestID() makes one.")
         }
-        guard underWay[call.id] == nil, ownMemory.calls[call.id] == nil else { throw Self.idIsInUse }
+        guard underWay[call.id] == nil, ownMemory.calls[call.id] == nil, takingBack[call.id] == nil else {
+            throw Self.idIsInUse
+        }
         let use = requestIDs.use(call.id)
         if use == .cancelled { throw Self.wasCancelled }
         let outcome = PendingResult<Void>()
@@ -132,6 +134,27 @@ extension ServiceEngine {
     }
 
     private static let removalSeconds: TimeInterval = 600
+
+    /// Has the server remove something, over cuts and faults, for up to ten minutes.
+    ///
+    /// - Returns: Whether the server answered.
+    static func isRemoved(_ path: String, at server: ServiceServer) async -> Bool {
+        do {
+            _ = try await server.persist(until: Date.now + removalSeconds, .delete, path)
+            return true
+        } catch {
+            // The server refuses what is gone already, and what was delivered.
+            return (error as? ServiceError).map { $0.code != .deadlineExceeded } ?? false
+        }
+    }
+
+    /// Waits until the server knows of all that was taken back and given up, or for a time.
+    func waitForRemovals(atMost limit: Duration) async {
+        let end = ContinuousClock.now + limit
+        while !takingBack.isEmpty || !underWay.isEmpty || takingAway > 0 || files.isRemoving, ContinuousClock.now < end {
+            do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
+        }
+    }
 
     /// Whether the server may have a request whose sending ended with an error.
     static func mayHaveArrived(_ error: any Error) -> Bool {

@@ -39,6 +39,10 @@ actor ServiceEngine {
     /// The offer that was sent to the server last in this run.
     private var said: SaidOffer?
     private let offerChanges = Signal()
+    /// The requests of which the server hears that nobody wants them, by id.
+    var takingBack: [String: Task<Void, Never>] = [:]
+    /// How many groups of uploads are being given up.
+    var takingAway = 0
     /// Those who wait for a result.
     var pending: [String: PendingResult<ServiceReply>] = [:]
     /// The requests that are on their way to the server, by id.
@@ -116,6 +120,10 @@ actor ServiceEngine {
         memory = ServiceMemory(owner: owner)
     }
 
+    deinit {
+        for task in takingBack.values { task.cancel() }
+    }
+
     nonisolated static var now: Int64 { Int64((Date.now.timeIntervalSince1970 * 1000).rounded(.down)) }
 
     /// Has the device registered where it is not, and waits until it is known whose it is.
@@ -172,6 +180,7 @@ actor ServiceEngine {
                     await self.sendUnsent()
                     self.activity.ended()
                 }
+                group.addTask { await self.takeBackAgain() }
                 group.addTask { await self.runProviders() }
                 group.addTask { await self.runLocal() }
                 group.addTask { await self.runResultRemoval() }

@@ -223,16 +223,37 @@ struct ServiceBox: Sendable {
 
     private static func text(of call: StoredCall) -> String { String(decoding: call.json.bytes, as: UTF8.self) }
 
+    /// Nil for a call that was taken back: nothing that comes of it is of interest.
     private static func call(_ id: String, _ db: Database) throws -> StoredCall? {
-        guard let row = try Row.first(db, "SELECT call, local_until FROM service_call WHERE id = ?", [id]),
-            var call = JSONValue(parsing: Array((row[0] as String).utf8)).flatMap(StoredCall.init)
-        else { return nil }
-        call.localUntil = row[1]
+        let row = try Row.first(db, "SELECT call, local_until FROM service_call WHERE id = ?", [id])
+        return row.flatMap { Self.call($0) }.flatMap { $0.isUnwanted ? nil : $0 }
+    }
+
+    private static func call(_ row: Row) -> StoredCall? {
+        var call = JSONValue(parsing: Array((row[0] as String).utf8)).flatMap(StoredCall.init)
+        call?.localUntil = row[1]
         return call
     }
 
     func call(_ id: String) async throws(PushError) -> StoredCall? {
         try await write(reachingDisk: false) { db in try Self.call(id, db) }
+    }
+
+    /// Nobody waits for a call any more. It stays until the server knows.
+    func takeBack(_ id: String) async throws(PushError) {
+        try await write(reachingDisk: false) { db in
+            guard var call = try Self.call(id, db) else { return }
+            call.isUnwanted = true
+            try db.run("UPDATE service_call SET call = ?, body = NULL WHERE id = ?", [Self.text(of: call), id])
+        }
+    }
+
+    /// The calls that were taken back, and of which the server may not know.
+    func takenBack() async throws(PushError) -> [StoredCall] {
+        try await write(reachingDisk: false) { db in
+            try Row.all(db, "SELECT call, local_until FROM service_call WHERE body IS NULL")
+                .compactMap { row in Self.call(row) }.filter(\.isUnwanted)
+        }
     }
 
     /// Those that the server may not have.
@@ -302,7 +323,9 @@ struct ServiceBox: Sendable {
 
     func localCalls() async throws(PushError) -> [(id: String, until: Int64)] {
         try await write(reachingDisk: false) { db in
-            try Row.all(db, "SELECT id, local_until FROM service_call WHERE local_until IS NOT NULL").map { ($0[0], $0[1]) }
+            try Row.all(db, "SELECT call, local_until FROM service_call WHERE local_until IS NOT NULL")
+                .compactMap { row in Self.call(row) }.filter { !$0.isUnwanted }
+                .compactMap { call in call.localUntil.map { (id: call.id, until: $0) } }
         }
     }
 
