@@ -83,6 +83,8 @@ actor ServiceEngine {
         /// The storage keeps it from being answered.
         var isKeptByStorage = false
         var handler: Task<ServiceReply, any Error>?
+        /// Leaves the files of its reply with the server.
+        var leaving: Task<Left, any Error>?
     }
     private var isRunning = false
     var lastTime: Int64 = 0
@@ -284,7 +286,10 @@ actor ServiceEngine {
     private func dropWhatWasAnothers(_ present: ServiceMemory.Owner) {
         defer { owner = present }
         guard owner != present, owner.user != nil || owner.device != nil && present.device != owner.device else { return }
-        for work in requests.values { work.handler?.cancel() }
+        for work in requests.values {
+            work.handler?.cancel()
+            work.leaving?.cancel()
+        }
         requests = [:]
         for time in localTimes.values { time.cancel() }
         localTimes = [:]
