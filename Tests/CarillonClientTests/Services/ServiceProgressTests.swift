@@ -253,6 +253,38 @@ struct ServiceProgressTests {
 
     // MARK: Bytes
 
+    private func isOver(_ progress: AsyncStream<ServiceProgress>) async -> Bool {
+        for await _ in progress {}
+        return true
+    }
+
+    @Test func `the progress of a request that was cancelled before it began has ended`() async throws {
+        let (consumer, _) = try await pair()
+        let id = consumer.client.makeRequestID()
+        let early = consumer.client.progress(of: id)
+        #expect(try await consumer.client.cancel(id))
+        #expect(await isOver(early))
+        #expect(await isOver(consumer.client.progress(of: id)), "it was cancelled before")
+    }
+
+    @Test func `the progress of an id that no request has ends at once`() async throws {
+        let (consumer, provider) = try await pair()
+        let id = String(repeating: "f", count: 32)
+        #expect(await isOver(consumer.client.progress(of: id)))
+        #expect(await isOver(provider.provider.progress(of: id)))
+    }
+
+    @Test func `the progress of requests of the former user ends`() async throws {
+        let fixture = try await ServiceEngineFixture()
+        try await fixture.become("ada")
+        try await eventually { await fixture.engine.owner.user == "ada" }
+        // The server has it.
+        let id = try await fixture.ask(1)
+        let progress = await fixture.engine.clientProgress.stream(of: id)
+        try await fixture.become("bob")
+        #expect(await isOver(progress))
+    }
+
     @Test func `an app hears how far its files are, up to the end`() async throws {
         let (consumer, _) = try await pair()
         let paths = try ["a.bin", "b.bin"].map { try consumer.file($0, bytes: 100_000) }

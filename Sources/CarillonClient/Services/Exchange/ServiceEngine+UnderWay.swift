@@ -35,7 +35,10 @@ extension ServiceEngine {
             throw Self.idIsInUse
         }
         let use = requestIDs.use(call.id)
-        if use == .cancelled { throw Self.wasCancelled }
+        if use == .cancelled {
+            clientProgress.ended(call.id)
+            throw Self.wasCancelled
+        }
         let outcome = PendingResult<Void>()
         // Ends with the request's way to the server; it is cancelled with the call.
         let work = Task {
@@ -103,7 +106,10 @@ extension ServiceEngine {
     ///
     /// - Returns: False for any other.
     func cancelUnderWay(_ id: String) -> Bool {
-        if requestIDs.cancel(id) { return true }
+        if requestIDs.cancel(id) {
+            clientProgress.ended(id)
+            return true
+        }
         guard let call = underWay[id] else { return false }
         call.end(with: Self.wasCancelled)
         return true

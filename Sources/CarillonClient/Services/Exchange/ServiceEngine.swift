@@ -302,10 +302,9 @@ actor ServiceEngine {
         // Whoever hears it finds nothing any more.
         let mismatch = ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")
         endUnderWay(with: mismatch)
-        for (id, waiting) in pending {
-            clientProgress.ended(id)
-            waiting.resume(.failure(mismatch))
-        }
+        for waiting in pending.values { waiting.resume(.failure(mismatch)) }
+        clientProgress.allEnded()
+        providerProgress.allEnded()
         pending = [:]
     }
 
