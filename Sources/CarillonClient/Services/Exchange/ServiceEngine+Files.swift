@@ -30,13 +30,18 @@ extension ServiceEngine {
         }
         let paths = payload.files.map { inbox.path(of: $0.path, in: directory) }
         tell(paths.count, zip(paths, payload.files).map { ($0, UInt64($1.manifest.length)) })
-        if inbox.isFinished(directory) { return paths }
+        if inbox.isFinished(directory) {
+            inbox.normalize(payload.files.map(\.path), in: directory)
+            return paths
+        }
         let meter = measure(payload.files.reduce(0) { $0 + $1.manifest.sealedLength })
         for file in payload.files {
             try await storing(until: moment) {
                 let draft = try await inbox.draft(of: file.path, for: stored.number)
-                if FileManager.default.fileExists(atPath: draft) { return }
+                if inbox.isGathered(file.path, for: stored.number) { return }
                 try await fetch(file.manifest, to: draft, meter)
+                // A download that an earlier version began ends under the name of that version.
+                _ = inbox.isGathered(file.path, for: stored.number)
             }
             meter.finished(file.manifest.sealedLength)
         }
