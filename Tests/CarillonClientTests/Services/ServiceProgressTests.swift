@@ -238,6 +238,24 @@ struct ServiceProgressTests {
         #expect(error?.code == .cancelled)
     }
 
+    @Test func `a request to an app is cancelled with all to its install, while its file is sent`() async throws {
+        let (consumer, provider) = try await pair()
+        consumer.web.onFile("PATCH") { _ in
+            try await Task.sleep(for: .seconds(3600))
+            throw TransportFault(.timeOut, nil)
+        }
+        let path = try consumer.file("a.txt")
+        let sending = Task { try await consumer.client.send(EngineFixture.method, to: address, attachments: [path]) }
+        try await eventually { consumer.web.asked.contains { $0.hasPrefix("PATCH") } }
+        consumer.web.on("DELETE /v1/services/requests?", 200, #"{"cancelled":[]}"#)
+        let another = ServiceApplication(app: provider.peer.app, device: String(repeating: "3", count: 32))
+        #expect(try await consumer.client.cancelAll(to: another) == 0)
+        let to = ServiceApplication(app: provider.peer.app, device: provider.peer.device)
+        #expect(try await consumer.client.cancelAll(to: to) == 1)
+        let error = await #expect(throws: ServiceError.self) { try await sending.value }
+        #expect(error?.code == .cancelled)
+    }
+
     @Test func `an id is for one request`() async throws {
         let (consumer, _) = try await pair()
         let id = try await consumer.client.send(

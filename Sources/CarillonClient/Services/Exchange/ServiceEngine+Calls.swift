@@ -19,6 +19,7 @@ extension ServiceEngine {
         try await router.definition(of: call.method)?.check(
             call.parameters, attachments: names.count, of: call.method.name)
         let (peer, keys) = try await storing(of: call) { try await provider(of: call) }
+        underWay[call.id]?.peer = peer
         do {
             try await send(call, names, to: peer, keys, result)
         } catch let error as ServiceError where Self.mayBeGone.contains(error.code) {
@@ -26,6 +27,7 @@ extension ServiceEngine {
             known.remove(peer)
             let (newPeer, newKeys) = try await storing(of: call) { try await provider(of: call) }
             guard newPeer != peer else { throw error }
+            underWay[call.id]?.peer = newPeer
             try await send(call, names, to: newPeer, newKeys, result)
         }
     }

@@ -12,6 +12,8 @@ struct CallUnderWay: Sendable {
     let to: ServiceApplication
     let work: Task<Void, Never>
     let outcome: PendingResult<Void>
+    /// The install that it goes to, once it is found.
+    var peer: ServicePeer?
 
     /// Ends the work. The app gets the error at once, and does not wait for what the work cleans up.
     func end(with error: any Error) {
@@ -118,7 +120,7 @@ extension ServiceEngine {
     /// Cancels those to an install of an app. Returns how many there were.
     func cancelUnderWay(to peer: ServicePeer) -> Int {
         let ids = underWay.filter { id, call in
-            ownMemory.calls[id]?.peer == peer || call.to == ServiceApplication(peer)
+            ownMemory.calls[id]?.peer == peer || call.peer == peer || call.to == ServiceApplication(peer)
         }.keys
         for id in ids { underWay[id]?.end(with: Self.wasCancelled) }
         return ids.count
