@@ -42,7 +42,8 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
 
     deinit { state.withLock { $0.task }?.cancel() }
 
-    /// How many bytes of ``length`` are there: at once, and as they become more. It ends with the transfer. One number waits for a slow
+    /// How many bytes of ``length`` were written to the connection, or came: at once, and as they become more. The server has all bytes of an
+    /// upload when ``value`` returns. It ends with the transfer. One number waits for a slow
     /// iteration, the newest: it replaces the number before.
     public var progress: AsyncStream<Int64> {
         let (stream, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))

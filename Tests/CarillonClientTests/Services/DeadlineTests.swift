@@ -21,6 +21,13 @@ struct DeadlineTests {
         case noResult
     }
 
+    #if CARILLON_SANITIZED
+        private static let bound = Duration.seconds(5)
+    #else
+        /// A call of one second ends within 250 ms after it; the rest is for a machine that runs all tests at once.
+        private static let bound = Duration.milliseconds(1500)
+    #endif
+
     /// Waits an hour, also in a task that is cancelled.
     private static func hang() async {
         await Task { try? await Task.sleep(for: .seconds(3600)) }.value
@@ -65,7 +72,7 @@ struct DeadlineTests {
         }
         let lasted = begun.duration(to: .now)
         #expect(error?.code == .deadlineExceeded)
-        #expect(lasted >= .seconds(1) && lasted < .seconds(5), "\(lasted)")
+        #expect(lasted >= .seconds(1) && lasted < Self.bound, "\(lasted)")
         isThere.withLock { $0 = true }
         let (box, files) = await (consumer.engine.box, consumer.engine.files)
         try await eventually { try await box.unsent(at: ServiceEngine.now).isEmpty }
@@ -95,7 +102,7 @@ struct DeadlineTests {
             let begun = ContinuousClock.now
             let error = await #expect(throws: ServiceError.self) { try await consumer.engine.send(call, result: nil) }
             #expect(error?.code == .deadlineExceeded)
-            #expect(begun.duration(to: .now) < .seconds(5))
+            #expect(begun.duration(to: .now) < Self.bound)
         }
     }
 
