@@ -1,5 +1,3 @@
-import CarillonWire
-
 /// What the server has of an upload that was given up.
 extension UploadRun {
     private static let patience = Duration.seconds(600)

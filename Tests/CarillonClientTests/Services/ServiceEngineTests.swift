@@ -218,7 +218,7 @@ struct ServiceEngineTests {
         }
         let peer = other
         let believing = (0..<3).map { _ in
-            Task { () -> Bool in
+            Task { () async throws -> Bool in
                 do {
                     try await engine.believe(bundle, of: peer, user: nil)
                     return true
