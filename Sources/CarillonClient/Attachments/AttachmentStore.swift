@@ -63,6 +63,8 @@ public final class AttachmentStore: Sendable {
     private let server: TransferServer
     private let lock = Mutex<TransferLock?>(nil)
     private let known = Mutex(Known())
+    /// The removals of uploads that were given up, by id.
+    private let removals = Mutex<[String: Task<Void, Never>]>([:])
 
     private struct Known {
         var uploads: [String: AttachmentUpload] = [:]
@@ -93,6 +95,10 @@ public final class AttachmentStore: Sendable {
         self.server = server
     }
 
+    deinit {
+        for removal in removals.withLock({ $0 }).values { removal.cancel() }
+    }
+
     /// Opens the directory when it is first used.
     private func open() throws(PushError) {
         let isFirst = try lock.withLock { lock throws(PushError) in
@@ -108,6 +114,10 @@ public final class AttachmentStore: Sendable {
             try folder.convertPaths(of: id)
             let state = try folder.read(TransferFolder.DownloadState.self, .download, of: id)
             if let state, folder.isNamed(state) { transfer(state).resume() }
+        }
+        for id in folder.ids(.upload) {
+            let state = try folder.read(TransferFolder.UploadState.self, .upload, of: id)
+            if let state, state.isGivenUp == true { remove(UploadRun(id: id, folder: folder, server: server), state) }
         }
     }
 
@@ -157,7 +167,8 @@ public final class AttachmentStore: Sendable {
         try open()
         var found: [AttachmentUpload] = []
         for id in folder.ids(.upload) {
-            guard let state = try folder.read(TransferFolder.UploadState.self, .upload, of: id) else { continue }
+            let known = try folder.read(TransferFolder.UploadState.self, .upload, of: id)
+            guard let state = known, state.isGivenUp != true else { continue }
             // Nobody can fetch it any more.
             if let manifest = state.manifest, manifest.expiresAt < .now {
                 folder.remove(.upload, id)
@@ -182,7 +193,13 @@ public final class AttachmentStore: Sendable {
                 return try await run.run(moved)
             } giveUp: { [weak self] () async throws(PushError) in
                 self?.known.withLock { $0.uploads[id] = nil }
-                try await run.giveUp()
+                guard let state = try run.giveUp() else { return }
+                if let first = self?.remove(run, state) {
+                    // A caller that is cancelled waits no more.
+                    _ = try? await first.value
+                } else {
+                    await run.removeOnce(state)
+                }
             } forget: { [weak self] in
                 self?.known.withLock { $0.uploads[id] = nil }
                 run.forget()
@@ -191,6 +208,34 @@ public final class AttachmentStore: Sendable {
             return upload
         }
     }
+
+    /// Has the server remove an upload that was given up. The next run goes on with what is not removed.
+    ///
+    /// - Returns: What comes with the end of the first attempt.
+    @discardableResult
+    private func remove(_ run: UploadRun, _ state: TransferFolder.UploadState) -> PendingResult<Void> {
+        let first = PendingResult<Void>()
+        removals.withLock { removals in
+            guard removals[run.id] == nil else {
+                first.resume(.success(()))
+                return
+            }
+            // Ends with the server's answer, after ten minutes, or with the store.
+            removals[run.id] = Task { [weak self] in
+                await run.remove(state, first: first)
+                self?.removed(run.id)
+            }
+        }
+        return first
+    }
+
+    private func removed(_ id: String) {
+        // The task is taken out of the lock, so that nothing is released inside it.
+        _ = removals.withLock { $0.removeValue(forKey: id) }
+    }
+
+    /// Whether the server is being asked to remove uploads.
+    var isRemoving: Bool { removals.withLock { !$0.isEmpty } }
 
     // MARK: Downloads
 
@@ -207,7 +252,6 @@ public final class AttachmentStore: Sendable {
         try open()
         guard manifest.isPossible else { throw PushError(.manifestInvalid, "The manifest of the attachment is none.") }
         let (folder, id) = (folder, manifest.id)
-        let part = "\(DiskFile.directory(of: path))/.\(id.suffix(16)).part"
         let state = try await DiskFile.work { () throws(PushError) in
             if let state = try folder.read(TransferFolder.DownloadState.self, .download, of: id) {
                 guard state.path == folder.paths.path(folder.paths.kept(path)), state.manifest == manifest else {
@@ -218,7 +262,7 @@ public final class AttachmentStore: Sendable {
             guard !FileManager.default.fileExists(atPath: path) else {
                 throw PushError(.fileExists, "\(path) is there already; it was left as it is.")
             }
-            let state = TransferFolder.DownloadState(manifest: manifest, path: path, part: part)
+            let state = TransferFolder.DownloadState(manifest: manifest, path: path)
             try folder.write(state, .download, of: id)
             return state
         }

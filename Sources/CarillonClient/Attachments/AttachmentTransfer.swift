@@ -42,7 +42,8 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
 
     deinit { state.withLock { $0.task }?.cancel() }
 
-    /// How many bytes of ``length`` are there: at once, and as they become more. It ends with the transfer. One number waits for a slow
+    /// How many bytes of ``length`` were written to the connection, or came: at once, and as they become more. The server has all bytes of an
+    /// upload when ``value`` returns. It ends with the transfer. One number waits for a slow
     /// iteration, the newest: it replaces the number before.
     public var progress: AsyncStream<Int64> {
         let (stream, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
@@ -116,7 +117,8 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
         _ = await task?.result
     }
 
-    /// Stops, and forgets it: what was sent is removed from the server, what was received from the disk.
+    /// Stops, and forgets it: what was sent is removed from the server, what was received from the disk. If the server cannot be reached, it is
+    /// asked again for ten minutes, and in the next run.
     public func cancel() async throws(PushError) {
         await pause()
         try await giveUp()

@@ -123,8 +123,9 @@ final class DiskFile: Sendable {
         guard link(draft, path) == 0 else {
             let cause = errno
             // It was on the way when the process ended.
-            if cause == EEXIST, isSame(draft, path) {
-                unlink(draft)
+            if cause == EEXIST, let names = namesOfSame(draft, path) {
+                // Two texts can be one name of the file, and the only one.
+                if draft != path, names > 1 { unlink(draft) }
                 return
             }
             if cause == EEXIST { throw PushError(.fileExists, "\(path) is there already; it was left as it is.") }
@@ -134,10 +135,13 @@ final class DiskFile: Sendable {
         try syncDirectory(of: path)
     }
 
-    private static func isSame(_ one: String, _ other: String) -> Bool {
+    /// Returns how many names a file has; nil if the paths are of different files.
+    private static func namesOfSame(_ one: String, _ other: String) -> Int? {
         var (first, second) = (stat(), stat())
-        return lstat(one, &first) == 0 && lstat(other, &second) == 0 && first.st_ino == second.st_ino
-            && first.st_dev == second.st_dev
+        guard lstat(one, &first) == 0, lstat(other, &second) == 0, first.st_ino == second.st_ino,
+            first.st_dev == second.st_dev
+        else { return nil }
+        return Int(first.st_nlink)
     }
 
     static func makeDirectory(_ path: String) throws(PushError) {

@@ -31,6 +31,8 @@ struct TransferFolder: Sendable {
         var location: String?
         /// What it came to; the sealed file is there no more.
         var manifest: AttachmentManifest?
+        /// Nobody wants it any more, and the server may not know.
+        var isGivenUp: Bool?
 
         func converting(_ convert: (String) -> String) -> UploadState { self }
     }
@@ -38,14 +40,15 @@ struct TransferFolder: Sendable {
     struct DownloadState: TransferState {
         var manifest: AttachmentManifest
         var path: String
-        /// Where it grows.
-        var part: String
         /// All of it is there and proved right; whether it has its name is seen on the disk.
         var isWhole: Bool?
 
+        /// The path where the file grows, beside the path that it gets. It is not stored: a bookmark of it would follow the file to its name.
+        var part: String { "\(DiskFile.directory(of: path))/.\(manifest.id.suffix(16)).part" }
+
         func converting(_ convert: (String) -> String) -> DownloadState {
             var state = self
-            (state.path, state.part) = (convert(path), convert(part))
+            state.path = convert(path)
             return state
         }
     }

@@ -2,18 +2,33 @@
 extension UploadRun {
     private static let patience = Duration.seconds(600)
 
-    /// Asks the server once to remove an upload. If the server cannot be reached, the upload asks again for ten minutes, in the background;
-    /// after them the server removes the upload by its time.
-    func remove(_ state: TransferFolder.UploadState) async {
-        guard await !isRemoved(state) else { return }
+    /// Has the server remove an upload that was given up, over cuts, for up to ten minutes. The state of the upload goes with the server's
+    /// answer; without an answer the next run asks again.
+    ///
+    /// - Parameter first: Comes with the end of the first attempt.
+    func remove(_ state: TransferFolder.UploadState, first: PendingResult<Void>) async {
         let end = ContinuousClock.now + Self.patience
-        // Ends with the server's answer, or after the patience.
-        Task {
-            try? await server.persist { () async throws -> TransferServer.Step<Void> in
-                guard ContinuousClock.now < end, await !isRemoved(state) else { return .done(()) }
+        defer { first.resume(.success(())) }
+        do {
+            try await server.persist { () async throws -> TransferServer.Step<Void> in
+                let isOver = await removeOnce(state)
+                first.resume(.success(()))
+                guard !isOver, ContinuousClock.now < end else { return .done(()) }
                 return .later(hint: nil, hasMoved: false)
             }
+        } catch {
+            // Only a cancellation ends this: the store has gone.
         }
+    }
+
+    /// Asks the server once to remove an upload that was given up.
+    ///
+    /// - Returns: Whether the server answered, and nothing is left of the upload.
+    @discardableResult
+    func removeOnce(_ state: TransferFolder.UploadState) async -> Bool {
+        guard await isRemoved(state) else { return false }
+        folder.remove(.upload, id)
+        return true
     }
 
     /// Whether the server answered that an upload is removed, or that there is none.

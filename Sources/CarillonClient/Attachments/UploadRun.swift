@@ -20,7 +20,8 @@ struct UploadRun: Sendable {
     var isThere: Bool { folder.ids(.upload).contains(id) }
 
     func run(_ moved: @escaping @Sendable (Int64) -> Void) async throws -> AttachmentManifest {
-        guard let state = try folder.read(TransferFolder.UploadState.self, .upload, of: id) else {
+        let known = try folder.read(TransferFolder.UploadState.self, .upload, of: id)
+        guard let state = known, state.isGivenUp != true else {
             throw PushError(.attachmentGone, "The upload is done, or was given up.")
         }
         if let manifest = state.manifest {
@@ -161,10 +162,19 @@ struct UploadRun: Sendable {
     /// Whoever wanted what it came to has it.
     func forget() { folder.remove(.upload, id) }
 
-    /// Removes the upload here, and at the server: see ``remove(_:)``.
-    func giveUp() async throws(PushError) {
-        let state = try folder.read(TransferFolder.UploadState.self, .upload, of: id)
-        folder.remove(.upload, id)
-        if let state { await remove(state) }
+    /// Notes that the upload is given up, for this run and the next ones. The sealed file goes at once.
+    ///
+    /// - Returns: The state for ``remove(_:first:)``; nil if there is no such upload.
+    func giveUp() throws(PushError) -> TransferFolder.UploadState? {
+        guard var state = try folder.read(TransferFolder.UploadState.self, .upload, of: id) else { return nil }
+        state.isGivenUp = true
+        do throws(PushError) {
+            try folder.write(state, .upload, of: id)
+            folder.removeSealed(id)
+        } catch {
+            // The disk is full: this run alone knows of the upload.
+            folder.remove(.upload, id)
+        }
+        return state
     }
 }

@@ -43,7 +43,7 @@ protocol FileTransport: Sendable {
     /// Asks once, on a connection of its own.
     ///
     /// - Parameters:
-    ///   - sent: Hears how far the file is that goes.
+    ///   - sent: Hears how far the file is written to the connection; the server may have less.
     ///   - received: Takes the bytes of an answer that is the file.
     func exchange(
         _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,

@@ -46,11 +46,17 @@ struct ServiceCallCommand: AsyncParsableCommand {
                     if let definition { await client.serviceClient.use(definition) }
                     let parts = of.split(separator: "/", maxSplits: 1).map(String.init)
                     let address = ServiceApplication(app: parts.first ?? "", device: parts.count > 1 ? parts[1] : nil)
-                    let reply = try await client.serviceClient.call(
-                        method, of: address, parameters, files: attach.map { AttachedFile.parsed($0) },
-                        deadline: .seconds(deadline),
-                        foreground: ForegroundPreference(rawValue: foreground) ?? .none)
-                    show(reply)
+                    do {
+                        let reply = try await client.serviceClient.call(
+                            method, of: address, parameters, files: attach.map { AttachedFile.parsed($0) },
+                            deadline: .seconds(deadline),
+                            foreground: ForegroundPreference(rawValue: foreground) ?? .none)
+                        show(reply)
+                    } catch {
+                        // Also after an interruption, which cancels this task: ends after two seconds.
+                        await Task { await client.serviceClient.waitForRemovals(atMost: .seconds(2)) }.value
+                        throw error
+                    }
                 }
             }
         }

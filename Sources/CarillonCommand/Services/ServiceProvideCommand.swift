@@ -54,8 +54,12 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         for definition in definitions { await client.serviceClient.use(definition) }
         let picture = try icon.map { Data(try InputFile.bytes($0)) }
         try await provider.offer(name: name, version: appVersion, icon: picture, methods)
-        let telling = Task { await Self.tell(client, printer) }
-        defer { telling.cancel() }
+        // Both end with the command.
+        let events = client.serviceProvider.events
+        let telling = [
+            Task { await Self.tellDevice(of: client.serviceProvider, printer) }, Task { await Self.tell(events, printer) },
+        ]
+        defer { for task in telling { task.cancel() } }
         let interrupt = InterruptService()
         var group = ServiceGroupConfiguration(
             services: [
@@ -75,14 +79,17 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         return { _ in ServiceReply() }
     }
 
-    /// Who this device is, once the server knows the device and its user, who asks it to come to the front, and whose identity changed.
-    private static func tell(_ client: PushClient, _ printer: Printer) async {
-        let events = client.serviceProvider.events
-        guard let fingerprint = await fingerprint(of: client.serviceProvider) else { return }
+    /// Who this device is, once the server knows the device and its user.
+    private static func tellDevice(of provider: ServiceProvider, _ printer: Printer) async {
+        guard let fingerprint = await Self.fingerprint({ try await provider.fingerprint }) else { return }
         printer.print(
             ["event": "providing", "fingerprint": .text(fingerprint)], otherwise: "providing  fingerprint \(fingerprint)")
-        let device = client.serviceProvider.application?.device ?? ""
+        let device = provider.application?.device ?? ""
         printer.print(["event": "device", "device": .text(device)], otherwise: "device  \(device)")
+    }
+
+    /// Who asks this device to come to the front, and whose identity changed.
+    private static func tell(_ events: AsyncStream<ServiceProviderEvent>, _ printer: Printer) async {
         for await event in events {
             switch event {
             case .frontRequested(let application):
@@ -104,16 +111,25 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         }
     }
 
-    /// Returns nil when the task is cancelled or the storage fails. Waits while the server cannot be reached, which the client reports.
-    private static func fingerprint(of provider: ServiceProvider) async -> String? {
+    /// Reads the fingerprint of this device. Waits while the server cannot be reached, which the client reports, and while the storage
+    /// fails, which is reported once.
+    ///
+    /// - Returns: Nil when the task is cancelled, or the storage is of no use.
+    static func fingerprint(
+        retryingAfter wait: Duration = .seconds(1), _ read: () async throws -> String
+    ) async -> String? {
+        var isReported = false
         while true {
             do {
-                return try await provider.fingerprint
+                return try await read()
             } catch let error as ServiceError where error.code == .serverUnavailable {
                 continue
             } catch let error as PushError {
-                StandardError.print("carillon: \(error.message)")
-                return nil
+                if !isReported { StandardError.print("carillon: \(error.message)") }
+                isReported = true
+                guard error.code == .storageUnavailable else { return nil }
+                // Cancelled: the command ends.
+                do { try await Task.sleep(for: wait) } catch { return nil }
             } catch {
                 return nil
             }

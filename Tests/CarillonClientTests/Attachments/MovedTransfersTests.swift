@@ -107,12 +107,41 @@ struct MovedTransfersTests {
         try FileManager.default.createDirectory(
             atPath: storage + "/Inbox/.gathering/3", withIntermediateDirectories: true)
         let state = TransferFolder.DownloadState(
-            manifest: manifest, path: root + "/Inbox/.gathering/3/file", part: root + "/Inbox/.gathering/3/.00.part")
-        try JSONEncoder().encode(state).write(to: URL(fileURLWithPath: "\(folder)/\(manifest.id).download"))
+            manifest: manifest, path: root + "/Inbox/.gathering/3/file")
+        var members = try #require(
+            try JSONSerialization.jsonObject(with: try JSONEncoder().encode(state)) as? [String: Any])
+        // Earlier versions stored where the file grew.
+        members["part"] = root + "/Inbox/.gathering/3/.00.part"
+        try JSONSerialization.data(withJSONObject: members).write(
+            to: URL(fileURLWithPath: "\(folder)/\(manifest.id).download"))
         server.isAway.withLock { $0 = false }
         let download = try #require(try store(in: storage).downloadsWithPaths().first)
         #expect(download.path == storage + "/Inbox/.gathering/3/file")
         #expect(try await download.download.value == download.path)
         #expect(FileManager.default.fileExists(atPath: download.path))
+    }
+
+    @Test func `the place where a download grows is not stored, and is beside its path`() throws {
+        let manifest = try served(Data([1]))
+        let folder = TransferFolder(path: directory.path, storage: directory.path + "/store")
+        let path = directory.path + "/else where/file"
+        try folder.write(TransferFolder.DownloadState(manifest: manifest, path: path), .download, of: manifest.id)
+        let stored = try String(contentsOfFile: "\(directory.path)/\(manifest.id).download", encoding: .utf8)
+        #expect(!stored.contains("part"))
+        let state = try folder.read(TransferFolder.DownloadState.self, .download, of: manifest.id)
+        #expect(state?.part == directory.path + "/else where/.0000000000000000.part")
+    }
+
+    @Test func `a file keeps its only name, and loses the name of its draft`() throws {
+        let (draft, path) = (directory.path + "/.draft", directory.path + "/file")
+        try Data([1]).write(to: URL(fileURLWithPath: path))
+        try DiskFile.publish(path, as: path)
+        try DiskFile.publish(directory.path + "/./file", as: path)
+        #expect(FileManager.default.fileExists(atPath: path))
+        // The process ended between the two names.
+        try FileManager.default.linkItem(atPath: path, toPath: draft)
+        try DiskFile.publish(draft, as: path)
+        #expect(FileManager.default.fileExists(atPath: path))
+        #expect(!FileManager.default.fileExists(atPath: draft))
     }
 }

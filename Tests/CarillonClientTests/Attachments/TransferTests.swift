@@ -207,11 +207,12 @@ struct TransferTests {
     /// The process ended at one of the steps by which a whole file gets its name.
     @Test(arguments: ["before", "between"])
     func `what was whole gets its name, and is not fetched again`(_ moment: String) async throws {
-        let (path, part) = (directory.path + "/file", directory.path + "/.part")
+        let path = directory.path + "/file"
         let store = store(ScriptedFiles([]))
         _ = try store.downloads()
         let folder = TransferFolder(path: directory.path + "/state")
-        let state = TransferFolder.DownloadState(manifest: manifest, path: path, part: part, isWhole: true)
+        let state = TransferFolder.DownloadState(manifest: manifest, path: path, isWhole: true)
+        let part = state.part
         try folder.write(state, .download, of: manifest.id)
         try Data("whole".utf8).write(to: URL(fileURLWithPath: part))
         if moment == "between" { try FileManager.default.linkItem(atPath: part, toPath: path) }
@@ -223,9 +224,9 @@ struct TransferTests {
     }
 
     @Test func `what has its name is done, and the server is told of it until it has heard`() async throws {
-        let (path, part) = (directory.path + "/file", directory.path + "/.part")
+        let path = directory.path + "/file"
         let folder = TransferFolder(path: directory.path + "/state")
-        let state = TransferFolder.DownloadState(manifest: manifest, path: path, part: part, isWhole: true)
+        let state = TransferFolder.DownloadState(manifest: manifest, path: path, isWhole: true)
         try FileManager.default.createDirectory(atPath: directory.path + "/state", withIntermediateDirectories: true)
         try folder.write(state, .download, of: manifest.id)
         // The first server is away, the second refuses the credential, and the third has it removed already.
@@ -263,11 +264,23 @@ struct TransferTests {
             #expect(try store.uploads().map(\.id) == [upload.id])
             #expect(throws: PushError.self) { try self.store(ScriptedFiles([])).uploads() }
         }
-        let next = store(ScriptedFiles([]))
-        let again = try #require(try next.uploads().first)
-        try await again.cancel()
-        #expect(try next.uploads().isEmpty)
-        #expect(left == ["lock"])
+        let id: String
+        do {
+            let next = store(ScriptedFiles([]))
+            let again = try #require(try next.uploads().first)
+            id = again.id
+            try await again.cancel()
+            #expect(try next.uploads().isEmpty)
+            #expect(left == ["\(id).upload", "lock"], "the sealed file is gone, and the server does not know yet")
+        }
+        // The store before does not keep the directory, though its server is away.
+        let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+        let files = ScriptedFiles([begun, FileAnswer(status: 204, headers: ["carillon-server": "server-1"])])
+        let last = store(files)
+        #expect(try last.uploads().isEmpty)
+        try await eventually { left == ["lock"] }
+        #expect(files.asked.withLock { $0 } == ["POST ", "DELETE "])
+        withExtendedLifetime(last) {}
     }
 
     @Test func `an upload whose beginning was not answered is taken from the server, too`() async throws {

@@ -184,20 +184,23 @@ struct PublicStreamTests {
 
     private static let clientProgress = Stream("ServiceClient.progress(of:)", expected: ["999"]) { client in
         let watchers = await client.serviceClient.engine.clientProgress
-        return await lastProgress(client.serviceClient.progress(of: "r"), watchers)
+        let id = client.serviceClient.makeRequestID()
+        return await lastProgress(client.serviceClient.progress(of: id), of: id, watchers)
     }
 
     private static let providerProgress = Stream("ServiceProvider.progress(of:)", expected: ["999"]) { client in
         let watchers = await client.serviceProvider.engine.providerProgress
-        return await lastProgress(client.serviceProvider.progress(of: "r"), watchers)
+        await client.serviceProvider.engine.noteRequest("r")
+        return await lastProgress(client.serviceProvider.progress(of: "r"), of: "r", watchers)
     }
 
-    private static func lastProgress(_ stream: AsyncStream<ServiceProgress>, _ watchers: ProgressWatchers) async -> [String]
-    {
+    private static func lastProgress(
+        _ stream: AsyncStream<ServiceProgress>, of id: String, _ watchers: ProgressWatchers
+    ) async -> [String] {
         for bytes in 0..<1000 as Range<Int64> {
-            watchers.tell(ServiceProgress(.sending, completedBytes: bytes, totalBytes: 1000), of: "r")
+            watchers.tell(ServiceProgress(.sending, completedBytes: bytes, totalBytes: 1000), of: id)
         }
-        watchers.ended("r")
+        watchers.ended(id)
         var heard: [String] = []
         for await progress in stream { heard.append("\(progress.completedBytes)") }
         return heard
@@ -237,5 +240,12 @@ struct PublicStreamTests {
         queue.add(try firing(1200))
         if let firing = await firings.next() { heard.append(firing.id) }
         return heard
+    }
+}
+
+extension ServiceEngine {
+    /// Notes a request of another device.
+    fileprivate func noteRequest(_ id: String) {
+        requests[id] = RequestWork(number: 1, isUnwanted: false, isOneTooMany: false)
     }
 }

@@ -147,4 +147,29 @@ struct RelativePathTests {
         }
         #expect(taken > 100)
     }
+
+    @Test(arguments: ["cafe\u{301}.txt", "cafe\u{301}/a.txt", "plain/cafe\u{301}.txt"])
+    func `a file that an earlier version put down in another Unicode form gets its name in NFC`(_ former: String) throws {
+        let directory = TemporaryDirectory()
+        let inbox = MessageFiles(root: directory.path)
+        let file = try #require(RelativePath(former))
+        #expect(Array(file.text.utf8) != Array(former.utf8))
+        let gathering = directory.path + "/.gathering/3"
+        #expect(!inbox.isGathered(file, for: 3))
+        for base in [gathering, directory.path + "/a/1"] {
+            let path = base + "/" + former
+            try FileManager.default.createDirectory(
+                atPath: DiskFile.directory(of: path), withIntermediateDirectories: true)
+            try Data([7]).write(to: URL(fileURLWithPath: path))
+        }
+        // An empty directory that the present version made.
+        try FileManager.default.createDirectory(
+            atPath: DiskFile.directory(of: "\(gathering)/\(file.text)"), withIntermediateDirectories: true)
+        #expect(inbox.isGathered(file, for: 3))
+        inbox.normalize([file], in: directory.path + "/a/1")
+        for base in [gathering, directory.path + "/a/1"] {
+            #expect(try Data(contentsOf: URL(fileURLWithPath: "\(base)/\(file.text)")) == Data([7]))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: base).count == 1)
+        }
+    }
 }

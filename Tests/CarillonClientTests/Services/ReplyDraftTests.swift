@@ -73,7 +73,8 @@ struct ReplyDraftTests {
         #expect(try await fixture.box.draftUploads() == draft.uploads)
         // What nobody waits for goes.
         await fixture.engine.abandonDraft(of: 1)
-        try await eventually { try self.uploads(fixture).isEmpty }
+        let files = await fixture.engine.files
+        try await eventually { try files.uploads().isEmpty }
         try await fixture.box.done(1)
         #expect(try await fixture.box.draft(of: 1) == nil)
     }
@@ -146,10 +147,64 @@ struct ReplyDraftTests {
         try await fixture.box.save(draft, of: 1)
         #expect(try await fixture.box.events(after: 0, at: 1, limit: 1).events.first?.draft == draft)
         #expect(try await fixture.box.draftUploads() == ["u"])
-        try await fixture.box.decided(1, reply: [1], claiming: [])
+        try await fixture.box.decided(1, reply: [1], claiming: [], files: ["7", "8"])
         #expect(try await fixture.box.draft(of: 1) == nil)
+        let decided = try #require(try await fixture.box.events(after: 0, at: 1, limit: 1).events.first)
+        #expect(decided.draft == nil && decided.reply == [1] && decided.replyFiles == ["7", "8"])
         try await fixture.store.inStep { try StoreChange.saveTakenUser("bob").apply(to: $0) }
         #expect(try await fixture.box.draft(of: 2) == nil)
+    }
+
+    @Test func `the files of a reply of an earlier run are removed if the server refuses the reply`() async throws {
+        let fixture = try await Fixture()
+        try await fixture.receive(try await request(fixture))
+        try await fixture.box.decided(1, reply: [1], claiming: [], files: ["7"])
+        let problem = try JSONEncoder().encode(ProblemDocument(Refusal(.requestFinished, "why")))
+        fixture.server.answers.withLock {
+            $0["POST"] = (ErrorCode.requestFinished.status, String(decoding: problem, as: UTF8.self))
+            $0["DELETE"] = (204, "")
+        }
+        try await fixture.running {
+            try await eventually { fixture.server.asked.withLock { $0.contains("DELETE /v1/attachments/7") } }
+        }
+        #expect(try await fixture.box.eventNumbers().isEmpty)
+    }
+
+    @Test func `the deadline of a request counts from its arrival in an earlier run`() async throws {
+        let fixture = try await Fixture()
+        let calls = Mutex(0)
+        await ServiceProvider(engine: fixture.engine).handle(Self.method) { _ in
+            calls.withLock { $0 += 1 }
+            return ServiceReply()
+        }
+        try await fixture.receive(try await request(fixture))
+        // It has 600 seconds.
+        let arrived = ServiceEngine.now - 700_000
+        let events = try await fixture.box.events(after: 0, at: arrived, limit: 1).events
+        #expect(events.map(\.arrivedAt) == [arrived])
+        #expect(try await fixture.box.events(after: 0, at: ServiceEngine.now, limit: 1).events.first?.arrivedAt == arrived)
+        try await fixture.running { try await eventually { try await fixture.box.eventNumbers().isEmpty } }
+        #expect(calls.withLock { $0 } == 0)
+    }
+
+    @Test func `a cancellation ends a reply whose files are on their way`() async throws {
+        let fixture = try await Fixture()
+        let path = fixture.directory.path + "/report.pdf"
+        try Data([1, 2, 3]).write(to: URL(filePath: path))
+        await ServiceProvider(engine: fixture.engine).handle(Self.method) { _ in ServiceReply("x", attachments: [path]) }
+        fixture.server.answers.withLock { $0["POST /v1/services/requests"] = (204, "") }
+        let event = try await request(fixture)
+        let reply = "POST /v1/services/requests/\(Fixture.id(1))/reply"
+        let files = await fixture.engine.files
+        try await fixture.running {
+            try await fixture.receive(event)
+            try await eventually { try await fixture.box.draft(of: 1)?.uploads.count == 1 }
+            #expect(!fixture.server.asked.withLock { $0.contains(reply) })
+            try await fixture.receive(.cancelled(try #require(ServiceRequestID(Fixture.id(1)))))
+            try await eventually { fixture.server.asked.withLock { $0.contains(reply) } }
+            try await eventually { try await fixture.box.eventNumbers().isEmpty }
+            try await eventually { try files.uploads().isEmpty }
+        }
     }
 
     @Test func `a firing counts as something that came, once`() async throws {

@@ -30,6 +30,12 @@ final class ScriptedWeb: ClientTransport, FileTransport {
 
     func on(_ start: String, _ status: Int, _ body: String = "") { on(start) { _ in (status, body) } }
 
+    /// Refuses all questions with a beginning.
+    func refuse(_ start: String, _ code: ErrorCode) throws {
+        let body = try JSONEncoder().encode(ProblemDocument(Refusal(code, "why")))
+        on(start, code.status, String(decoding: body, as: UTF8.self))
+    }
+
     /// Answers all transfers with a method.
     func onFile(_ method: String, _ answer: @escaping @Sendable (FileQuestion) async throws -> FileAnswer) {
         state.withLock { $0.files[method] = answer }

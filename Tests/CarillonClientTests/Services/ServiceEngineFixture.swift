@@ -23,7 +23,9 @@ final class ServiceEngineFixture: Sendable {
             asked.withLock { $0.append(String(path)) }
             let answer = answers.withLock { answers in answers.first { path.hasPrefix($0.key) }?.value }
             guard let answer else { throw TransportFault(.unreachable, nil) }
-            return WebAnswer(status: answer.status, body: Data(answer.body.utf8))
+            return WebAnswer(
+                status: answer.status, body: Data(answer.body.utf8),
+                contentType: answer.status >= 400 ? ProblemDocument.mediaType : "application/json", server: "server-1")
         }
     }
 

@@ -200,7 +200,42 @@ struct ServiceEngineTests {
         #expect(try await !isBelieved(ben, "ada"))
         #expect(try await !isBelieved(ada, "ben"), "what was believed of one user is not of the other")
         #expect(try await isBelieved(ada, nil))
-        #expect(try await !isBelieved(ben, nil))
+        #expect(try await isBelieved(ben, nil), "the phone that they share is called without a user")
+        #expect(try await !isBelieved(try bundle(.init()), nil))
+    }
+
+    @Test(arguments: [false, true])
+    func `a first identity is stored after the app accepts it, and the app is asked once`(_ accepts: Bool) async throws {
+        let engine = try await engine()
+        let bundle = try KeyBundle(
+            Curve25519.KeyAgreement.PrivateKey(), named: "0011223344556677", until: ServiceEngine.now + 1_000_000,
+            device: other.device, by: Curve25519.Signing.PrivateKey())
+        let asked = Mutex(0)
+        let answer = PendingResult<Bool>()
+        await engine.setVerifier { _, _, isFirst in
+            asked.withLock { $0 += 1 }
+            return isFirst ? (try? await answer.value) ?? false : true
+        }
+        let peer = other
+        let believing = (0..<3).map { _ in
+            Task { () async throws -> Bool in
+                do {
+                    try await engine.believe(bundle, of: peer, user: nil)
+                    return true
+                } catch let error as ServiceError where error.code == .identityChanged {
+                    return false
+                }
+            }
+        }
+        try await eventually { asked.withLock { $0 } == 1 }
+        // The others look meanwhile.
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(asked.withLock { $0 } == 1)
+        #expect(try await engine.identities().isEmpty, "a kill now leaves nothing")
+        answer.resume(.success(accepts))
+        for task in believing { #expect(try await task.value == accepts) }
+        #expect(asked.withLock { $0 } == 1)
+        #expect(try await engine.identities().count == (accepts ? 1 : 0))
     }
 
     @Test func `the fingerprint waits until the user of the device is known`() async throws {

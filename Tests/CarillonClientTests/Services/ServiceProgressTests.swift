@@ -181,6 +181,51 @@ struct ServiceProgressTests {
         #expect(try await box.call(id) == nil)
     }
 
+    @Test func `a request that was cancelled while the server is away is taken back by the next run`() async throws {
+        let fixture = try await ServiceEngineFixture()
+        let (id, box) = (ServiceEngineFixture.id(1), fixture.box)
+        var call = ServiceEngineFixture.call(id)
+        call.files = ["7"]
+        try await box.save(call, body: [1], claiming: [], keptUntil: ServiceEngine.now + 1_000_000)
+        await fixture.engine.takeBack(call)
+        try await eventually { fixture.server.asked.withLock { !$0.isEmpty } }
+        #expect(try await box.call(id) == nil)
+        #expect(try await box.takenBack().map(\.id) == [id])
+        #expect(try await box.unsent(at: ServiceEngine.now).isEmpty)
+        let task = try #require(await fixture.engine.takingBack[id])
+        await #expect(throws: ServiceError.self) {
+            try await fixture.engine.send(
+                ServiceCall(
+                    id: id, method: EngineFixture.method, to: address, parameters: nil, attachments: [],
+                    deadline: .seconds(50), foreground: .none), result: nil)
+        }
+        // The process ends.
+        task.cancel()
+        await task.value
+        try await eventually { await fixture.engine.takingBack.isEmpty }
+        #expect(try await box.takenBack().map(\.id) == [id])
+        fixture.server.answers.withLock { $0["DELETE"] = (204, "") }
+        try await fixture.running { try await eventually { try await box.takenBack().isEmpty } }
+        let asked = fixture.server.asked.withLock { $0 }
+        #expect(asked.suffix(2) == ["DELETE /v1/services/requests/\(id)", "DELETE /v1/attachments/7"])
+        #expect(try await box.results().isEmpty, "nobody waits for a result")
+    }
+
+    @Test func `what is taken back does not keep the engine`() async throws {
+        weak var engine: ServiceEngine?
+        do {
+            let fixture = try await ServiceEngineFixture()
+            let id = try await fixture.ask(1)
+            await fixture.engine.takeBack(ServiceEngineFixture.call(id))
+            let server = fixture.server
+            try await eventually { server.asked.withLock { !$0.isEmpty } }
+            engine = fixture.engine
+            #expect(engine != nil)
+        }
+        for _ in 0..<1000 where engine != nil { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(engine == nil)
+    }
+
     @Test func `all requests to an install are cancelled, those on their way as well`() async throws {
         let (consumer, provider) = try await pair()
         consumer.web.on("POST /v1/services/requests") { _ in nil }
@@ -188,6 +233,24 @@ struct ServiceProgressTests {
         let sending = Task { try await consumer.client.send(EngineFixture.method, to: to) }
         try await eventually { !consumer.web.bodies("POST /v1/services/requests").isEmpty }
         consumer.web.on("DELETE /v1/services/requests?", 200, #"{"cancelled":[]}"#)
+        #expect(try await consumer.client.cancelAll(to: to) == 1)
+        let error = await #expect(throws: ServiceError.self) { try await sending.value }
+        #expect(error?.code == .cancelled)
+    }
+
+    @Test func `a request to an app is cancelled with all to its install, while its file is sent`() async throws {
+        let (consumer, provider) = try await pair()
+        consumer.web.onFile("PATCH") { _ in
+            try await Task.sleep(for: .seconds(3600))
+            throw TransportFault(.timeOut, nil)
+        }
+        let path = try consumer.file("a.txt")
+        let sending = Task { try await consumer.client.send(EngineFixture.method, to: address, attachments: [path]) }
+        try await eventually { consumer.web.asked.contains { $0.hasPrefix("PATCH") } }
+        consumer.web.on("DELETE /v1/services/requests?", 200, #"{"cancelled":[]}"#)
+        let another = ServiceApplication(app: provider.peer.app, device: String(repeating: "3", count: 32))
+        #expect(try await consumer.client.cancelAll(to: another) == 0)
+        let to = ServiceApplication(app: provider.peer.app, device: provider.peer.device)
         #expect(try await consumer.client.cancelAll(to: to) == 1)
         let error = await #expect(throws: ServiceError.self) { try await sending.value }
         #expect(error?.code == .cancelled)
@@ -207,6 +270,38 @@ struct ServiceProgressTests {
     }
 
     // MARK: Bytes
+
+    private func isOver(_ progress: AsyncStream<ServiceProgress>) async -> Bool {
+        for await _ in progress {}
+        return true
+    }
+
+    @Test func `the progress of a request that was cancelled before it began has ended`() async throws {
+        let (consumer, _) = try await pair()
+        let id = consumer.client.makeRequestID()
+        let early = consumer.client.progress(of: id)
+        #expect(try await consumer.client.cancel(id))
+        #expect(await isOver(early))
+        #expect(await isOver(consumer.client.progress(of: id)), "it was cancelled before")
+    }
+
+    @Test func `the progress of an id that no request has ends at once`() async throws {
+        let (consumer, provider) = try await pair()
+        let id = String(repeating: "f", count: 32)
+        #expect(await isOver(consumer.client.progress(of: id)))
+        #expect(await isOver(provider.provider.progress(of: id)))
+    }
+
+    @Test func `the progress of requests of the former user ends`() async throws {
+        let fixture = try await ServiceEngineFixture()
+        try await fixture.become("ada")
+        try await eventually { await fixture.engine.owner.user == "ada" }
+        // The server has it.
+        let id = try await fixture.ask(1)
+        let progress = await fixture.engine.clientProgress.stream(of: id)
+        try await fixture.become("bob")
+        #expect(await isOver(progress))
+    }
 
     @Test func `an app hears how far its files are, up to the end`() async throws {
         let (consumer, _) = try await pair()

@@ -127,11 +127,11 @@ public final class ServiceClient: Sendable {
     public func makeRequestID() -> String { engine.requestIDs.make() }
 
     /// How far the files of a request and of its reply are: the latest progress for whoever is slow, at most ten a second. The iteration ends
-    /// with the request. Of a request without files nothing comes before the end. One progress
+    /// with the request, at once for an id that no request has. Of a request without files nothing comes before the end. One progress
     /// waits for a slow iteration: a newer one replaces it.
     ///
     /// - Parameter id: The id of a request that has not ended, or of ``makeRequestID()``.
-    public func progress(of id: String) -> AsyncStream<ServiceProgress> { engine.clientProgress.stream(of: id) }
+    public func progress(of id: String) -> AsyncStream<ServiceProgress> { engine.watchConsumerProgress(of: id) }
 
     /// Results that no ``call(_:of:_:attachments:deadline:foreground:id:)`` waits for: of an earlier run, and of
     /// ``send(_:to:_:attachments:deadline:foreground:id:)``. One iteration at a time.
@@ -156,6 +156,9 @@ public final class ServiceClient: Sendable {
     public func cancelAll(to application: ServiceApplication) async throws -> Int {
         try await engine.cancelAll(to: application)
     }
+
+    /// Waits until the server knows of all that was cancelled, or for a time. What it does not know by then it hears in the next run.
+    package func waitForRemovals(atMost limit: Duration) async { await engine.waitForRemovals(atMost: limit) }
 
     /// From now on what is asked by it is held against it before it is sent, and what comes back, too; what does not fit is
     /// ``ServiceError/Code/serviceParametersInvalid``.

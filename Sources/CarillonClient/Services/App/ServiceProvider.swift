@@ -108,9 +108,9 @@ public final class ServiceProvider: Sendable {
     public var events: AsyncStream<ServiceProviderEvent> { engine.providerListeners.subscribe() }
 
     /// How far the files of a request and of the reply to it are: the latest progress for whoever is slow, at most ten a second. The iteration
-    /// ends with the request, or with the run of the client. One progress
+    /// ends with the request, or with the run of the client; at once for an id that no request has. One progress
     /// waits for a slow iteration: a newer one replaces it.
-    public func progress(of id: String) -> AsyncStream<ServiceProgress> { engine.providerProgress.stream(of: id) }
+    public func progress(of id: String) -> AsyncStream<ServiceProgress> { engine.watchProviderProgress(of: id) }
 
     /// Adds one that is told the same; it is held weakly.
     public func addDelegate(_ delegate: any ServiceProviderDelegate) { engine.providerListeners.add(delegate, to: self) }

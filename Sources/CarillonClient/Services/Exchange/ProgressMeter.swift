@@ -73,9 +73,52 @@ final class ProgressWatchers: Sendable {
         let streams = state.withLock { $0.streams.removeValue(forKey: id) ?? [:] }
         for stream in streams.values { stream.finish() }
     }
+
+    /// All requests have ended.
+    func allEnded() {
+        let streams = state.withLock { state in
+            defer { state.streams = [:] }
+            return state.streams
+        }
+        for stream in streams.values.flatMap(\.values) { stream.finish() }
+    }
 }
 
 extension ServiceEngine {
+    /// The progress of a request of this device. The stream of a request that is not known, or has ended, ends at once.
+    nonisolated func watchConsumerProgress(of id: String) -> AsyncStream<ServiceProgress> {
+        let stream = clientProgress.stream(of: id)
+        // Ends with one look into the storage.
+        Task { [weak self] in await self?.endConsumerProgressIfUnknown(of: id) }
+        return stream
+    }
+
+    private func endConsumerProgressIfUnknown(of id: String) async {
+        guard !isKnownHere(id) else { return }
+        do {
+            guard try await call(id) == nil, !isKnownHere(id) else { return }
+            clientProgress.ended(id)
+        } catch {
+            logger.info("cannot look for a request; its progress ends with it", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    private func isKnownHere(_ id: String) -> Bool {
+        requestIDs.isOpen(id) || underWay[id] != nil || ownMemory.calls[id] != nil
+    }
+
+    /// The progress of a request of another device. The stream of a request that is not known, or has ended, ends at once.
+    nonisolated func watchProviderProgress(of id: String) -> AsyncStream<ServiceProgress> {
+        let stream = providerProgress.stream(of: id)
+        // Ends with one look.
+        Task { [weak self] in await self?.endProviderProgressIfUnknown(of: id) }
+        return stream
+    }
+
+    private func endProviderProgressIfUnknown(of id: String) {
+        if requests[id] == nil { providerProgress.ended(id) }
+    }
+
     /// Measures the files of a request of this device, or of its reply.
     func consumerMeter(_ direction: ServiceProgress.Direction, of id: String, _ total: Int64) -> ProgressMeter {
         ProgressMeter(total: total) { [clientListeners, clientProgress] bytes, total in

@@ -15,12 +15,19 @@ struct ProgressPace {
     init(total: Int64) { self.total = total }
 
     /// A file has so many bytes there. What is said of an earlier file is ignored, and so is a step back: a transfer that is cut off begins
-    /// again before its last byte.
+    /// again before its last byte. The end is not told: bytes that were written need not be at the server.
     ///
     /// - Returns: The bytes of all files, if the app is told of them now.
     mutating func moved(_ part: Int, to bytes: Int64, at now: ContinuousClock.Instant) -> Int64? {
+        moved(part, to: bytes, at: now, isFinished: false)
+    }
+
+    private mutating func moved(
+        _ part: Int, to bytes: Int64, at now: ContinuousClock.Instant, isFinished: Bool
+    ) -> Int64? {
         guard part == self.part else { return nil }
         furthest = max(furthest, min(total, before + bytes))
+        guard furthest < total || isFinished else { return nil }
         if let told {
             guard furthest > told.bytes else { return nil }
             guard furthest == total || told.at.duration(to: now) >= Self.interval else { return nil }
@@ -35,6 +42,6 @@ struct ProgressPace {
             before += bytes
             part += 1
         }
-        return moved(part, to: bytes, at: now)
+        return moved(part, to: bytes, at: now, isFinished: true)
     }
 }

@@ -32,6 +32,9 @@ final class RequestIDs: Sendable {
         }
     }
 
+    /// Whether an id was made here, and was neither used nor cancelled.
+    func isOpen(_ id: String) -> Bool { state.withLock { $0.order.contains(id) && !$0.cancelled.contains(id) } }
+
     /// What is known of an id with which a request begins.
     enum Use {
         case fresh

@@ -19,6 +19,7 @@ extension ServiceEngine {
         try await router.definition(of: call.method)?.check(
             call.parameters, attachments: names.count, of: call.method.name)
         let (peer, keys) = try await storing(of: call) { try await provider(of: call) }
+        underWay[call.id]?.peer = peer
         do {
             try await send(call, names, to: peer, keys, result)
         } catch let error as ServiceError where Self.mayBeGone.contains(error.code) {
@@ -26,6 +27,7 @@ extension ServiceEngine {
             known.remove(peer)
             let (newPeer, newKeys) = try await storing(of: call) { try await provider(of: call) }
             guard newPeer != peer else { throw error }
+            underWay[call.id]?.peer = newPeer
             try await send(call, names, to: newPeer, newKeys, result)
         }
     }
@@ -209,12 +211,31 @@ extension ServiceEngine {
     private func sendAgain(_ id: String, _ body: [UInt8]) async {
         do {
             guard let call = try await storing({ try await self.call(id) }) else { return }
-            try await post(body, id, until: call.endDate ?? Date.now + TimeInterval(call.deadlineSeconds))
+            let end = call.endDate ?? Date.now + TimeInterval(call.deadlineSeconds)
+            do {
+                try await post(body, id, until: end)
+            } catch let error as ServiceError where error.code == .deadlineExceeded {
+                // The server may have the request, and its answer was lost.
+                guard try await hasResult(id, until: end + TimeInterval(ServiceBox.resultSeconds)) else { throw error }
+                await change("note request as sent") { [box] in try await box.sent(id) }
+            }
         } catch let error as ServiceError {
             await finish(id, .failure(error), nil)
         } catch {
             // The next run sends it.
             logger.info("a request waits for the next run", metadata: ["reason": "\(type(of: error))"])
+        }
+    }
+
+    /// Cancels a request whose deadline is over.
+    ///
+    /// - Returns: Whether the server delivered the request or has its result, so that an event ends it.
+    private func hasResult(_ id: String, until moment: Date) async throws -> Bool {
+        do {
+            _ = try await server.persist(until: moment, .delete, "\(ServiceServer.path)/requests/\(id)")
+            return false
+        } catch let error as ServiceError {
+            return error.code == .alreadyDelivered || error.code == .requestFinished
         }
     }
 
@@ -359,16 +380,36 @@ extension ServiceEngine {
 
     func takeBack(_ call: StoredCall) {
         clientProgress.ended(call.id)
+        ownMemory.calls[call.id] = nil
+        localTimes.removeValue(forKey: call.id)?.cancel()
+        guard takingBack[call.id] == nil else { return }
         let work = underWay[call.id]?.work
-        // Ends when the request is on its way no more, though the task is cancelled that asked.
-        Task { [weak self] in
-            await self?.forgetCall(call.id)
+        // Ends with the server's answers, after ten minutes for each, or with the engine, though the task is cancelled that asked. It does not
+        // keep the engine.
+        takingBack[call.id] = Task { [weak self, server, box] in
+            // The next run goes on until the server has answered.
+            await self?.change("take back request") { try await box.takeBack(call.id) }
             // The server hears of the request before it hears that nobody wants it.
             await work?.value
-            guard let isLocal = await self?.cancelLocally(call) else { return }
-            let requests = isLocal ? [] : ["\(ServiceServer.path)/requests/\(call.id)"]
-            self?.removeAtServer(requests + Self.places(of: call.files))
+            if let isLocal = await self?.cancelLocally(call) {
+                let request = isLocal ? [] : ["\(ServiceServer.path)/requests/\(call.id)"]
+                var isDone = true
+                for path in request + call.files.map({ "/v1/attachments/\($0)" }) where isDone {
+                    isDone = await ServiceEngine.isRemoved(path, at: server)
+                }
+                if isDone { await self?.forgetCall(call.id) }
+            }
+            await self?.tookBack(call.id)
         }
+    }
+
+    private func tookBack(_ id: String) { takingBack[id] = nil }
+
+    /// Goes on with what an earlier run took back.
+    func takeBackAgain() async {
+        // Cancelled: the next run goes on.
+        guard let calls = try? await storing({ try await box.takenBack() }) else { return }
+        for call in calls { takeBack(call) }
     }
 
     func cancelAll(to application: ServiceApplication) async throws -> Int {

@@ -18,6 +18,28 @@ extension ServiceEngine {
         return draft
     }
 
+    /// Leaves the files of a reply with the server, until the consumer cancels the request: then the uploads that were begun are removed.
+    func leaveUnlessUnwanted(
+        _ draft: ReplyDraft, of number: Int64, for id: String, to peer: ServicePeer
+    ) async throws -> Left {
+        guard !draft.files.isEmpty else { return Left() }
+        // Ends with the uploads; a cancellation of the request or of this task cancels it.
+        let leaving = Task { try await self.leave(draft, of: number, for: id, to: peer) }
+        requests[id]?.leaving = leaving
+        if requests[id]?.isUnwanted != false { leaving.cancel() }
+        do {
+            return try await withTaskCancellationHandler {
+                try await leaving.value
+            } onCancel: {
+                leaving.cancel()
+            }
+        } catch let error as CancellationError {
+            // When the run ended, the next one goes on.
+            if !Task.isCancelled, requests[id]?.isUnwanted == true { await abandonDraft(of: number) }
+            throw error
+        }
+    }
+
     /// Leaves the files of a reply with the server. When the run ends, the uploads stop where they are.
     func leave(_ known: ReplyDraft, of number: Int64, for id: String, to peer: ServicePeer) async throws -> Left {
         var left = Left()

@@ -30,13 +30,18 @@ extension ServiceEngine {
         }
         let paths = payload.files.map { inbox.path(of: $0.path, in: directory) }
         tell(paths.count, zip(paths, payload.files).map { ($0, UInt64($1.manifest.length)) })
-        if inbox.isFinished(directory) { return paths }
+        if inbox.isFinished(directory) {
+            inbox.normalize(payload.files.map(\.path), in: directory)
+            return paths
+        }
         let meter = measure(payload.files.reduce(0) { $0 + $1.manifest.sealedLength })
         for file in payload.files {
             try await storing(until: moment) {
                 let draft = try await inbox.draft(of: file.path, for: stored.number)
-                if FileManager.default.fileExists(atPath: draft) { return }
+                if inbox.isGathered(file.path, for: stored.number) { return }
                 try await fetch(file.manifest, to: draft, meter)
+                // A download that an earlier version began ends under the name of that version.
+                _ = inbox.isGathered(file.path, for: stored.number)
             }
             meter.finished(file.manifest.sealedLength)
         }
@@ -145,10 +150,16 @@ extension ServiceEngine {
     /// Nobody will name them.
     func takeAway(_ left: Left) {
         guard !left.uploads.isEmpty else { return }
+        takingAway += 1
         // Ends with one request for each, though the task is cancelled that left them. What the server does not hear then, uploads tell it
-        // again for ten minutes.
-        Task { for upload in left.uploads { try? await upload.cancel() } }
+        // again for ten minutes, and in the next run.
+        Task { [weak self] in
+            for upload in left.uploads { try? await upload.cancel() }
+            await self?.tookAway()
+        }
     }
+
+    private func tookAway() { takingAway -= 1 }
 
     /// Nobody will fetch them: the server need not keep them.
     func removeAttachments(_ ids: [String]) {

@@ -42,27 +42,64 @@ extension ServiceEngine {
             throw ServiceError(.sealInvalid, "The other's key is not signed by its identity.")
         }
         let owner = presentOwner
-        let standing = try await box.standing(of: peer, bundle.identity, user: user, at: Self.now)
         let (application, fingerprint) = (ServiceApplication(peer), Fingerprint.text(of: bundle.identity))
-        switch standing {
-        case .known:
-            // Another user of this device has others.
-            if owner == presentOwner { ownMemory.believe(bundle, of: peer, user: user) }
-            return
-        case .first:
-            guard let verifier, await !verifier(application, fingerprint, true) else { return }
-            // A repetition of this method would find the identity that was just noted.
-            await change("refuse identity") { [box] in try await box.refuse(peer, user: user) }
-        case .changed(let isNew):
-            if let verifier, await verifier(application, fingerprint, false) {
-                _ = try await accept(peer.device, fingerprint: fingerprint)
+        while true {
+            // What the app has not accepted is not stored: another request and the next run ask again.
+            let acceptsFirst = verifier == nil || ownMemory.isVerified(bundle.identity, of: peer, user: user)
+            let standing = try await box.standing(
+                of: peer, bundle.identity, user: user, at: Self.now, acceptsFirst: acceptsFirst)
+            let isAccepted: Bool
+            switch standing {
+            case .known:
+                // Another user of this device has others.
+                if owner == presentOwner { ownMemory.believe(bundle, of: peer, user: user) }
                 return
+            case .first where acceptsFirst: return
+            case .first:
+                isAccepted = await isVerified(
+                    IdentityQuestion(owner: owner, peer: peer, user: user, fingerprint: fingerprint, isFirst: true))
+                if isAccepted, owner == presentOwner { ownMemory.verify(bundle.identity, of: peer, user: user) }
+            case .changed(let isNew):
+                isAccepted = await isVerified(
+                    IdentityQuestion(owner: owner, peer: peer, user: user, fingerprint: fingerprint, isFirst: false))
+                if isAccepted {
+                    _ = try await accept(peer.device, fingerprint: fingerprint)
+                    return
+                }
+                guard isNew else { break }
+                clientListeners.tell([.identityChanged(application, fingerprint: fingerprint)])
+                providerListeners.tell([.identityChanged(application, fingerprint: fingerprint)])
             }
-            guard isNew else { break }
-            clientListeners.tell([.identityChanged(application, fingerprint: fingerprint)])
-            providerListeners.tell([.identityChanged(application, fingerprint: fingerprint)])
+            guard isAccepted else { break }
+            guard owner == presentOwner else {
+                throw ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")
+            }
         }
         throw ServiceError(
             .identityChanged, "The identity of \(peer.app) on \(peer.device) is not the one that was accepted.")
     }
+
+    /// Asks the verifier of the app. Requests that come meanwhile wait for the same answer.
+    ///
+    /// - Returns: False also where there is no verifier.
+    private func isVerified(_ question: IdentityQuestion) async -> Bool {
+        if let asked = identityQuestions[question] { return await asked.value }
+        guard let verifier else { return false }
+        // Ends with the answer of the app.
+        let task = Task {
+            await verifier(ServiceApplication(question.peer), question.fingerprint, question.isFirst)
+        }
+        identityQuestions[question] = task
+        defer { identityQuestions[question] = nil }
+        return await task.value
+    }
+}
+
+/// What the app is asked about an identity.
+struct IdentityQuestion: Hashable {
+    var owner: ServiceMemory.Owner
+    var peer: ServicePeer
+    var user: String?
+    var fingerprint: String
+    var isFirst: Bool
 }

@@ -20,11 +20,20 @@ extension ServiceEngine {
             requests[id] = nil
             providerProgress.ended(id)
         }
-        // The server's clock decides, and this one may be wrong: it only keeps what is too late from lasting for ever.
-        let deadline = Date.now + TimeInterval(header.deadlineSeconds)
+        // The server's clock decides, and this one may be wrong: it only keeps what is too late from lasting for ever, over runs as well.
+        let arrived = stored.arrivedAt.map { Date(timeIntervalSince1970: Double($0) / 1000) } ?? .now
+        let deadline = min(arrived, .now) + TimeInterval(header.deadlineSeconds)
         do {
             if header.isOfFrontService { return try await takeFrontRequest(stored, header, from, content, until: deadline) }
-            if let reply = stored.reply { return try await post(reply, to: id, stored, from, [], until: deadline) }
+            if let reply = stored.reply {
+                do {
+                    return try await post(reply, to: id, stored, from, [], until: deadline)
+                } catch let error as ServiceError {
+                    removeAttachments(stored.replyFiles)
+                    throw error
+                }
+            }
+            guard Date.now < deadline else { throw CancellationError() }
             let answer = try await withDeadline(deadline) { () async throws -> Decided in
                 try await self.answer(stored, header, from, expiresAt, content)
             }
@@ -66,6 +75,7 @@ extension ServiceEngine {
             // The handler may not end soon.
             box.scheduleEnd(of: work.number, starts: work.starts, logger: logger)
         }
+        requests[id]?.leaving?.cancel()
         providerListeners.tell([.cancelled(id: id)])
     }
 
@@ -128,7 +138,7 @@ extension ServiceEngine {
                 let reply = try await handle(stored, header, from, expiresAt, content)
                 draft = try await self.draft(reply, of: stored.number, for: id)
             }
-            left = try await leave(draft, of: stored.number, for: id, to: from)
+            left = try await leaveUnlessUnwanted(draft, of: stored.number, for: id, to: from)
             payload = SealedPayload(.value(try draft.value()), files: left.files)
             attachments = draft.files.map { path(of: $0) }
         } catch is CancellationError {
@@ -179,8 +189,9 @@ extension ServiceEngine {
                 }
             } else {
                 let uploads = left.ids
+                let files = left.files.map(\.manifest.id) + attachedIDs
                 try await storing(for: id) {
-                    try await box.decided(stored.number, reply: reply, claiming: uploads)
+                    try await box.decided(stored.number, reply: reply, claiming: uploads, files: files)
                 }
             }
         } catch {

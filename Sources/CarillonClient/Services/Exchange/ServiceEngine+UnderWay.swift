@@ -12,6 +12,8 @@ struct CallUnderWay: Sendable {
     let to: ServiceApplication
     let work: Task<Void, Never>
     let outcome: PendingResult<Void>
+    /// The install that it goes to, once it is found.
+    var peer: ServicePeer?
 
     /// Ends the work. The app gets the error at once, and does not wait for what the work cleans up.
     func end(with error: any Error) {
@@ -31,9 +33,14 @@ extension ServiceEngine {
             throw ServiceError(
                 .fieldInvalid, "The id of a request must be 32 hexadecimal digits in lower case; makeRequestID() makes one.")
         }
-        guard underWay[call.id] == nil, ownMemory.calls[call.id] == nil else { throw Self.idIsInUse }
+        guard underWay[call.id] == nil, ownMemory.calls[call.id] == nil, takingBack[call.id] == nil else {
+            throw Self.idIsInUse
+        }
         let use = requestIDs.use(call.id)
-        if use == .cancelled { throw Self.wasCancelled }
+        if use == .cancelled {
+            clientProgress.ended(call.id)
+            throw Self.wasCancelled
+        }
         let outcome = PendingResult<Void>()
         // Ends with the request's way to the server; it is cancelled with the call.
         let work = Task {
@@ -101,7 +108,10 @@ extension ServiceEngine {
     ///
     /// - Returns: False for any other.
     func cancelUnderWay(_ id: String) -> Bool {
-        if requestIDs.cancel(id) { return true }
+        if requestIDs.cancel(id) {
+            clientProgress.ended(id)
+            return true
+        }
         guard let call = underWay[id] else { return false }
         call.end(with: Self.wasCancelled)
         return true
@@ -110,7 +120,7 @@ extension ServiceEngine {
     /// Cancels those to an install of an app. Returns how many there were.
     func cancelUnderWay(to peer: ServicePeer) -> Int {
         let ids = underWay.filter { id, call in
-            ownMemory.calls[id]?.peer == peer || call.to == ServiceApplication(peer)
+            ownMemory.calls[id]?.peer == peer || call.peer == peer || call.to == ServiceApplication(peer)
         }.keys
         for id in ids { underWay[id]?.end(with: Self.wasCancelled) }
         return ids.count
@@ -138,6 +148,27 @@ extension ServiceEngine {
     }
 
     private static let removalSeconds: TimeInterval = 600
+
+    /// Has the server remove something, over cuts and faults, for up to ten minutes.
+    ///
+    /// - Returns: Whether the server answered.
+    static func isRemoved(_ path: String, at server: ServiceServer) async -> Bool {
+        do {
+            _ = try await server.persist(until: Date.now + removalSeconds, .delete, path)
+            return true
+        } catch {
+            // The server refuses what is gone already, and what was delivered.
+            return (error as? ServiceError).map { $0.code != .deadlineExceeded } ?? false
+        }
+    }
+
+    /// Waits until the server knows of all that was taken back and given up, or for a time.
+    func waitForRemovals(atMost limit: Duration) async {
+        let end = ContinuousClock.now + limit
+        while !takingBack.isEmpty || !underWay.isEmpty || takingAway > 0 || files.isRemoving, ContinuousClock.now < end {
+            do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
+        }
+    }
 
     /// Whether the server may have a request whose sending ended with an error.
     static func mayHaveArrived(_ error: any Error) -> Bool {

@@ -39,6 +39,10 @@ actor ServiceEngine {
     /// The offer that was sent to the server last in this run.
     private var said: SaidOffer?
     private let offerChanges = Signal()
+    /// The requests of which the server hears that nobody wants them, by id.
+    var takingBack: [String: Task<Void, Never>] = [:]
+    /// How many groups of uploads are being given up.
+    var takingAway = 0
     /// Those who wait for a result.
     var pending: [String: PendingResult<ServiceReply>] = [:]
     /// The requests that are on their way to the server, by id.
@@ -82,6 +86,8 @@ actor ServiceEngine {
         var handler: Task<ServiceReply, any Error>?
         /// The starts of its handler that ended with the process.
         var starts = 0
+        /// Leaves the files of its reply with the server.
+        var leaving: Task<Left, any Error>?
     }
     private(set) var isRunning = false
     var lastTime: Int64 = 0
@@ -94,6 +100,8 @@ actor ServiceEngine {
     nonisolated let providerWatchers = ProviderWatchers()
     nonisolated let removals = ServerRemovals()
     var verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?
+    /// The questions that the verifier answers now.
+    var identityQuestions: [IdentityQuestion: Task<Bool, Never>] = [:]
 
     static let eventsAtOnce = 100
     /// Beyond them requests are answered that there are too many. The server lets one device have a tenth of them.
@@ -116,6 +124,10 @@ actor ServiceEngine {
         let scope = runner.updateScope
         owner = .init(device: scope.identity?.device, user: scope.user)
         memory = ServiceMemory(owner: owner)
+    }
+
+    deinit {
+        for task in takingBack.values { task.cancel() }
     }
 
     nonisolated static var now: Int64 { Int64((Date.now.timeIntervalSince1970 * 1000).rounded(.down)) }
@@ -174,6 +186,7 @@ actor ServiceEngine {
                     await self.sendUnsent()
                     self.activity.ended()
                 }
+                group.addTask { await self.takeBackAgain() }
                 group.addTask { await self.runProviders() }
                 group.addTask { await self.runLocal() }
                 group.addTask { await self.runResultRemoval() }
@@ -283,7 +296,10 @@ actor ServiceEngine {
     private func dropWhatWasAnothers(_ present: ServiceMemory.Owner) {
         defer { owner = present }
         guard owner != present, owner.user != nil || owner.device != nil && present.device != owner.device else { return }
-        for work in requests.values { work.handler?.cancel() }
+        for work in requests.values {
+            work.handler?.cancel()
+            work.leaving?.cancel()
+        }
         requests = [:]
         for time in localTimes.values { time.cancel() }
         localTimes = [:]
@@ -296,10 +312,9 @@ actor ServiceEngine {
         // Whoever hears it finds nothing any more.
         let mismatch = ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")
         endUnderWay(with: mismatch)
-        for (id, waiting) in pending {
-            clientProgress.ended(id)
-            waiting.resume(.failure(mismatch))
-        }
+        for waiting in pending.values { waiting.resume(.failure(mismatch)) }
+        clientProgress.allEnded()
+        providerProgress.allEnded()
         pending = [:]
     }
 

@@ -2,7 +2,7 @@ import CarillonWire
 
 /// What the storage has of keys, others and calls, kept at hand as long as the device and its user are the same.
 struct ServiceMemory {
-    struct Owner: Equatable {
+    struct Owner: Hashable {
         var device: String?
         var user: String?
     }
@@ -18,6 +18,8 @@ struct ServiceMemory {
     /// The present key, signed for others.
     var bundle: KeyBundle?
     private var believed: [PeerOfUser: KeyBundle] = [:]
+    /// First identities that the app accepted, and that may not be stored yet.
+    private var verified: [PeerOfUser: [UInt8]] = [:]
     /// The users that the app named for devices, where this device is a server.
     private(set) var namedUsers: [String: String] = [:]
     /// When the storage last noted that the server vouched for a device.
@@ -35,6 +37,15 @@ struct ServiceMemory {
     mutating func believe(_ bundle: KeyBundle, of peer: ServicePeer, user: String?) {
         if believed.count >= Self.mostBelieved { believed = [:] }
         believed[PeerOfUser(peer: peer, user: user)] = bundle
+    }
+
+    func isVerified(_ identity: [UInt8], of peer: ServicePeer, user: String?) -> Bool {
+        verified[PeerOfUser(peer: peer, user: user)] == identity
+    }
+
+    mutating func verify(_ identity: [UInt8], of peer: ServicePeer, user: String?) {
+        if verified.count >= Self.mostBelieved { verified = [:] }
+        verified[PeerOfUser(peer: peer, user: user)] = identity
     }
 
     /// The app asked for devices of a user. If it asked for too many, the first ones are known by their device alone again.
@@ -55,7 +66,7 @@ struct ServiceMemory {
 
     private static let vouchingMilliseconds: Int64 = 3_600_000
 
-    mutating func forgetBelieved() { believed = [:] }
+    mutating func forgetBelieved() { (believed, verified) = ([:], [:]) }
 }
 
 extension ServiceEngine {

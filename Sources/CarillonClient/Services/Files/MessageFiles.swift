@@ -30,6 +30,42 @@ struct MessageFiles: Sendable {
         return path
     }
 
+    /// Whether a file of a message is gathered. A file that an earlier version gathered under its name in another Unicode form gets the name
+    /// in NFC.
+    func isGathered(_ file: RelativePath, for number: Int64) -> Bool { Self.isThere(file, in: gathering(number)) }
+
+    /// Gives the files of a message that an earlier version put down their names in NFC.
+    func normalize(_ files: [RelativePath], in directory: String) {
+        for file in files { _ = Self.isThere(file, in: directory) }
+    }
+
+    private static func isThere(_ file: RelativePath, in directory: String) -> Bool {
+        let (files, path) = (FileManager.default, "\(directory)/\(file.text)")
+        if files.fileExists(atPath: path) { return true }
+        guard let former = former(file.components[...], in: directory) else { return false }
+        do {
+            try files.createDirectory(atPath: DiskFile.directory(of: path), withIntermediateDirectories: true)
+            try files.moveItem(atPath: former, toPath: path)
+        } catch {
+            // The file is fetched once more, under its name in NFC.
+            return false
+        }
+        let place = DiskFile.directory(of: former)
+        if let rest = try? files.contentsOfDirectory(atPath: place), rest.isEmpty { try? files.removeItem(atPath: place) }
+        return true
+    }
+
+    /// Returns the path of a file whose name differs in its Unicode form alone.
+    private static func former(_ components: ArraySlice<String>, in directory: String) -> String? {
+        guard let first = components.first else { return directory }
+        // Texts are equal that are canonically equivalent.
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        for name in names where name == first {
+            if let path = former(components.dropFirst(), in: "\(directory)/\(name)") { return path }
+        }
+        return nil
+    }
+
     /// All are there. What was gathered by an earlier run has its name already.
     func finish(_ number: Int64, as directory: String) async throws(PushError) {
         let gathering = gathering(number)

@@ -44,8 +44,9 @@ struct PeerPins: Equatable, Sendable {
         return pins.filter(\.user.isEmpty)
     }
 
-    /// The device came with an identity.
+    /// The device came with an identity. Where no user was said, the identity of any user of the device counts.
     mutating func met(_ identity: [UInt8], said: String?, at now: Int64) -> PeerStanding {
+        if ownUser.isEmpty, said == nil, pins.contains(where: { $0.identity == identity }) { return .known }
         let user = user(said)
         if !pins.contains(where: { $0.user == user }) {
             guard let earlier = pins.first(where: \.user.isEmpty) else {
@@ -60,12 +61,6 @@ struct PeerPins: Equatable, Sendable {
         let isNew = pins[place].offered != identity
         (pins[place].offered, pins[place].offeredAt) = (identity, now)
         return .changed(isNew: isNew)
-    }
-
-    /// The app does not accept the first identity of the device.
-    mutating func refused(said: String?) {
-        let user = user(said)
-        pins.removeAll { $0.user == user }
     }
 
     /// The app accepts the identity that was offered last, or the offered one that has a fingerprint.

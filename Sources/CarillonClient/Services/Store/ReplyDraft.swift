@@ -60,6 +60,24 @@ extension ReplyDraft {
     }
 }
 
+/// A reply that is decided has no draft any more. Its row has the server's names for its files instead.
+extension ReplyDraft {
+    static func post(_ files: [String], of number: Int64, _ db: Database) throws {
+        let text = String(decoding: JSONValue.array(files.map { .string($0) }).bytes, as: UTF8.self)
+        // The request may be gone with its user.
+        try db.run(
+            """
+            INSERT OR REPLACE INTO service_draft (number, payload, files)
+            SELECT number, ?, ? FROM service_event WHERE number = ?
+            """, [Data([0]), text, number])
+    }
+
+    static func postedFiles(_ text: String?) -> [String] {
+        guard let text, case .array(let list)? = JSONValue(parsing: Array(text.utf8)) else { return [] }
+        return list.compactMap { if case .string(let id) = $0 { id } else { nil } }
+    }
+}
+
 extension ServiceBox {
     /// Stores the reply to a request, or how far it came.
     func save(_ draft: ReplyDraft, of number: Int64) async throws(PushError) {

@@ -12,16 +12,18 @@ import GRDB
 extension ServiceBox {
     /// Notes the identity that a device comes with: at first it is accepted.
     ///
-    /// - Parameter user: The user of the device, where this device is a server and knows it: see ``PeerPins``.
+    /// - Parameters:
+    ///   - user: The user of the device, where this device is a server and knows it: see ``PeerPins``.
+    ///   - acceptsFirst: Whether a first identity is stored. Without it the app has not decided yet.
     func standing(
-        of peer: ServicePeer, _ identity: [UInt8], user: String?, at now: Int64
+        of peer: ServicePeer, _ identity: [UInt8], user: String?, at now: Int64, acceptsFirst: Bool = true
     ) async throws(PushError) -> PeerStanding {
-        try await change(peer.device, peer.app) { $0.met(identity, said: user, at: now) }
-    }
-
-    /// The app does not accept the first identity of a device.
-    func refuse(_ peer: ServicePeer, user: String?) async throws(PushError) {
-        try await change(peer.device, peer.app) { $0.refused(said: user) }
+        try await change(peer.device, peer.app) { pins in
+            var present = pins
+            let standing = present.met(identity, said: user, at: now)
+            if standing != .first || acceptsFirst { pins = present }
+            return standing
+        }
     }
 
     /// The identity that was seen last is the device's from now on.

@@ -23,6 +23,10 @@ struct StoredServiceEvent: Sendable {
     var isLocal: Bool
     /// What is posted, once it is decided.
     var reply: [UInt8]?
+    /// The server's names for the files of this reply.
+    var replyFiles: [String]
+    /// When the request was read first, in milliseconds since 1970; nil of one that is no request, or was read too long ago.
+    var arrivedAt: Int64?
     /// What the handler returned, while its files are on their way.
     var draft: ReplyDraft?
     /// The starts of its handler that ended with the process.
@@ -38,6 +42,7 @@ struct StoredServiceEvent: Sendable {
         isUnwanted = row["is_unwanted"]
         isLocal = row["is_local"]
         reply = (row["reply"] as Data?).map(Array.init)
+        replyFiles = reply == nil ? [] : ReplyDraft.postedFiles(row["draft_files"])
         draft = ReplyDraft(stored: row["draft_payload"], files: row["draft_files"])
         starts = row["starts"]
     }
@@ -91,9 +96,10 @@ struct ServiceBox: Sendable {
             var repeated = 0
             for row in rows {
                 // What this version cannot read is nothing to it.
-                let event = StoredServiceEvent(row)
-                if let event, try Self.isFirst(event, row["is_known"], at: now, db) {
-                    events.append(event)
+                var event = StoredServiceEvent(row)
+                if let known = event, try Self.isFirst(known, row["is_known"], at: now, db) {
+                    event?.arrivedAt = try Self.arrival(of: known, db)
+                    if let event { events.append(event) }
                     continue
                 }
                 if event != nil { repeated += 1 }
@@ -108,11 +114,20 @@ struct ServiceBox: Sendable {
     ) throws -> Bool {
         guard case .request(let header, _, _, _) = event.event, !isKnown else { return true }
         try db.run("DELETE FROM service_seen WHERE until < ?", [now])
-        let until = now + (header.deadlineSeconds + 86_400) * 1000
+        let until = now + (header.deadlineSeconds + seenSeconds) * 1000
         try db.run("INSERT OR IGNORE INTO service_seen VALUES (?, ?)", [header.id.description, until])
         guard db.changesCount == 1 else { return false }
         try db.run("UPDATE service_event SET is_known = 1 WHERE number = ?", [event.number])
         return true
+    }
+
+    /// How long after its deadline a request is known.
+    private static let seenSeconds: Int64 = 86_400
+
+    private static func arrival(of event: StoredServiceEvent, _ db: Database) throws -> Int64? {
+        guard case .request(let header, _, _, _) = event.event else { return nil }
+        let until = try Int64.first(db, "SELECT until FROM service_seen WHERE id = ?", [header.id.description])
+        return until.map { $0 - (header.deadlineSeconds + seenSeconds) * 1000 }
     }
 
     func setDirectory(_ directory: String, of number: Int64) async throws(PushError) {
@@ -136,12 +151,16 @@ struct ServiceBox: Sendable {
         }
     }
 
-    func decided(_ number: Int64, reply: [UInt8], claiming uploads: [String]) async throws(PushError) {
+    /// Stores what is posted, with the server's names for its files.
+    func decided(
+        _ number: Int64, reply: [UInt8], claiming uploads: [String], files: [String] = []
+    ) async throws(PushError) {
         // After a loss of power it is decided once more, and the server has the first. What names files must not forget them.
         try await write(reachingDisk: !uploads.isEmpty) { db in
             try Self.claim(uploads, db)
             try db.run("UPDATE service_event SET reply = ? WHERE number = ?", [Data(reply), number])
             try db.run("DELETE FROM service_draft WHERE number = ?", [number])
+            if !files.isEmpty { try ReplyDraft.post(files, of: number, db) }
         }
     }
 
@@ -223,16 +242,37 @@ struct ServiceBox: Sendable {
 
     private static func text(of call: StoredCall) -> String { String(decoding: call.json.bytes, as: UTF8.self) }
 
+    /// Nil for a call that was taken back: nothing that comes of it is of interest.
     private static func call(_ id: String, _ db: Database) throws -> StoredCall? {
-        guard let row = try Row.first(db, "SELECT call, local_until FROM service_call WHERE id = ?", [id]),
-            var call = JSONValue(parsing: Array((row[0] as String).utf8)).flatMap(StoredCall.init)
-        else { return nil }
-        call.localUntil = row[1]
+        let row = try Row.first(db, "SELECT call, local_until FROM service_call WHERE id = ?", [id])
+        return row.flatMap { Self.call($0) }.flatMap { $0.isUnwanted ? nil : $0 }
+    }
+
+    private static func call(_ row: Row) -> StoredCall? {
+        var call = JSONValue(parsing: Array((row[0] as String).utf8)).flatMap(StoredCall.init)
+        call?.localUntil = row[1]
         return call
     }
 
     func call(_ id: String) async throws(PushError) -> StoredCall? {
         try await write(reachingDisk: false) { db in try Self.call(id, db) }
+    }
+
+    /// Nobody waits for a call any more. It stays until the server knows.
+    func takeBack(_ id: String) async throws(PushError) {
+        try await write(reachingDisk: false) { db in
+            guard var call = try Self.call(id, db) else { return }
+            call.isUnwanted = true
+            try db.run("UPDATE service_call SET call = ?, body = NULL WHERE id = ?", [Self.text(of: call), id])
+        }
+    }
+
+    /// The calls that were taken back, and of which the server may not know.
+    func takenBack() async throws(PushError) -> [StoredCall] {
+        try await write(reachingDisk: false) { db in
+            try Row.all(db, "SELECT call, local_until FROM service_call WHERE body IS NULL")
+                .compactMap { row in Self.call(row) }.filter(\.isUnwanted)
+        }
     }
 
     /// Those that the server may not have.
@@ -302,7 +342,9 @@ struct ServiceBox: Sendable {
 
     func localCalls() async throws(PushError) -> [(id: String, until: Int64)] {
         try await write(reachingDisk: false) { db in
-            try Row.all(db, "SELECT id, local_until FROM service_call WHERE local_until IS NOT NULL").map { ($0[0], $0[1]) }
+            try Row.all(db, "SELECT call, local_until FROM service_call WHERE local_until IS NOT NULL")
+                .compactMap { row in Self.call(row) }.filter { !$0.isUnwanted }
+                .compactMap { call in call.localUntil.map { (id: call.id, until: $0) } }
         }
     }
 

@@ -35,6 +35,8 @@ struct StoredCall: Equatable, Sendable {
     var until: Int64?
     /// The user of its provider, where this device is a server and named one.
     var user: String?
+    /// Nobody waits for it any more, and the server may not know.
+    var isUnwanted = false
 
     var endDate: Date? { until.map { Date(timeIntervalSince1970: Double($0) / 1000) } }
     var peer: ServicePeer { ServicePeer(app: app, device: device) }
@@ -53,6 +55,7 @@ extension StoredCall {
         members += lists.map { .init(name: $0, value: .array($1.map { .string($0) })) }
         members.append(.init(name: "deadline", value: .integer(Int(deadlineSeconds))))
         members.append(.init(name: "isReceived", value: .bool(isReceived)))
+        if isUnwanted { members.append(.init(name: "isUnwanted", value: .bool(true))) }
         if let until { members.append(.init(name: "until", value: .integer(Int(until)))) }
         return .object(members)
     }
@@ -75,5 +78,6 @@ extension StoredCall {
             attachments: attachments, parameters: parameters, files: files, isReceived: isReceived,
             user: text("user"))
         if case .integer(let until)? = json["until"] { self.until = Int64(until) }
+        if case .bool(let isUnwanted)? = json["isUnwanted"] { self.isUnwanted = isUnwanted }
     }
 }
