@@ -171,7 +171,8 @@ struct ServiceStorageTests {
         try await fixture.box.save(call, body: [1], claiming: [], keptUntil: ServiceEngine.now + 1_000_000)
         try await fill(fixture, "INSERT ON service_result")
         await fixture.engine.finish(call.id, .success(ServiceReply("x", attachments: [message + "/f"])), nil)
-        try await eventually { delegate.ids == [call.id] }
+        let id = call.id
+        try await eventually { delegate.ids == [id] }
         guard case .failure(let error)? = delegate.results.withLock({ $0.first?.result }) else {
             Issue.record("no error")
             return

@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 import Foundation
 import Synchronization

@@ -1,3 +1,4 @@
+import Logging
 import Synchronization
 
 /// Counts the bytes of the files of one message, and tells the app.
