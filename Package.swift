@@ -189,6 +189,7 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio", condition: network),
                 .product(name: "NIOHTTP1", package: "swift-nio", condition: network),
                 .product(name: "NIOPosix", package: "swift-nio", condition: network),
+                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: network),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: network),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle", condition: network),
             ],
@@ -331,11 +332,14 @@ let package = Package(
         .testTarget(
             name: "CarillonCommandTests",
             dependencies: [
-                "CarillonAPNs", "CarillonCommand", "CarillonCore", "CarillonServer",
+                "CarillonAPNs", "CarillonClient", "CarillonCommand", "CarillonCore", "CarillonServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser", condition: server),
+                .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
+                .product(name: "Logging", package: "swift-log", condition: network),
                 .product(name: "NIOCore", package: "swift-nio", condition: network),
                 .product(name: "NIOHTTP1", package: "swift-nio", condition: network),
                 .product(name: "NIOPosix", package: "swift-nio", condition: network),
+                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: network),
             ],
             swiftSettings: settings
         ),

@@ -13,9 +13,14 @@ let client = try PushClient(
 try client.start()
 
 let presence = try client.channel("com.example.app.presence")
-let address = try await presence.ensureOpen()
-// Tell your backend where to send: this, or address.endpoint.
-print("open at \(address.host), token \(address.token)")
+do {
+    let address = try await presence.ensureOpen(within: .seconds(30))
+    // Tell your backend where to send: this, or address.endpoint.
+    print("open at \(address.host), token \(address.token)")
+} catch {
+    // The client tries again and again: the channel opens when the server can be reached.
+    print("not open: \(client.lastFailure?.message ?? error.message)")
+}
 
 events: for try await event in presence.events {
     switch event {

@@ -9,12 +9,14 @@ import Synchronization
     import Darwin
 #endif
 
-/// A server of the HTTP API that answers whatever a test says, one request a connection.
+/// A server of the HTTP API that answers whatever a test says, one request a connection. It can be a relay before another server.
 final class HostileServer: Sendable {
     struct Answer: Sendable {
         var status = 200
         var headers: [(name: String, value: String)] = []
         var body = ""
+        /// Whether the answer has the signs of a Carillon server.
+        var isNamed = true
     }
 
     private let listener: Int32
@@ -23,29 +25,26 @@ final class HostileServer: Sendable {
     struct Fault: Error {}
 
     /// - Parameter answer: Gets the method and the path with its query.
-    init(_ answer: @escaping @Sendable (String, String) -> Answer) throws {
+    convenience init(_ answer: @escaping @Sendable (String, String) -> Answer) throws {
+        try self.init(before: 0) { method, path in answer(method, path) }
+    }
+
+    /// - Parameters:
+    ///   - port: The port of the server that gets the requests without an answer. They must have `Connection: close`.
+    ///   - answer: Gets the method and the path with its query.
+    init(before upstream: Int, _ answer: @escaping @Sendable (String, String) -> Answer?) throws {
         let port = try LiveServer.freePort()
-        #if canImport(Glibc)
-            listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
-        #else
-            listener = socket(AF_INET, SOCK_STREAM, 0)
-        #endif
+        let listener = Self.makeSocket()
+        self.listener = listener
         address = "http://127.0.0.1:\(port)"
-        var name = sockaddr_in()
-        name.sin_family = sa_family_t(AF_INET)
-        name.sin_port = UInt16(port).bigEndian
-        name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafePointer(to: &name) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, length) == 0 }
-        }
+        let isBound = Self.withAddress(of: port) { bind(listener, $0, $1) == 0 }
         guard isBound, listen(listener, 16) == 0 else { throw Fault() }
         // Ends when the listener is shut down.
-        Thread.detachNewThread { [listener] in
+        Thread.detachNewThread {
             while true {
                 let connection = accept(listener, nil, nil)
                 guard connection >= 0 else { break }
-                Self.serve(connection, answer)
+                Self.serve(connection, upstream, answer)
                 close(connection)
             }
             close(listener)
@@ -54,16 +53,54 @@ final class HostileServer: Sendable {
 
     deinit { shutdown(listener, CInt(SHUT_RDWR)) }
 
-    private static func serve(_ connection: Int32, _ answer: (String, String) -> Answer) {
+    private static func makeSocket() -> Int32 {
+        #if canImport(Glibc)
+            return socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        #else
+            return socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+    }
+
+    private static func withAddress(
+        of port: Int, _ work: (UnsafePointer<sockaddr>, socklen_t) -> Bool
+    ) -> Bool {
+        var name = sockaddr_in()
+        name.sin_family = sa_family_t(AF_INET)
+        name.sin_port = UInt16(port).bigEndian
+        name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        return withUnsafePointer(to: &name) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { work($0, length) }
+        }
+    }
+
+    private static func serve(_ connection: Int32, _ upstream: Int, _ answer: (String, String) -> Answer?) {
         var received: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while true {
             if let head = head(of: received), received.count >= head.length + head.bodyLength {
-                return send(answer(head.method, head.path), to: connection)
+                guard let answer = answer(head.method, head.path) else {
+                    return forward(received, to: upstream, from: connection)
+                }
+                return send(answer, to: connection)
             }
             let count = recv(connection, &buffer, buffer.count, 0)
             guard count > 0 else { return }
             received += buffer[..<count]
+        }
+    }
+
+    /// Sends a request to another server of this machine, and its response back.
+    private static func forward(_ request: [UInt8], to port: Int, from connection: Int32) {
+        let server = makeSocket()
+        defer { close(server) }
+        guard withAddress(of: port, { connect(server, $0, $1) == 0 }) else { return }
+        send(request, to: server)
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(server, &buffer, buffer.count, 0)
+            guard count > 0 else { return }
+            send(Array(buffer[..<count]), to: connection)
         }
     }
 
@@ -81,8 +118,15 @@ final class HostileServer: Sendable {
     private static func send(_ answer: Answer, to connection: Int32) {
         let body = Array(answer.body.utf8)
         var head = "HTTP/1.1 \(answer.status) Answer\r\nConnection: close\r\nContent-Length: \(body.count)\r\n"
+        if answer.isNamed {
+            let type = answer.status >= 400 ? "application/problem+json" : "application/json"
+            head += "Content-Type: \(type)\r\nCarillon-Server: 0123456789abcdef0123456789abcdef\r\n"
+        }
         for (name, value) in answer.headers { head += "\(name): \(value)\r\n" }
-        let bytes = Array((head + "\r\n").utf8) + body
+        send(Array((head + "\r\n").utf8) + body, to: connection)
+    }
+
+    private static func send(_ bytes: [UInt8], to connection: Int32) {
         var sent = 0
         while sent < bytes.count {
             let count = bytes[sent...].withUnsafeBytes { write(connection, $0.baseAddress, $0.count) }

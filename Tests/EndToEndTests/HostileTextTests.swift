@@ -180,7 +180,8 @@ struct HostileTextTests {
 
     @Test(arguments: cases)
     func `no text of a refusal steers the terminal`(one: Case) async throws {
-        let problem = #"{"type":"H","title":"H","status":400,"detail":"H","code":"H"}"#.replacing(#""H""#, with: Self.text)
+        let problem = #"{"type":"H","title":"H","status":400,"detail":"H","code":"field_invalid"}"#.replacing(
+            #""H""#, with: Self.text)
         for body in [problem, "\u{1B}[2J\u{202E}\n{", #"{"H":1}"#.replacing(#""H""#, with: Self.text)] {
             for status in [200, 400] where status == 400 || body != problem {
                 let server = try HostileServer { _, _ in .init(status: status, body: body) }
@@ -209,7 +210,8 @@ struct HostileTextTests {
     }
 
     @Test func `the answer to a health check does not steer the terminal`() async throws {
-        let problem = #"{"type":"H","title":"H","status":503,"detail":"H","code":"H"}"#.replacing(#""H""#, with: Self.text)
+        let problem = #"{"type":"H","title":"H","status":503,"detail":"H","code":"overloaded"}"#.replacing(
+            #""H""#, with: Self.text)
         for body in [problem, "\u{1B}[2J\u{202E}\n{"] {
             let server = try HostileServer { _, _ in .init(status: 503, body: body) }
             let (status, lines) = try await run(["health", "--server", server.address])

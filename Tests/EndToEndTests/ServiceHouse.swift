@@ -59,6 +59,14 @@ final class ServiceHouse {
         return client
     }
 
+    /// The options of a `carillon services` command, as an install of an app that belongs to a user.
+    func options(_ app: String, of user: String = "ada", state: String) throws -> [String] {
+        [
+            "--app", app, "--state", state, "--server", server.address, "--key", keys[app] ?? "", "--user-token",
+            try token(user, app), "--json",
+        ]
+    }
+
     func signIn(_ user: String, on client: PushClient, of app: String) async throws {
         try await client.device.setUser(token(user, app))
         try await eventually { !client.device.isUserPending }

@@ -1,3 +1,5 @@
+import CarillonBasics
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else
@@ -126,7 +128,9 @@ extension APNsRejection {
             text: reason == nil && !answer.body.isEmpty
                 ? Self.cut(String(decoding: answer.body.prefix(1024), as: UTF8.self)) : nil,
             invalidSince: answer.status == 410 ? body?.timestamp.flatMap(Self.date) : nil,
-            retryAfter: answer.retryAfter.flatMap(Self.seconds))
+            retryAfter: answer.retryAfter.flatMap {
+                RetryAfter.duration($0, at: Int64(Date.now.timeIntervalSince1970 * 1000))
+            })
     }
 
     /// Nil for what is no time between 1970 and the year 10000, so that nobody meets it further on.
@@ -155,10 +159,5 @@ extension APNsRejection {
             // Another program than the service answered; its text is kept.
             return nil
         }
-    }
-
-    private static func seconds(_ text: String) -> Duration? {
-        guard let seconds = Int64(text), seconds >= 0 else { return nil }
-        return .seconds(min(seconds, 86_400))
     }
 }

@@ -39,14 +39,15 @@ public final class AttachmentStore: Sendable {
         public var backOff: PushClient.BackOff
         /// How long an attempt to connect may take.
         public var connectTimeout: Duration
-        /// Where the store says what it does. No secret and no name of a file is logged.
+        /// The logger of the store; by default one for warnings, as ``PushClient/Configuration/logger``. No secret and no name of a file is
+        /// logged.
         public var logger: Logger
 
         /// Makes a configuration; what is not given has its default.
         public init(
             server: String, bearer: String, directory: String, trustRootsPath: String? = nil,
             backOff: PushClient.BackOff = .init(), connectTimeout: Duration = .seconds(10),
-            logger: Logger = Logger(label: "carillon.attachments", factory: { _ in SwiftLogNoOpLogHandler() })
+            logger: Logger? = nil
         ) {
             self.server = server
             self.bearer = bearer
@@ -54,7 +55,7 @@ public final class AttachmentStore: Sendable {
             self.trustRootsPath = trustRootsPath
             self.backOff = backOff
             self.connectTimeout = connectTimeout
-            self.logger = logger
+            self.logger = logger ?? .forWarnings("carillon.attachments")
         }
     }
 
@@ -78,7 +79,7 @@ public final class AttachmentStore: Sendable {
         }
         let tls = try TrustRoots.context(path: configuration.trustRootsPath)
         self.init(
-            directory: configuration.directory,
+            directory: AbsolutePath.of(configuration.directory),
             server: TransferServer(
                 base: address.text, transport: NIOTransport(tls: tls, timeout: configuration.connectTimeout),
                 backOff: configuration.backOff, logger: configuration.logger

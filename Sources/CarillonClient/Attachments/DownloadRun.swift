@@ -51,29 +51,28 @@ struct DownloadRun: Sendable {
         try await server.persist { () async throws -> TransferServer.Step<Void> in
             let start = file.offset
             moved(start)
+            let isFile: @Sendable (FileAnswer) -> Bool = { Self.isPart($0, of: state.manifest, from: start) }
             let take: @Sendable (FileAnswer, Data) async throws(PushError) -> Void = {
                 (answer: FileAnswer, bytes: Data) async throws(PushError) -> Void in
-                // What begins elsewhere is not what was asked for.
-                let begins = answer.status == 206 && answer.headers["content-range"]?.hasPrefix("bytes \(start)-") == true
-                guard begins || answer.status == 200 && start == 0 else {
-                    throw PushError(.protocolViolated, "The server gave another part than was asked for.")
+                let length = answer.headers["content-range"]?.split(separator: "/").last
+                guard answer.status == 200 || length.flatMap({ Int64($0) }) == state.manifest.sealedLength else {
+                    throw OpeningFile.damaged
                 }
-                let length = answer.headers[begins ? "content-range" : "content-length"]?.split(separator: "/").last
-                guard length.flatMap({ Int64($0) }) == state.manifest.sealedLength else { throw OpeningFile.damaged }
                 try await DiskFile.work { () throws(PushError) in try file.take(bytes) }
                 moved(file.received)
             }
-            let outcome = try await server.ask("GET", location, [("Range", "bytes=\(start)-")], received: take)
+            let outcome = try await server.ask(
+                "GET", location, [("Range", "bytes=\(start)-")], isFile: isFile, received: take,
+                reading: { (answer: FileAnswer) -> Bool? in isFile(answer) ? true : nil })
             file.interrupted()
             let hasMoved = file.offset > start
             if file.isWhole { return .done(()) }
             switch outcome {
             case .failed(let hint): return .later(hint: hint, hasMoved: hasMoved)
-            case .answered(let answer) where answer.status == 404 || answer.status == 416:
+            case .refused(let refusal) where refusal.status == 404 || refusal.status == 416:
                 throw PushError(.attachmentGone, "The server has no such attachment for this device.")
-            case .answered(let answer) where answer.status == 206 || answer.status == 200:
-                return .later(hint: nil, hasMoved: hasMoved)
-            case .answered(let answer): throw TransferServer.refused(answer)
+            case .refused(let refusal): throw TransferServer.refused(refusal)
+            case .success: return .later(hint: nil, hasMoved: hasMoved)
             }
         }
         var whole = state
@@ -85,6 +84,18 @@ struct DownloadRun: Sendable {
         }
     }
 
+    /// Whether a response has the bytes of an attachment from a place on, in a form of the server: 206 with that place, or 200 with
+    /// the attachment's length and tag.
+    private static func isPart(_ answer: FileAnswer, of manifest: AttachmentManifest, from start: Int64) -> Bool {
+        switch answer.status {
+        case 206: answer.headers["content-range"]?.hasPrefix("bytes \(start)-") == true
+        case 200:
+            start == 0 && answer.headers["content-length"] == String(manifest.sealedLength)
+                && answer.headers["etag"]?.hasSuffix("\"\(manifest.id)\"") == true
+        default: false
+        }
+    }
+
     /// Gives it its name, also where the process ended in the middle of that.
     private func publish() async throws {
         let state = state
@@ -92,7 +103,10 @@ struct DownloadRun: Sendable {
             if access(state.part, F_OK) == 0 { try DiskFile.publish(state.part, as: state.path) }
         }
         // The server need not keep it for this device. Where it does not hear of it, it is told by the next run.
-        if case .answered? = try? await server.ask("DELETE", location) { folder.remove(.download, id) }
+        switch try? await server.remove(location) {
+        case .success?, .refused?: folder.remove(.download, id)
+        case .failed?, nil: break
+        }
     }
 
     /// Removes what is there of it.

@@ -13,50 +13,119 @@ struct TransferServer: Sendable {
     let base: String
     let transport: any FileTransport
     let backOff: PushClient.BackOff
-    let logger: Logger
+    let recognition: ServerRecognition
+    let failures: FailureNote
+    /// Nil for an address that is none.
+    private let server: WebAddress?
     /// Nil while it is not registered.
     let bearer: @Sendable () -> String?
 
     init(
         base: String, transport: any FileTransport, backOff: PushClient.BackOff, logger: Logger,
+        recognition: ServerRecognition = ServerRecognition(), failures: FailureNote? = nil,
         bearer: @escaping @Sendable () -> String?
     ) {
         self.base = base.hasSuffix("/") ? String(base.dropLast()) : base
         self.transport = transport
         self.backOff = backOff
-        self.logger = logger
+        self.recognition = recognition
+        self.failures = failures ?? FailureNote(logger: logger)
+        server = WebAddress(http: base)
         self.bearer = bearer
     }
 
     /// What became of one question.
-    enum Outcome {
-        case answered(FileAnswer)
+    enum Outcome<Value: Sendable> {
+        case success(Value)
+        case refused(ServerRefusal)
         /// It may be asked again later.
         case failed(hint: Duration?)
     }
 
+    /// Asks once.
+    ///
+    /// - Parameters:
+    ///   - isFile: Whether the body of a response is what `received` takes.
+    ///   - read: Returns the value of a success with its documented form; nil for any other response.
     /// - Throws: ``PushError`` of what is received, and `CancellationError`.
-    func ask(
+    func ask<Value: Sendable>(
         _ method: String, _ path: String, _ headers: [(name: String, value: String)] = [],
         body: (file: DiskFile, range: Range<Int64>)? = nil, sent: @escaping @Sendable (Int64) -> Void = { _ in },
-        received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void = { _, _ in }
-    ) async throws -> Outcome {
+        isFile: @escaping @Sendable (FileAnswer) -> Bool = { _ in false },
+        received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void = { _, _ in },
+        reading read: (FileAnswer) -> Value?
+    ) async throws -> Outcome<Value> {
         guard let bearer = bearer() else { return .failed(hint: nil) }
+        var question = FileQuestion(
+            method: method, address: try address(path), bearer: bearer, headers: headers, body: body)
+        question.isFile = isFile
+        return try await exchange(question, sent, received) { answer, isNameless in
+            answer.response(isHead: method == "HEAD").verdict(isNameless: isNameless) { _ in read(answer) }
+        }
+    }
+
+    /// Has the server remove an attachment, or what was uploaded of it.
+    func remove(_ path: String) async throws -> Outcome<Void> {
+        guard let bearer = bearer() else { return .failed(hint: nil) }
+        let question = FileQuestion(method: "DELETE", address: try address(path), bearer: bearer)
+        return try await exchange(question, { _ in }, { _, _ in }) { answer, isNameless in
+            answer.response(isHead: false).verdictOnNoContent(isNameless: isNameless)
+        }
+    }
+
+    private func address(_ path: String) throws(PushError) -> WebAddress {
         guard let address = WebAddress(http: base + path) else {
             throw PushError(.protocolViolated, "The server gave a place that is no address.")
         }
+        return address
+    }
+
+    private func exchange<Value: Sendable>(
+        _ question: FileQuestion, _ sent: @escaping @Sendable (Int64) -> Void,
+        _ received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void,
+        _ decide: (FileAnswer, _ isNameless: Bool) -> ServerResponse.Verdict<Value>
+    ) async throws -> Outcome<Value> {
         do {
-            let question = FileQuestion(method: method, address: address, bearer: bearer, headers: headers, body: body)
             let answer = try await transport.exchange(question, sent: sent, received: received)
-            let isLater = [408, 425, 429].contains(answer.status) || answer.status >= 500
-            guard isLater else { return .answered(answer) }
-            logger.info("An attachment waits for its server", metadata: ["status": "\(answer.status)"])
-            return .failed(hint: answer.headers["retry-after"].flatMap(Int64.init).map { .seconds(min($0, 3600)) })
+            let response = answer.response(isHead: question.method == "HEAD")
+            let verdict = await recognition.verdict(on: response, from: base) { isNameless in
+                decide(answer, isNameless)
+            } describe: {
+                await describe(question.bearer)
+            }
+            switch verdict {
+            case .success(let value):
+                failures.answered(at: question.address)
+                return .success(value)
+            case .refused(let refusal):
+                guard refusal.isTemporary else {
+                    failures.answered(at: question.address)
+                    return .refused(refusal)
+                }
+                failures.failed(
+                    at: question.address, by: .http,
+                    PushError(
+                        .serverUnavailable, "The server answered an attachment's request with status \(answer.status)."))
+                return .failed(hint: answer.wait)
+            case .unnamed, .foreign:
+                failures.failed(
+                    at: question.address, by: .http, ServerRecognition.foreign(question.address, answer.status))
+                return .failed(hint: [429, 503].contains(answer.status) ? answer.wait : nil)
+            }
         } catch let fault as TransportFault {
             try Task.checkCancellation()
-            logger.info("An attachment's server cannot be reached", metadata: ["reason": "\(fault.kind)"])
+            failures.failed(
+                at: question.address, by: .http, ConnectionFailure(fault, at: question.address.origin).error())
             return .failed(hint: nil)
         }
+    }
+
+    /// Asks the server who it is.
+    private func describe(_ bearer: String) async -> ServerResponse? {
+        guard let address = WebAddress(http: base + "/v1/server") else { return nil }
+        let question = FileQuestion(method: "GET", address: address, bearer: bearer)
+        let answer = try? await transport.exchange(question, sent: { _ in }, received: { _, _ in })
+        return answer?.response(isHead: false)
     }
 
     /// What one step of a transfer came to.
@@ -81,14 +150,13 @@ struct TransferServer: Sendable {
                 if hasMoved { schedule.succeeded() }
                 let chance = Double.random(in: 0..<1)
                 let wait = hint.map { schedule.delay(after: $0, random: chance) } ?? schedule.failed(random: chance)
+                if let server { failures.willRetry(at: server, after: wait) }
                 try await Task.sleep(for: wait)
             }
         }
     }
 
-    static func refused(_ answer: FileAnswer) -> PushError {
-        let problem = try? JSONDecoder().decode(ProblemDocument.self, from: answer.body)
-        return PushError(
-            .attachmentRefused, problem?.detail ?? "The server answered \(answer.status).", serverCode: problem?.code)
+    static func refused(_ refusal: ServerRefusal) -> PushError {
+        PushError(.attachmentRefused, refusal.detail, serverCode: refusal.problem?.code)
     }
 }

@@ -21,13 +21,16 @@ extension UploadRun {
         var location = state.location
         if location == nil {
             // It may have been begun, and the answer lost: the same again says where it is.
-            guard case .answered(let answer)? = try? await begin(state, ChunkSeal.sealedLength(of: state.length)) else {
-                return false
+            switch try? await begin(state, ChunkSeal.sealedLength(of: state.length)) {
+            case .success(let begun): location = begun.location
+            case .refused: return true
+            case .failed, nil: return false
             }
-            location = Self.path(in: answer)
         }
         guard let location else { return true }
-        if case .answered? = try? await server.ask("DELETE", location) { return true }
-        return false
+        switch try? await server.remove(location) {
+        case .success, .refused: return true
+        case .failed, nil: return false
+        }
     }
 }

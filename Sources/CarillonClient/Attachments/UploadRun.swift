@@ -58,30 +58,33 @@ struct UploadRun: Sendable {
             guard let location = state.location else {
                 switch try await begin(state, length) {
                 case .failed(let hint): return .later(hint: hint, hasMoved: false)
-                case .answered(let answer):
-                    guard answer.status == 201, let location = Self.path(in: answer) else {
-                        // Whose credential is not taken may have another later; nothing else changes.
-                        if ![401, 403].contains(answer.status) { folder.remove(.upload, id) }
-                        throw TransferServer.refused(answer)
-                    }
-                    state.location = location
+                case .refused(let refusal):
+                    // Whose credential is not taken may have another later; nothing else changes.
+                    if ![401, 403].contains(refusal.status) { folder.remove(.upload, id) }
+                    throw TransferServer.refused(refusal)
+                case .success(let begun):
+                    state.location = begun.location
                     try folder.write(state, .upload, of: id)
-                    offset = Self.offset(in: answer)
+                    offset = begun.offset
                     return .next(hasMoved: false)
                 }
             }
             guard let start = offset else {
-                switch try await server.ask("HEAD", location, [Self.draft]) {
+                let outcome = try await server.ask(
+                    "HEAD", location, [Self.draft],
+                    reading: { (answer: FileAnswer) -> Int64? in
+                        guard let place = Self.offset(in: answer), (0...length).contains(place) else { return nil }
+                        return place
+                    })
+                switch outcome {
                 case .failed(let hint): return .later(hint: hint, hasMoved: false)
-                case .answered(let answer) where answer.status == 404:
+                case .refused(let refusal) where refusal.status == 404:
                     // It was not gone on with for too long: what is sealed is sent anew.
                     state.location = nil
                     try folder.write(state, .upload, of: id)
                     return .later(hint: nil, hasMoved: false)
-                case .answered(let answer):
-                    guard answer.status < 300, let place = Self.offset(in: answer),
-                        (0...length).contains(place)
-                    else { throw TransferServer.refused(answer) }
+                case .refused(let refusal): throw TransferServer.refused(refusal)
+                case .success(let place):
                     offset = place
                     let hasMoved = place > furthest
                     furthest = max(furthest, place)
@@ -95,27 +98,38 @@ struct UploadRun: Sendable {
                 Self.draft, ("Upload-Offset", String(start)), ("Upload-Complete", "?1"),
                 ("Content-Type", "application/partial-upload"),
             ]
-            switch try await server.ask("PATCH", location, headers, body: (file, start..<length), sent: moved) {
+            let outcome = try await server.ask(
+                "PATCH", location, headers, body: (file, start..<length), sent: moved,
+                reading: { Self.whole($0, at: location) })
+            switch outcome {
             case .failed(let hint): return .later(hint: hint, hasMoved: false)
-            case .answered(let answer):
-                switch answer.status {
-                case 200: return .done(try Self.whole(answer, at: location))
-                // Another request was there, or is: where it is now is asked for.
-                case 404, 409: return .later(hint: nil, hasMoved: false)
-                default: throw TransferServer.refused(answer)
-                }
+            case .success(let whole): return .done(whole)
+            // Another request was there, or is: where it is now is asked for.
+            case .refused(let refusal) where [404, 409].contains(refusal.status): return .later(hint: nil, hasMoved: false)
+            case .refused(let refusal): throw TransferServer.refused(refusal)
             }
         }
     }
 
-    func begin(_ state: TransferFolder.UploadState, _ length: Int64) async throws -> TransferServer.Outcome {
+    struct Begun {
+        var location: String
+        var offset: Int64
+    }
+
+    func begin(_ state: TransferFolder.UploadState, _ length: Int64) async throws -> TransferServer.Outcome<Begun> {
         let readers = state.readers.joined(separator: ",")
+        let headers: [(name: String, value: String)] = [
+            Self.draft, ("Upload-Complete", "?0"), ("Upload-Length", String(length)), ("Idempotency-Key", id),
+            ("Repr-Digest", "sha-256=:\(state.digest.base64EncodedString()):"),
+        ]
+        let path = "/v1/attachments?readers=\(readers)&ttl=\(state.lifetimeSeconds)"
         return try await server.ask(
-            "POST", "/v1/attachments?readers=\(readers)&ttl=\(state.lifetimeSeconds)",
-            [
-                Self.draft, ("Upload-Complete", "?0"), ("Upload-Length", String(length)), ("Idempotency-Key", id),
-                ("Repr-Digest", "sha-256=:\(state.digest.base64EncodedString()):"),
-            ])
+            "POST", path, headers,
+            reading: { (answer: FileAnswer) -> Begun? in
+                guard answer.status == 201, let location = Self.path(in: answer), let offset = Self.offset(in: answer)
+                else { return nil }
+                return Begun(location: location, offset: offset)
+            })
     }
 
     /// Returns the path of an upload below the address of the server that this client was configured with.
@@ -136,10 +150,11 @@ struct UploadRun: Sendable {
         answer.headers["upload-offset"].flatMap(StructuredField.item).flatMap { Int64($0) }
     }
 
-    private static func whole(_ answer: FileAnswer, at location: String) throws(PushError) -> Whole {
-        guard let json = JSONValue(parsing: Array(answer.body)), case .string(let id)? = json["id"],
+    /// Nil: the server does not say what became of the upload.
+    private static func whole(_ answer: FileAnswer, at location: String) -> Whole? {
+        guard answer.status == 200, let json = JSONValue(parsing: Array(answer.body)), case .string(let id)? = json["id"],
             case .string(let text)? = json["expiresAt"], let end = Timestamp3339.milliseconds(text)
-        else { throw PushError(.protocolViolated, "The server does not say what became of the upload.") }
+        else { return nil }
         return Whole(id: id, expiresAt: Date(timeIntervalSince1970: Double(end) / 1000), location: location)
     }
 

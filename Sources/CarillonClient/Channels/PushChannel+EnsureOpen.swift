@@ -1,4 +1,6 @@
 import CarillonMessages
+import NIOCore
+import NIOPosix
 import ServiceLifecycle
 
 extension PushChannel {
@@ -6,7 +8,8 @@ extension PushChannel {
     ///
     /// It connects a channel that was never connected, is closed, or has failed; waits for one that is connecting; and for
     /// one that is disconnecting it waits until that is done, and connects it then. It takes nothing from ``events``. The
-    /// client must run, now or soon. Calls beside each other wait for the same opening.
+    /// client must run, now or soon. Calls beside each other wait for the same opening. The call waits while the server cannot be
+    /// reached: ``ensureOpen(within:timeout:encrypted:wake:)`` has a limit.
     /// - Parameters:
     ///   - timeout: as in ``connect(timeout:encrypted:wake:)``, counted from this call for a channel that is connecting already.
     ///   - encrypted: as in ``connect(timeout:encrypted:wake:)``.
@@ -21,6 +24,54 @@ extension PushChannel {
     ) async throws(PushError) -> PushChannelAddress {
         let changes = runner.changes(of: identifier)
         defer { runner.stopChanges(changes) }
+        return try await open(changes, timeout: timeout, encrypted: encrypted, wake: wake)
+    }
+
+    /// Opens the channel as ``ensureOpen(timeout:encrypted:wake:)`` does, and waits no longer than a limit.
+    ///
+    /// After the limit the request stays: the channel opens when the server can be reached, and ``events`` has it then.
+    /// - Parameters:
+    ///   - limit: How long the call waits, from now on.
+    ///   - timeout: as in ``ensureOpen(timeout:encrypted:wake:)``.
+    ///   - encrypted: as there.
+    ///   - wake: as there.
+    /// - Throws: ``PushError`` as there. After the limit, the failure that keeps the client from its server, with its code and reason, such
+    ///   as ``PushError/Code/serverUnreachable``; ``PushError/Code/timedOut`` when none is known, or the client does not run.
+    @discardableResult
+    public func ensureOpen(
+        within limit: Duration, timeout: Duration? = nil, encrypted: Bool = false, wake: PushChannelWake? = nil
+    ) async throws(PushError) -> PushChannelAddress {
+        let changes = runner.changes(of: identifier)
+        let end = WaitEnd()
+        let timer = MultiThreadedEventLoopGroup.singleton.any().scheduleTask(in: TimeAmount(limit)) { [runner] in
+            end.come()
+            runner.stopChanges(changes)
+        }
+        defer {
+            timer.cancel()
+            runner.stopChanges(changes)
+        }
+        do throws(PushError) {
+            return try await open(changes, timeout: timeout, encrypted: encrypted, wake: wake)
+        } catch {
+            guard end.hasCome, !Task.isCancelled, error.code == .cancelled else { throw error }
+            throw notOpen(after: limit)
+        }
+    }
+
+    private func notOpen(after limit: Duration) -> PushError {
+        let sentence = "The channel \"\(identifier)\" is not open after \(limit.text)."
+        guard runner.isRunning else {
+            return PushError(.timedOut, sentence + " The client does not run; call start() or run().")
+        }
+        guard var failure = runner.failures.present else { return PushError(.timedOut, sentence) }
+        failure.message = sentence + " " + failure.message
+        return failure
+    }
+
+    private func open(
+        _ changes: ChannelChanges, timeout: Duration?, encrypted: Bool, wake: PushChannelWake?
+    ) async throws(PushError) -> PushChannelAddress {
         let result: Result<PushChannelAddress, PushError> = await withGracefulShutdownHandler {
             do throws(PushError) {
                 return .success(try await open(following: changes, timeout: timeout, encrypted: encrypted, wake: wake))

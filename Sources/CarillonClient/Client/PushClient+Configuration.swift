@@ -23,7 +23,8 @@ extension PushClient {
         /// A directory that apps of one user of this machine share, made with mode 0700 if it does not exist, and used with no other: they
         /// ask services of each other there, and by the server where that fails. Of 60 bytes at most. Nil: by the server alone.
         public var localDirectory: String?
-        /// Where the client says what it does. Without one it says nothing. No secret and no payload is logged.
+        /// The logger of the client. By default it has the label `carillon.client` and the level `warning`: it writes failures to connect,
+        /// each with its address and reason, where the app's logging goes, or to standard error. No secret and no payload is logged.
         public var logger: Logger
         /// A PEM file of certificates to trust instead of the system's, for servers with a private authority.
         public var trustRootsPath: String?
@@ -48,7 +49,7 @@ extension PushClient {
             storageDirectory: String,
             sharedDirectory: String? = nil,
             localDirectory: String? = nil,
-            logger: Logger = Logger(label: "carillon.client", factory: { _ in SwiftLogNoOpLogHandler() }),
+            logger: Logger? = nil,
             trustRootsPath: String? = nil,
             backOff: BackOff = BackOff(),
             connectTimeout: Duration = .seconds(10),
@@ -62,7 +63,7 @@ extension PushClient {
             self.storageDirectory = storageDirectory
             self.sharedDirectory = sharedDirectory
             self.localDirectory = localDirectory
-            self.logger = logger
+            self.logger = logger ?? .forWarnings("carillon.client")
             self.trustRootsPath = trustRootsPath
             self.backOff = backOff
             self.connectTimeout = connectTimeout

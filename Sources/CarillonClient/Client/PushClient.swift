@@ -56,7 +56,9 @@ public final class PushClient: Sendable, Service {
         self.graceOfOutsiders = graceOfOutsiders
         let server = try configuration.checkedServer()
         let tls = try TrustRoots.context(path: configuration.trustRootsPath)
-        let store = try ClientStore(directory: configuration.storageDirectory)
+        let store = try ClientStore(directory: AbsolutePath.of(configuration.storageDirectory))
+        // Paths that are stored are compared with this one.
+        let storage = store.paths.directory
         let stored = try store.load(server: server.text, app: configuration.app)
         let settings = ClientSession.Settings(
             server: server.text, backOff: configuration.backOff, keepAlive: configuration.keepAlive,
@@ -74,27 +76,30 @@ public final class PushClient: Sendable, Service {
             }
         }
         let transport = NIOTransport(tls: tls, timeout: configuration.connectTimeout)
+        let recognition = ServerRecognition()
         registrar = ClientRegistrar(
-            server: server, app: configuration.app, clientKey: configuration.clientKey, transport: transport)
+            server: server, app: configuration.app, clientKey: configuration.clientKey, transport: transport,
+            recognition: recognition)
         runner.setDeviceReporter(registrar)
         device = PushDevice(runner: runner, registrar: registrar)
         loop = ConnectionLoop(runner: runner, registrar: registrar, transport: transport)
         updates = PushUpdates(
             runner: runner, server: server, transport: transport, store: store, backOff: configuration.backOff)
         let transfers = TransferServer(
-            base: server.text, transport: transport, backOff: configuration.backOff, logger: configuration.logger
+            base: server.text, transport: transport, backOff: configuration.backOff, logger: configuration.logger,
+            recognition: recognition, failures: runner.failures
         ) { [runner] in runner.identity?.credential }
-        // Paths that are stored are compared with this one.
-        let storage = store.paths.directory
         attachments = AttachmentStore(directory: storage + "/attachments", storage: storage, server: transfers)
         services = ServiceEngine(
             runner: runner, app: configuration.app, box: ServiceBox(store: store),
             server: ServiceServer(
-                base: transfers.base, transport: transport, backOff: configuration.backOff, asks: runner.asks
+                base: transfers.base, transport: transport, backOff: configuration.backOff, asks: runner.asks,
+                recognition: recognition, failures: runner.failures
             ) { [runner] in runner.identity },
             files: AttachmentStore(directory: storage + "/services", storage: storage, server: transfers),
             inbox: MessageFiles(root: storage + "/Inbox"),
-            local: configuration.localDirectory.map(LocalSockets.init), logger: configuration.logger)
+            local: configuration.localDirectory.map { LocalSockets(directory: AbsolutePath.of($0)) },
+            logger: configuration.logger)
         serviceClient = ServiceClient(engine: services)
         serviceProvider = ServiceProvider(engine: services)
         runner.setScopeListener { [weak services] in services?.scopeChanged() }
@@ -240,7 +245,8 @@ public final class PushClient: Sendable, Service {
     /// ``availability`` over time, beginning with the present value.
     public var availabilityUpdates: AvailabilityUpdates { AvailabilityUpdates(board: runner.availability) }
 
-    /// The last thing that kept the client from its work: why a registration was refused, why there was no connection.
+    /// The last thing that kept the client from its work: why a registration was refused, why there was no connection, or which
+    /// address was answered by another program than the server, with which status.
     /// It is set by the first attempt that fails, and stays after the client has recovered; nil when nothing ever went
     /// wrong in this process.
     public var lastFailure: PushError? { runner.failures.last }

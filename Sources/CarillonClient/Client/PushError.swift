@@ -23,6 +23,8 @@ public struct PushError: Error, Sendable {
         public static let stillDisconnecting = Code("stillDisconnecting")
         /// The channel failed, or was closed, while ``PushChannel/ensureOpen(timeout:encrypted:wake:)`` waited for it.
         public static let channelEnded = Code("channelEnded")
+        /// The time limit of a call passed, and no failure is known that explains it; the message says what the call waited for.
+        public static let timedOut = Code("timedOut")
         /// The task was cancelled while it waited.
         public static let cancelled = Code("cancelled")
         /// A channel's buffer is full, and a message for it was refused: nobody reads the channel, or not fast enough.
@@ -78,7 +80,8 @@ public struct PushError: Error, Sendable {
         public static let storageMismatch = Code("storageMismatch")
         /// The server could not be reached.
         public static let serverUnreachable = Code("serverUnreachable")
-        /// The server cannot serve now; the client tries again by itself.
+        /// The server cannot serve now, or a proxy, a login page or another program answered in its place; the message names the
+        /// address and the status. The client tries again by itself, and has changed nothing.
         public static let serverUnavailable = Code("serverUnavailable")
         /// The server refuses to register this device, as the key or the app is wrong, or a channel of it.
         public static let registrationRefused = Code("registrationRefused")

@@ -42,6 +42,7 @@ struct ConnectionLoop: Sendable {
         guard !Task.isCancelled || outcome.isRegistered else { return }
         switch outcome {
         case .registered(let identity, let server):
+            failures.answered(at: registrar.server)
             logger.info("The device is registered", metadata: ["device": "\(identity.device)"])
             await take("deviceRegistered") { session, _ in session.deviceRegistered(identity, server: server) }
             if case .registerDevice = runner.move {
@@ -51,14 +52,18 @@ struct ConnectionLoop: Sendable {
                         .unavailable(retryAfter: nil), at: context.now, random: context.random)
                 }
             }
-        case .failed(let failure, let error):
+        case .failed(.refused, let error):
             failures.note(error)
-            logger.log(
-                level: failure == .refused ? .error : .info, "The device is not registered",
-                metadata: ["reason": "\(error)"])
+            logger.error("The device is not registered", metadata: ["reason": "\(error)"])
+            await take("deviceRegistrationFailed") { session, context in
+                session.deviceRegistrationFailed(.refused, at: context.now, random: context.random)
+            }
+        case .failed(let failure, let error):
+            failures.failed(at: registrar.server, by: .http, error)
             await take("deviceRegistrationFailed") { session, context in
                 session.deviceRegistrationFailed(failure, at: context.now, random: context.random)
             }
+            failures.willRetry(at: registrar.server, after: runner.retryDelay)
         }
     }
 
@@ -70,7 +75,9 @@ struct ConnectionLoop: Sendable {
                 session.renewalFailed(isReached: false, retryAfter: nil, at: context.now, random: context.random)
             }
         }
-        switch await registrar.renewCredential(of: identity, to: secret) {
+        let renewal = await registrar.renewCredential(of: identity, to: secret)
+        if renewal.isAnswer { failures.answered(at: registrar.server) }
+        switch renewal {
         case .done:
             logger.info("The storage came from a backup: the device has another credential")
             await take("credentialRenewed") { session, _ in session.credentialRenewed() }
@@ -82,8 +89,7 @@ struct ConnectionLoop: Sendable {
         case .unsupported: await take("renewalUnsupported") { session, _ in session.renewalUnsupported() }
         case .unknown: await take("renewalRefused") { session, _ in session.renewalRefused() }
         case .failed(let failure, let error):
-            failures.note(error)
-            logger.info("The device's credential is not renewed yet", metadata: ["reason": "\(error)"])
+            failures.failed(at: registrar.server, by: .http, error)
             var retryAfter: Duration?
             if case .unavailable(let after) = failure { retryAfter = after }
             let wait = retryAfter
@@ -91,16 +97,19 @@ struct ConnectionLoop: Sendable {
                 session.renewalFailed(
                     isReached: failure != .unreachable, retryAfter: wait, at: context.now, random: context.random)
             }
+            failures.willRetry(at: registrar.server, after: runner.retryDelay)
         }
     }
 
     private func sayFarewell(_ farewell: Farewell) async {
+        let server = WebAddress(http: farewell.server) ?? registrar.server
         switch await registrar.delete(farewell) {
         case .done:
+            failures.answered(at: server)
             await take("farewellSaid") { session, _ in session.farewellSaid(farewell) }
         case .failed(_, let error):
-            failures.note(error)
-            logger.info("A device that was signed out is not deleted yet", metadata: ["reason": "\(error)"])
+            failures.failed(at: server, by: .http, error)
+            defer { failures.willRetry(at: server, after: runner.retryDelay) }
             await take("farewellFailed") { session, context in
                 session.farewellFailed(farewell, at: context.now, random: context.random)
             }
@@ -110,16 +119,17 @@ struct ConnectionLoop: Sendable {
     private func locateServer() async {
         switch await registrar.locate() {
         case .located(let server):
+            failures.answered(at: registrar.server)
             await take("serverLocated") { session, context in
                 session.serverLocated(server, at: context.now, random: context.random)
             }
         case .failed(let failure, let error):
-            failures.note(error)
-            logger.info("The server did not say where its sockets are", metadata: ["reason": "\(error)"])
+            failures.failed(at: registrar.server, by: .http, error)
             await take("serverNotLocated") { session, context in
                 session.serverNotLocated(
                     isReached: failure != .unreachable, at: context.now, random: context.random)
             }
+            failures.willRetry(at: registrar.server, after: runner.retryDelay)
         }
     }
 
@@ -133,6 +143,7 @@ struct ConnectionLoop: Sendable {
             }
             return
         }
+        let lives = failures.liveCount
         do {
             try await transport.withConnection(to: address) { connection in
                 runner.attach(connection)
@@ -143,19 +154,29 @@ struct ConnectionLoop: Sendable {
                 if Task.isCancelled { connection.close(code: CloseCode.normal.rawValue) }
                 runner.detach()
                 await socketClosed(code: code)
+                if failures.liveCount == lives { reportUnanswered(address, code, intake.fault) }
             }
         } catch {
             guard !Task.isCancelled else { return }
-            let fault = pushError(for: error, address)
-            failures.note(fault)
-            logger.info(
-                "There is no connection",
-                metadata: ["reason": "\(fault)", "cause": "\(error.cause.map { "\($0)" } ?? "none")"])
+            let failure = ConnectionFailure(error, at: address, givenBy: registrar.server)
+            let code: PushError.Code =
+                error.kind == .unreachable || error.kind == .timeOut ? .serverUnreachable : .serverUnavailable
+            failures.failed(at: address, by: .socket, failure.error(code))
+            defer { failures.willRetry(at: address, after: runner.retryDelay) }
             let reached = error.kind == .reachedServer || error.kind == .refusedUpgrade
             await take("socketFailed") { session, context in
                 session.socketFailed(reachedServer: reached, at: context.now, random: context.random)
             }
         }
+    }
+
+    /// Reports a connection that ended before the server had accepted the device, if there will be another.
+    private func reportUnanswered(_ address: WebAddress, _ code: UInt16?, _ fault: PushError?) {
+        guard !Task.isCancelled, let delay = runner.retryDelay else { return }
+        let end = code.map { "closed the connection with code \($0)" } ?? "ended the connection"
+        let unanswered = PushError(.serverUnavailable, "The server \(end) before it accepted the device.")
+        failures.failed(at: address, by: .socket, fault ?? unanswered)
+        failures.willRetry(at: address, after: delay)
     }
 
     /// Lives through one connection, and tells with which code it ended.
@@ -165,7 +186,7 @@ struct ConnectionLoop: Sendable {
             return try await connection.forEachEvent { event in await took(event, on: connection, intake) }
         } catch {
             connection.close(code: CloseCode.normal.rawValue)
-            logger.debug("The connection broke", metadata: ["error": "\(error)"])
+            logger.debug("The connection broke", metadata: ["reason": "\(ConnectionReason(error).summary)"])
             return nil
         }
     }
@@ -180,7 +201,9 @@ struct ConnectionLoop: Sendable {
             case .binary: connection.close(code: CloseCode.unsupportedData.rawValue)
             }
         } catch {
-            failures.note(PushError(.protocolViolated, "The server sent a frame that cannot be read.", cause: error))
+            let fault = PushError(.protocolViolated, "The server sent a frame that cannot be read.", cause: error)
+            intake.ended(by: fault)
+            failures.note(fault)
             logger.error("The server sent a frame that cannot be read")
             connection.close(code: CloseCode.protocolError.rawValue)
         }
@@ -244,20 +267,13 @@ struct ConnectionLoop: Sendable {
             if PushError.storageFault(error) != nil { try? await runner.health.wait(atMost: .seconds(1)) }
         }
     }
-
-    private func pushError(for fault: TransportFault, _ address: WebAddress) -> PushError {
-        switch fault.kind {
-        case .unreachable:
-            PushError(.serverUnreachable, "The server \(address.authority) cannot be reached.", cause: fault.cause)
-        case .timeOut: PushError(.serverUnreachable, "The server \(address.authority) did not answer in time.")
-        case .reachedServer:
-            PushError(.serverUnavailable, "No connection came about with \(address.authority).", cause: fault.cause)
-        case .refusedUpgrade:
-            PushError(.serverUnavailable, "The server \(address.authority) did not accept a WebSocket.")
-        }
-    }
 }
 
 extension ClientRegistrar.Registration {
     fileprivate var isRegistered: Bool { if case .registered = self { true } else { false } }
+}
+
+extension ClientRegistrar.Renewal {
+    /// Whether the server said something about the credential.
+    fileprivate var isAnswer: Bool { if case .failed = self { false } else { true } }
 }

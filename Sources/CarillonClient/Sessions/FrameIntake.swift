@@ -8,9 +8,15 @@ final class FrameIntake: Sendable {
     private struct State {
         var underWay = 0
         var waiter: (room: Int, continuation: CheckedContinuation<Void, Never>)?
+        var fault: PushError?
     }
 
     private let state = Mutex(State())
+
+    /// Why the connection is closed by this side; nil when a frame is not the reason.
+    var fault: PushError? { state.withLock { $0.fault } }
+
+    func ended(by fault: PushError) { state.withLock { $0.fault = fault } }
 
     /// Waits until there is room for one more, and takes it. One task enters.
     func enter() async {

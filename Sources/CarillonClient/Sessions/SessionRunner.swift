@@ -35,7 +35,7 @@ final class SessionRunner: Sendable {
     let subscriptions: NotificationSubscriptions
     let firings: FiringQueue
     let catchUps = CatchUps()
-    let failures = FailureNote()
+    let failures: FailureNote
     let logger: Logger
 
     private let store: ClientStore
@@ -74,6 +74,7 @@ final class SessionRunner: Sendable {
         storedBefore = session.buffers.mapValues(\.lastPosition)
         self.session = Mutex(session)
         self.logger = logger
+        failures = FailureNote(logger: logger)
         let own = WeakRunner()
         let listeners = deviceListeners
         subscriptions = NotificationSubscriptions(shared: shared) { request in
@@ -106,6 +107,17 @@ final class SessionRunner: Sendable {
     var updateScope: UpdateScope {
         session.withLock { UpdateScope(identity: $0.identity, user: $0.takenUser, isUserPending: $0.user != nil) }
     }
+
+    /// How long it is until the next attempt to connect; nil when none is due.
+    var retryDelay: Duration? {
+        session.withLock { session in
+            guard case .waiting(let until) = session.phase else { return nil }
+            return max(.zero, until - .now)
+        }
+    }
+
+    /// Whether something runs the session.
+    var isRunning: Bool { session.withLock { $0.phase != .stopped } }
 
     var device: PushDeviceMachine { session.withLock { $0.device } }
 
@@ -371,6 +383,7 @@ final class SessionRunner: Sendable {
             do throws(PushError) {
                 switch await registrar.report(report, identity) {
                 case .taken(let status, let since):
+                    failures.answered(at: registrar.server)
                     return try await perform { session, context in
                         session.reportTaken(report, of: identity, status, since: since, at: context.now)
                     }
@@ -381,8 +394,8 @@ final class SessionRunner: Sendable {
                         session.reportRefused(report, of: identity, error, at: context.now)
                     }
                 case .failed(let failure, let error):
-                    failures.note(error)
-                    logger.info("The push token is not registered yet", metadata: ["reason": "\(error)"])
+                    failures.failed(at: registrar.server, by: .http, error)
+                    failures.willRetry(at: registrar.server)
                     if case .unavailable(let after) = failure { retryAfter = after }
                 }
             } catch {
@@ -405,6 +418,7 @@ final class SessionRunner: Sendable {
             do throws(PushError) {
                 switch await registrar.report(word, identity) {
                 case .done(let name):
+                    failures.answered(at: registrar.server)
                     return try await perform { session, context in
                         session.userTaken(word, of: identity, as: name, at: context.now)
                     }
@@ -415,8 +429,8 @@ final class SessionRunner: Sendable {
                         session.userRefused(word, of: identity, error, at: context.now)
                     }
                 case .failed(let failure, let error):
-                    failures.note(error)
-                    logger.info("The server is not told of the user yet", metadata: ["reason": "\(error)"])
+                    failures.failed(at: registrar.server, by: .http, error)
+                    failures.willRetry(at: registrar.server)
                     if case .unavailable(let after) = failure { retryAfter = after }
                 }
             } catch {
@@ -517,7 +531,9 @@ final class SessionRunner: Sendable {
             catchUps.took()
             inbox(of: identifier).append(message)
         case .dropMessages(let identifier): inbox(of: identifier).removeMessages()
-        case .tellAvailability(let present): availability.post(present)
+        case .tellAvailability(let present):
+            if present.service { failures.becameLive() }
+            availability.post(present)
         case .deliverToken(let address, let identifier): deliver(address, of: identifier)
         case .noteUndecryptable(let id, let identifier, let fault):
             logger.warning(
@@ -538,8 +554,7 @@ final class SessionRunner: Sendable {
                 "A channel's buffer is full, and messages for it are refused",
                 metadata: ["channel": "\(identifier)", "waiting": "\(waiting)"])
         case .noteFailure(let code, let message):
-            failures.note(PushError(code, message))
-            logger.info("The client is kept from its work", metadata: ["code": "\(code)", "reason": "\(message)"])
+            failures.obstructed(PushError(code, message))
         case .reportDevice(let report, let identity): self.report(report, identity)
         case .reportUser(let word, let identity): report(word, identity)
         case .tellDevice(let events): deviceListeners.tell(events)

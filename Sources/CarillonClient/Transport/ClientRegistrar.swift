@@ -14,6 +14,7 @@ struct ClientRegistrar: Sendable {
     let app: String
     let clientKey: String?
     let transport: any ClientTransport
+    var recognition = ServerRecognition()
 
     enum Registration: Sendable {
         case registered(DeviceIdentity, server: String?)
@@ -48,54 +49,52 @@ struct ClientRegistrar: Sendable {
                     "clientKey: the device is not registered, and only a key with the role client can register it."))
         }
         let body = RegisterDevice(app: app, registration: secret)
-        switch await ask(.post, endpoint("/v1/devices"), bearer: clientKey, body: body, "to register the device") {
-        case .failure(let fault): return .failed(fault.kind, fault.error)
-        case .success(let answer):
-            guard answer.status == 201 else {
-                let fault = refusal(answer, "register the device", .registrationRefused)
-                return .failed(fault.kind, fault.error)
-            }
-            return registered(answer)
+        let reply = await ask(
+            question(.post, "/v1/devices", bearer: clientKey, json: try? JSONEncoder().encode(body)),
+            "to register the device"
+        ) { $0.json(201, as: RegisteredDevice.self) }
+        switch reply {
+        case .failed(let fault): return .failed(fault.kind, fault.error)
+        case .refused(let refusal, let wait):
+            let fault = fault(refusal, wait, "register the device", .registrationRefused)
+            return .failed(fault.kind, fault.error)
+        case .done(let device):
+            if let fault = socketFault(device.socket) { return .failed(.refused, fault) }
+            return .registered(
+                DeviceIdentity(device: device.id, credential: device.credential, socket: device.socket),
+                server: device.server)
         }
     }
 
     /// Asks the server who it is, and where its sockets are. It is told nothing.
     func locate() async -> Location {
-        switch await ask(.get, endpoint("/v1/server"), bearer: nil, body: RegisterDevice?.none, "to ask for its sockets") {
-        case .failure(let fault): return .failed(fault.kind, fault.error)
-        case .success(let answer):
-            do {
-                guard answer.status == 200 else {
-                    let fault = unavailable("answered with status \(answer.status) where it says who it is", answer, nil)
-                    return .failed(fault.kind, fault.error)
-                }
-                let body = try JSONDecoder().decode(ServerBody.self, from: answer.body)
-                if let fault = socketFault(body.socket) { return .failed(.refused, fault) }
-                return .located(body)
-            } catch {
-                let fault = unavailable("does not say who it is", answer, error)
-                return .failed(fault.kind, fault.error)
-            }
+        let reply = await ask(question(.get, "/v1/server", bearer: nil), "to ask for its sockets") {
+            $0.json(200, as: ServerBody.self)
+        }
+        switch reply {
+        case .failed(let fault): return .failed(fault.kind, fault.error)
+        case .refused(let refusal, let wait):
+            let fault = unavailable("answered with status \(refusal.status) where it says who it is", wait)
+            return .failed(fault.kind, fault.error)
+        case .done(let body):
+            if let fault = socketFault(body.socket) { return .failed(.refused, fault) }
+            return .located(body)
         }
     }
 
-    /// Deletes a device. One that the server does not know is deleted.
+    /// Deletes a device. A device whose credentials the server refuses (`credential_invalid`) is deleted.
     func delete(_ farewell: Farewell) async -> Deletion {
-        let base = farewell.server.hasSuffix("/") ? String(farewell.server.dropLast()) : farewell.server
         for credential in [farewell.credential, farewell.nextCredential].compactMap(\.self) {
-            switch await ask(
-                .delete, base + "/v1/device", bearer: credential, body: RegisterDevice?.none, "to delete the device")
-            {
-            case .failure(let fault): return .failed(fault.kind, fault.error)
-            case .success(let answer):
-                switch answer.status {
-                case 204: return .done
-                case 401: continue
-                default:
-                    let what = "answered the deletion of the device with status \(answer.status)"
-                    let fault = unavailable(what, answer, nil)
-                    return .failed(fault.kind, fault.error)
-                }
+            let reply = await askForNoContent(
+                question(.delete, "/v1/device", at: farewell.server, bearer: credential), "to delete the device")
+            switch reply {
+            case .done: return .done
+            case .failed(let fault): return .failed(fault.kind, fault.error)
+            case .refused(let refusal, _) where refusal.code == .credentialInvalid: continue
+            case .refused(let refusal, let wait):
+                let what = "answered the deletion of the device with status \(refusal.status)"
+                let fault = unavailable(what, wait)
+                return .failed(fault.kind, fault.error)
             }
         }
         return .done
@@ -115,18 +114,17 @@ struct ClientRegistrar: Sendable {
         let body = Data(JSONValue.object([.init(name: "secret", value: .string(secret))]).bytes)
         // An earlier attempt may have been taken, whose answer was lost.
         for credential in [identity.credential, identity.renewed(with: secret)] {
-            switch await ask(
-                .put, endpoint("/v1/device/credential"), bearer: credential, json: body, "to renew the credential")
-            {
-            case .failure(let fault): return .failed(fault.kind, fault.error)
-            case .success(let answer):
-                switch answer.status {
-                case 204: return .done
-                // A proxy's word is no reason to be nobody.
-                case 401 where problem(answer)?.code == ErrorCode.credentialInvalid.rawValue: continue
-                case 404, 405: return .unsupported
+            let reply = await askForNoContent(
+                question(.put, "/v1/device/credential", bearer: credential, json: body), "to renew the credential")
+            switch reply {
+            case .done: return .done
+            case .failed(let fault): return .failed(fault.kind, fault.error)
+            case .refused(let refusal, let wait):
+                switch refusal.code {
+                case .credentialInvalid: continue
+                case .notFound, .methodNotAllowed: return .unsupported
                 default:
-                    let fault = unavailable("answered the renewal with status \(answer.status)", answer, nil)
+                    let fault = unavailable("answered the renewal with status \(refusal.status)", wait)
                     return .failed(fault.kind, fault.error)
                 }
             }
@@ -141,28 +139,27 @@ struct ClientRegistrar: Sendable {
 
     /// Says all that there is to say of the device.
     func report(_ report: PushDeviceMachine.Report, _ identity: DeviceIdentity) async -> Reported {
-        let body = report.body
-        switch await ask(.put, endpoint("/v1/device"), bearer: identity.credential, json: body, "to register the push token")
-        {
-        case .failure(let fault): return .failed(fault.kind, fault.error)
-        case .success(let answer):
-            guard answer.status == 200 else {
-                let fault = refusal(answer, "register the push token", .registrationRefused)
-                // Whose credential is refused is told so on the socket as well, and begins anew there.
-                return .failed(answer.status == 401 ? .unavailable(retryAfter: nil) : fault.kind, fault.error)
-            }
-            guard let device = try? JSONDecoder().decode(ReportedDevice.self, from: answer.body),
+        let reply = await ask(
+            question(.put, "/v1/device", bearer: identity.credential, json: report.body), "to register the push token"
+        ) { (response: ServerResponse) -> (status: PushDeviceStatus, since: Int64)? in
+            guard let device = response.json(200, as: ReportedDevice.self),
                 let status = PushDeviceStatus(device.status, device.reason),
                 let since = Timestamp3339.milliseconds(device.statusAt)
-            else {
-                let fault = unavailable("answered the push token with a body that is not a device", answer, nil)
-                return .failed(fault.kind, fault.error)
-            }
-            return .taken(status, since: since)
+            else { return nil }
+            return (status, since)
+        }
+        switch reply {
+        case .failed(let fault): return .failed(fault.kind, fault.error)
+        case .refused(let refusal, let wait):
+            let fault = fault(refusal, wait, "register the push token", .registrationRefused)
+            // Whose credential is refused is told so on the socket as well, and begins anew there.
+            return .failed(refusal.status == 401 ? .unavailable(retryAfter: nil) : fault.kind, fault.error)
+        case .done(let device): return .taken(device.status, since: device.since)
         }
     }
 
     private struct ReportedUser: Decodable {
+        var id: String
         var user: String?
     }
 
@@ -182,117 +179,123 @@ struct ClientRegistrar: Sendable {
     func report(_ word: UserWord, _ identity: DeviceIdentity) async -> Said {
         let value = word.token.map { JSONValue.string($0) } ?? .null
         let body = Data(JSONValue.object([.init(name: "userToken", value: value)]).bytes)
-        switch await ask(.patch, endpoint("/v1/device"), bearer: identity.credential, json: body, "to tell it of the user") {
-        case .failure(let fault): return .failed(fault.kind, fault.error)
-        case .success(let answer):
-            if answer.status == 200 {
-                return .done((try? JSONDecoder().decode(ReportedUser.self, from: answer.body))?.user)
-            }
-            let fault = refusal(answer, "take the user token", .userRefused)
+        let reply = await ask(
+            question(.patch, "/v1/device", bearer: identity.credential, json: body), "to tell it of the user"
+        ) { (response: ServerResponse) -> String?? in
+            response.json(200, as: ReportedUser.self).map(\.user)
+        }
+        switch reply {
+        case .done(let user): return .done(user)
+        case .failed(let fault): return .failed(fault.kind, fault.error)
+        case .refused(let refusal, let wait):
+            let fault = fault(refusal, wait, "take the user token", .userRefused)
             // Its key may be too young for the server to know.
-            if answer.retryAfter != nil { return .failed(.unavailable(retryAfter: answer.retryAfter), fault.error) }
+            if wait != nil { return .failed(.unavailable(retryAfter: wait), fault.error) }
             // Whose credential is refused is told so on the socket as well, and begins anew there.
-            let isOfCredential = answer.status == 401 && problem(answer)?.code != ErrorCode.userTokenInvalid.rawValue
+            let isOfCredential = refusal.status == 401 && refusal.code != .userTokenInvalid
             return .failed(isOfCredential ? .unavailable(retryAfter: nil) : fault.kind, fault.error)
         }
     }
 
     /// Has the server count the number on the app's icon from the beginning.
     func resetBadge(_ identity: DeviceIdentity) async throws(PushError) {
-        switch await ask(
-            .post, endpoint("/v1/device/badge/reset"), bearer: identity.credential, json: nil, "to reset the badge")
-        {
-        case .failure(let fault): throw fault.error
-        case .success(let answer):
-            guard answer.status == 204 else { throw refusal(answer, "reset the badge", .serverUnavailable).error }
+        let reply = await askForNoContent(
+            question(.post, "/v1/device/badge/reset", bearer: identity.credential), "to reset the badge")
+        switch reply {
+        case .done: break
+        case .failed(let fault): throw fault.error
+        case .refused(let refusal, let wait): throw fault(refusal, wait, "reset the badge", .serverUnavailable).error
         }
-    }
-
-    private func endpoint(_ path: String) -> String {
-        (server.text.hasSuffix("/") ? String(server.text.dropLast()) : server.text) + path
     }
 
     // MARK: One request
 
-    private struct Answer {
-        var status: Int
-        var retryAfter: Duration?
-        var body: Data
+    private struct Question {
+        var method: WebQuestion.Method
+        /// The server's address, without a slash at its end.
+        var base: String
+        var path: String
+        var bearer: String?
+        var json: Data?
     }
 
-    private struct Fault: Error {
+    private struct Fault: Sendable {
         var kind: RegistrationFailure
         var error: PushError
     }
 
-    private func ask(
-        _ method: WebQuestion.Method, _ url: String, bearer: String?, body: RegisterDevice?, _ purpose: String
-    ) async -> Result<Answer, Fault> {
-        await ask(method, url, bearer: bearer, json: body.flatMap { try? JSONEncoder().encode($0) }, purpose)
+    private enum Reply<Value: Sendable>: Sendable {
+        case done(Value)
+        case refused(ServerRefusal, wait: Duration?)
+        /// No answer of the server came.
+        case failed(Fault)
     }
 
-    private func ask(
-        _ method: WebQuestion.Method, _ url: String, bearer: String?, json: Data?, _ purpose: String
-    ) async -> Result<Answer, Fault> {
-        do {
-            guard let address = WebAddress(http: url) else { throw TransportFault(.unreachable, nil) }
-            let answer = try await transport.ask(
-                WebQuestion(
-                    method: method, address: address, bearer: bearer, json: json,
-                    answerLimit: Limits.apiBodyBytes))
-            let seconds = answer.retryAfter.flatMap { Int($0) }
-            return .success(
-                Answer(
-                    status: answer.status, retryAfter: seconds.map { .seconds(max(0, min($0, 86_400))) },
-                    body: answer.body))
+    /// - Parameter address: Nil: the configured address of the server.
+    private func question(
+        _ method: WebQuestion.Method, _ path: String, at address: String? = nil, bearer: String?, json: Data? = nil
+    ) -> Question {
+        let text = address ?? server.text
+        return Question(
+            method: method, base: text.hasSuffix("/") ? String(text.dropLast()) : text, path: path, bearer: bearer,
+            json: json)
+    }
+
+    private func ask<Value: Sendable>(
+        _ question: Question, _ purpose: String, reading read: @Sendable (ServerResponse) -> Value?
+    ) async -> Reply<Value> {
+        do throws(TransportFault) {
+            let web = try web(question)
+            return reply(try await recognition.ask(web, of: question.base, over: transport, reading: read))
         } catch {
-            let fault = error as? TransportFault
-            let what = fault?.kind == .timeOut ? "did not answer in time" : "cannot be reached"
-            return .failure(
-                Fault(
-                    kind: .unreachable,
-                    error: PushError(
-                        .serverUnreachable, "The server \(server.authority) \(what) \(purpose).",
-                        cause: fault.map(\.cause) ?? error)))
+            return .failed(unreachable(question.base, error, purpose))
         }
     }
 
-    // MARK: Answers
-
-    private func registered(_ answer: Answer) -> Registration {
-        do {
-            let device = try JSONDecoder().decode(RegisteredDevice.self, from: answer.body)
-            if let fault = socketFault(device.socket) { return .failed(.refused, fault) }
-            return .registered(
-                DeviceIdentity(device: device.id, credential: device.credential, socket: device.socket),
-                server: device.server)
+    private func askForNoContent(_ question: Question, _ purpose: String) async -> Reply<Void> {
+        do throws(TransportFault) {
+            let web = try web(question)
+            return reply(try await recognition.askForNoContent(web, of: question.base, over: transport))
         } catch {
-            let fault = unavailable("answered the registration with a body that is not a device", answer, error)
-            return .failed(fault.kind, fault.error)
+            return .failed(unreachable(question.base, error, purpose))
         }
     }
 
-    private func refusal(
-        _ answer: Answer, _ what: String, _ refused: PushError.Code
+    private func web(_ question: Question) throws(TransportFault) -> WebQuestion {
+        guard let address = WebAddress(http: question.base + question.path) else { throw TransportFault(.unreachable, nil) }
+        return WebQuestion(
+            method: question.method, address: address, bearer: question.bearer, json: question.json,
+            answerLimit: Limits.apiBodyBytes)
+    }
+
+    private func reply<Value: Sendable>(_ answer: ServerAnswer<Value>) -> Reply<Value> {
+        switch answer {
+        case .success(let value): .done(value)
+        case .refused(let refusal, let wait): .refused(refusal, wait: wait)
+        case .foreign(let error, let wait): .failed(Fault(kind: .unavailable(retryAfter: wait), error: error))
+        }
+    }
+
+    // MARK: Faults
+
+    private func unreachable(_ base: String, _ fault: TransportFault, _ purpose: String) -> Fault {
+        let address = WebAddress(http: base)?.origin ?? base
+        return Fault(
+            kind: .unreachable,
+            error: ConnectionFailure(fault, at: address).error(.serverUnreachable, purpose))
+    }
+
+    private func fault(
+        _ refusal: ServerRefusal, _ wait: Duration?, _ what: String, _ refused: PushError.Code
     ) -> Fault {
-        do {
-            let problem = try JSONDecoder().decode(ProblemDocument.self, from: answer.body)
-            guard let code = ErrorCode(rawValue: problem.code), !code.isRetryable else {
-                return unavailable("cannot \(what) now: \(problem.detail)", answer, nil)
-            }
-            return Fault(
-                kind: .refused,
-                error: PushError(
-                    refused, "The server \(server.authority) refused to \(what) (\(code.rawValue)): \(problem.detail)",
-                    serverCode: problem.code, appCode: problem.appCode))
-        } catch {
-            // Some other program answered: a proxy, a login page, a server that is starting.
-            return unavailable("answered the registration with status \(answer.status)", answer, error)
+        guard let code = refusal.code, !code.isRetryable else {
+            return unavailable("cannot \(what) now: \(refusal.detail)", wait)
         }
-    }
-
-    private func problem(_ answer: Answer) -> ProblemDocument? {
-        try? JSONDecoder().decode(ProblemDocument.self, from: answer.body)
+        return Fault(
+            kind: .refused,
+            error: PushError(
+                refused, "The server \(server.authority) refused to \(what) (\(code.rawValue)): \(refusal.detail)",
+                serverCode: code.rawValue, appCode: refusal.problem?.appCode))
     }
 
     private func socketFault(_ text: String) -> PushError? {
@@ -310,10 +313,10 @@ struct ClientRegistrar: Sendable {
         return nil
     }
 
-    private func unavailable(_ what: String, _ answer: Answer, _ cause: (any Error)?) -> Fault {
+    private func unavailable(_ what: String, _ wait: Duration?) -> Fault {
         Fault(
-            kind: .unavailable(retryAfter: answer.retryAfter),
-            error: PushError(.serverUnavailable, "The server \(server.authority) \(what).", cause: cause))
+            kind: .unavailable(retryAfter: wait),
+            error: PushError(.serverUnavailable, "The server \(server.authority) \(what)."))
     }
 }
 

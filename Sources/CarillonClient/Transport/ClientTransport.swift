@@ -1,3 +1,6 @@
+import CarillonBasics
+import CarillonWire
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else
@@ -41,6 +44,16 @@ struct WebAnswer: Sendable {
     var status: Int
     var retryAfter: String?
     var body: Data
+    var contentType: String?
+    /// The value of `Carillon-Server`.
+    var server: String?
+
+    var response: ServerResponse {
+        ServerResponse(status: status, contentType: contentType, server: server, body: body)
+    }
+
+    /// The wait that the response asks for.
+    var wait: Duration? { retryAfter.flatMap { RetryAfter.duration($0, at: Date().milliseconds) } }
 }
 
 /// Why there is no connection, or no answer.

@@ -7,6 +7,7 @@ final class ConnectProgress: Sendable {
         var channels: [any NIOCore.Channel] = []
         var hasConnected = false
         var isUpgraded = false
+        var status: Int?
         var abandonment: (any Error)?
         var giveUp: (@Sendable (any Error) -> Void)?
     }
@@ -15,6 +16,11 @@ final class ConnectProgress: Sendable {
 
     var hasConnected: Bool { state.withLock { $0.hasConnected } }
     var isUpgraded: Bool { state.withLock { $0.isUpgraded } }
+
+    /// The status of the answer to a WebSocket handshake; nil before it is known.
+    var status: Int? { state.withLock { $0.status } }
+
+    func answered(status: Int) { state.withLock { $0.status = status } }
 
     /// One of the host's addresses is being tried.
     func began(on channel: any NIOCore.Channel) {

@@ -1,3 +1,5 @@
+import CarillonBasics
+import CarillonWire
 import NIOCore
 import NIOHTTP1
 import Synchronization
@@ -16,6 +18,8 @@ struct FileQuestion: Sendable {
     var headers: [(name: String, value: String)] = []
     /// What is sent: a part of a file.
     var body: (file: DiskFile, range: Range<Int64>)?
+    /// Whether the body of a response is the file, or a part of it, that the question asks for.
+    var isFile: @Sendable (FileAnswer) -> Bool = { _ in false }
 }
 
 struct FileAnswer: Sendable {
@@ -23,6 +27,15 @@ struct FileAnswer: Sendable {
     var headers: [String: String]
     /// Of an answer that is no file.
     var body = Data()
+
+    func response(isHead: Bool) -> ServerResponse {
+        ServerResponse(
+            status: status, contentType: headers["content-type"], server: headers["carillon-server"], body: body,
+            isHead: isHead)
+    }
+
+    /// The wait that the response asks for.
+    var wait: Duration? { headers["retry-after"].flatMap { RetryAfter.duration($0, at: Date().milliseconds) } }
 }
 
 /// How files go to a server and come from it: pausing where either side does.
@@ -31,7 +44,7 @@ protocol FileTransport: Sendable {
     ///
     /// - Parameters:
     ///   - sent: Hears how far the file is that goes.
-    ///   - received: Takes the bytes of an answer that is a file (200 or 206 to GET).
+    ///   - received: Takes the bytes of an answer that is the file.
     func exchange(
         _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
         received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
@@ -136,7 +149,7 @@ extension NIOTransport: FileTransport {
             case .body(let bytes):
                 guard var known = answer else { continue }
                 let data = Data(bytes.readableBytesView)
-                if question.method == "GET", known.status == 200 || known.status == 206 {
+                if question.isFile(known) {
                     try await received(known, data)
                 } else if known.body.count + data.count <= answerBytes {
                     known.body.append(data)

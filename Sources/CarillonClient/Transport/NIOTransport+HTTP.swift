@@ -1,3 +1,4 @@
+import CarillonWire
 import NIOCore
 import NIOHTTP1
 
@@ -56,10 +57,12 @@ private final class AnswerHandler: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let response = Self.unwrapInboundIn(data)
+        let headers = response.head.headers
         answer.succeed(
             WebAnswer(
-                status: Int(response.head.status.code), retryAfter: response.head.headers.first(name: "Retry-After"),
-                body: Data(response.body?.readableBytesView ?? ByteBuffer().readableBytesView)))
+                status: Int(response.head.status.code), retryAfter: headers.first(name: "Retry-After"),
+                body: Data(response.body?.readableBytesView ?? ByteBuffer().readableBytesView),
+                contentType: headers.first(name: "Content-Type"), server: headers.first(name: HeaderNames.server)))
         context.close(promise: nil)
     }
 

@@ -20,7 +20,9 @@ extension NIOTransport {
         let progress = ConnectProgress()
         do {
             let upgrade = try await open(address, progress) { try Self.upgrade($0, to: address, progress) }
-            guard case .accepted(let channel) = upgrade else { throw TransportFault(.refusedUpgrade, nil) }
+            guard case .accepted(let channel) = upgrade else {
+                throw TransportFault(.refusedUpgrade, progress.status.map(UpgradeRefusal.init))
+            }
             try await channel.executeThenClose { inbound, _ in
                 await body(WebSocketConnection(channel: channel.channel, inbound: inbound))
             }
@@ -44,6 +46,7 @@ extension NIOTransport {
                 return Upgrade.accepted(try NIOAsyncChannel(wrappingChannelSynchronously: channel))
             }
         }
+        try channel.pipeline.syncOperations.addHandler(HandshakeStatus { progress.answered(status: $0) })
         let head = HTTPRequestHead(
             version: .http1_1, method: .GET, uri: address.target, headers: ["Host": address.authority])
         var configuration = NIOUpgradableHTTPClientPipelineConfiguration(

@@ -22,6 +22,12 @@ struct WebAddress: Hashable, Sendable {
     /// The address of a socket.
     init?(webSocket text: String) { self.init(text, plain: "ws", secure: "wss") }
 
+    /// The host and the port, which are the same for HTTP and WebSocket.
+    var place: String { "\(host):\(port)" }
+
+    /// The address without its path.
+    var origin: String { text.prefix { $0 != ":" }.lowercased() + "://" + authority }
+
     private init?(_ text: String, plain: String, secure: String) {
         // `URLComponents` would encode white space and control characters.
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && $0 != 0x5C }),

@@ -103,6 +103,7 @@ struct TransferOptions: ParsableArguments {
     @Option(help: "A device's credential, or a sender key of the app; CARILLON_KEY in the environment does as well.")
     var key: String?
     @Option(help: "A directory for transfers that are not done; it is made.", completion: .directory) var state: String
+    @OptionGroup var authority: AuthorityOption
     @Flag(help: "Print one JSON object a line.") var json = false
 
     var printer: Printer { Printer(isJSON: json) }
@@ -113,7 +114,10 @@ struct TransferOptions: ParsableArguments {
             guard let key = key ?? Environment["CARILLON_KEY"] else {
                 throw CommandFault(.validationFailure, "say with --key (or CARILLON_KEY) who you are")
             }
-            return try AttachmentStore(configuration: .init(server: server, bearer: key, directory: state))
+            return try AttachmentStore(
+                configuration: .init(
+                    server: server, bearer: key, directory: state, trustRootsPath: authority.file,
+                    logger: ClientLog.logger("carillon.attachments", printer)))
         }
     }
 

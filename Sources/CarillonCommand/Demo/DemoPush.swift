@@ -49,7 +49,8 @@ struct DemoPush {
             let answer = try client.accepted(
                 try await client.send(
                     .POST, endpoint, headers: [("ttl", "60"), ("content-encoding", "identity")],
-                    body: Array("Hello from the backend".utf8)))
+                    body: Array("Hello from the backend".utf8)),
+                as: { $0.isReceipt })
             let outcome = answer.headers.first(name: HeaderNames.outcome) ?? ""
             return [
                 Moment(sent, "sent          the backend posts a message to the endpoint"),

@@ -28,7 +28,8 @@ struct DemoSleep {
         let answer = try api.accepted(
             try await api.send(
                 .POST, endpoint, headers: [("ttl", "60"), ("content-encoding", "identity")],
-                body: Array("Good morning".utf8)))
+                body: Array("Good morning".utf8)),
+            as: { $0.isReceipt })
         let moments = Moments(since: sent, say: say)
         moments.show("sent          the backend posts a message to the same endpoint")
         let push = try await nextPush()

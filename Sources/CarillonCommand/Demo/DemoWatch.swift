@@ -13,7 +13,8 @@ struct DemoWatch {
         let deliver: @Sendable (String) async throws -> Void = { [backEnd] endpoint in
             let client = APIClient(server: "", key: nil)
             _ = try client.accepted(
-                try await client.send(.POST, "\(backEnd.address)/token", body: Array(endpoint.utf8)))
+                try await client.send(.POST, "\(backEnd.address)/token", body: Array(endpoint.utf8)),
+                as: { _ in true })
         }
         if channel.isTokenDelivered, let endpoint = channel.endpoint { try await deliver(endpoint) }
         channel.setTokenDelivery { try await deliver($0.endpoint) }

@@ -52,7 +52,7 @@ struct ExpressionEvalCommand: AsyncParsableCommand {
             return failure(error.message, error.code.name, error.position)
         } catch {
             let fault = error as? TaggedValue.Fault
-            return failure(fault?.sentence ?? "\(error)", fault?.code ?? "line")
+            return failure(fault?.sentence ?? FaultSentence.of(error), fault?.code ?? "line")
         }
     }
 

@@ -45,7 +45,7 @@ struct ItemsCommand: AsyncParsableCommand {
                 let client = try options.client
                 let path = "/v1/items/\(APIClient.inQuery(item))/updates" + options.query
                 let answer = try client.accepted(try await client.send(.POST, path, body: body))
-                let taken = try JSONDecoder().decode(Receipt.self, from: answer.body)
+                let taken = try client.value(of: answer, as: Receipt.self)
                 options.printer.print(
                     [
                         "event": "taken", "item": .text(item), "version": .number(taken.version),
@@ -107,7 +107,7 @@ struct ItemsCommand: AsyncParsableCommand {
 
         private func publish(_ lines: [UInt8], from line: Int, _ client: APIClient) async throws -> Int {
             let answer = try client.accepted(try await client.send(.POST, "/v1/items/updates" + options.query, body: lines))
-            let taken = try JSONDecoder().decode(Taken.self, from: answer.body)
+            let taken = try client.value(of: answer, as: Taken.self)
             for refusal in taken.refusals {
                 options.printer.print(
                     [
@@ -173,13 +173,16 @@ struct PublisherOptions: ParsableArguments {
     var server: String?
     @Option(help: "A sender key of the app, or an admin key; CARILLON_KEY in the environment does as well.") var key: String?
     @Option(help: "The app, with an admin key.") var app: String?
+    @OptionGroup var authority: AuthorityOption
     @Flag(help: "Print one JSON object a line.") var json = false
 
     var printer: Printer { Printer(isJSON: json) }
 
     var client: APIClient {
         get throws {
-            APIClient(server: try ServerChoice.url(server), key: key ?? Environment["CARILLON_KEY"])
+            APIClient(
+                server: try ServerChoice.url(server), key: key ?? Environment["CARILLON_KEY"],
+                authority: authority.file)
         }
     }
 
@@ -189,7 +192,7 @@ struct PublisherOptions: ParsableArguments {
         let client = try client
         let answer = try client.accepted(try await client.send(.GET, "/v1/items/\(APIClient.inQuery(item))" + query))
         guard case .integer(let version)? = JSONValue(parsing: Array(answer.body))?["version"] else {
-            throw CommandFault(ExitStatus.tryAgain, "the server's answer cannot be read")
+            throw APIClient.foreign(answer)
         }
         return (Array(answer.body), Int64(version))
     }

@@ -15,13 +15,16 @@ struct SubscriptionsCommand: AsyncParsableCommand {
             help: "The server's address, such as http://127.0.0.1:8080; CARILLON_SERVER in the environment does as well.")
         var server: String?
         @Option(help: "An admin key; CARILLON_KEY in the environment does as well.") var key: String?
+        @OptionGroup var authority: AuthorityOption
         @Flag(help: "Print one JSON object a line.") var json = false
 
         var printer: Printer { Printer(isJSON: json) }
 
         var client: APIClient {
             get throws {
-                APIClient(server: try ServerChoice.url(server), key: key ?? Environment["CARILLON_KEY"])
+                APIClient(
+                    server: try ServerChoice.url(server), key: key ?? Environment["CARILLON_KEY"],
+                    authority: authority.file)
             }
         }
     }
@@ -74,7 +77,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
                 let client = try options.client
                 let answer = try client.accepted(try await client.send(.GET, path))
                 if options.json { return Printer.printJSON(Array(answer.body)) }
-                for item in try JSONDecoder().decode(ExplanationList.self, from: answer.body).items {
+                for item in try client.value(of: answer, as: ExplanationList.self).items {
                     options.printer.print([:], lines: Self.lines(of: item))
                 }
             }

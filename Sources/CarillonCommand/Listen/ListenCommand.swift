@@ -15,7 +15,10 @@ struct ListenCommand: AsyncParsableCommand {
             characters in a message are printed as \\n, \\u001b and so on, in JSON as well.
 
             Events in JSON: opened (token, host, endpoint, subscription), message (id, body or bodyBase64), closed (token), \
-            error (code), pingFailed (code), recovered, availability (network, service).
+            error (code), pingFailed (code), recovered, availability (network, service), connectionFailed (address, reason, \
+            advice, retryMilliseconds).
+
+            The first failure to connect, and each with another reason, is one line on standard error; the command goes on.
 
             With --encrypted the channel takes nothing but messages that are encrypted for it, by `carillon send \
             --encrypt-for` or any Web Push library; the subscription that is printed is what these need.
@@ -28,6 +31,7 @@ struct ListenCommand: AsyncParsableCommand {
     @Option(help: "The app.") var app: String
     @Option(help: "The channel's identifier, such as com.example.app.presence.") var channel: String
     @Option(help: "A directory of this listener alone.") var state: String
+    @OptionGroup var authority: AuthorityOption
     @Flag(help: "Print one JSON object a line.") var json = false
     @Flag(help: "Open the channel with keys of its own, and print its subscription.") var encrypted = false
     @Flag(name: .customLong("close"), help: "Close the channel instead: its token dies.") var closes = false
@@ -46,9 +50,8 @@ struct ListenCommand: AsyncParsableCommand {
         let server = try ServerChoice.url(server)
         var configuration = PushClient.Configuration(
             server: server, app: app, clientKey: key ?? Environment["CARILLON_KEY"], storageDirectory: state)
-        var logger = Logger(label: "carillon.listen", factory: { CommandLog.handler($0) })
-        logger.logLevel = .warning
-        configuration.logger = logger
+        configuration.logger = ClientLog.logger("carillon.listen", Printer(isJSON: json))
+        configuration.trustRootsPath = authority.file
         let client = try PushClient(configuration: configuration)
         let listener = MessageListener(
             client: client, channel: try client.channel(channel), printer: Printer(isJSON: json), closes: closes,
@@ -81,8 +84,11 @@ extension CommandFault {
             case .fileInvalid: ExitStatus.noInput
             case .attachmentChanged: ExitStatus.tryAgain
             case .fileExists: ExitStatus.output
+            case .configurationInvalid where error.message.hasPrefix("trustRootsPath: "): ExitStatus.noInput
             default: ExitStatus.refused
             }
-        self.init(code, (error.serverCode.map { $0 + ": " } ?? "") + error.message)
+        // The option of the command that sets it.
+        let message = error.message.replacing("trustRootsPath: ", with: "--ca: ", maxReplacements: 1)
+        self.init(code, (error.serverCode.map { $0 + ": " } ?? "") + message)
     }
 }

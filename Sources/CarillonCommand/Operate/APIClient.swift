@@ -1,27 +1,70 @@
 import AsyncHTTPClient
+import CarillonBasics
 import CarillonWire
 import Foundation
 import NIOCore
 import NIOHTTP1
+import NIOSSL
+import Synchronization
 
 /// Speaks to a server's HTTP API for the command line.
 struct APIClient: Sendable {
     struct Answer: Sendable {
+        var method: HTTPMethod
+        /// The address that was asked, without its query and without the token of a channel.
+        var place: String
         var status: Int
         var headers: HTTPHeaders
         var body: Data
+        /// Whether the server is known not to send `Carillon-Server`.
+        var isOfNameless = false
+
+        var response: ServerResponse {
+            ServerResponse(
+                status: status, contentType: headers.first(name: "content-type"),
+                server: headers.first(name: HeaderNames.server), body: body)
+        }
+
+        /// Whether the body is an object of JSON, as that of most routes.
+        var isObject: Bool {
+            if case .object? = JSONValue(parsing: Array(body)) { true } else { false }
+        }
+
+        /// Whether a message was accepted.
+        var isReceipt: Bool {
+            status == 201 && headers.contains(name: "location") && headers.contains(name: "ttl")
+        }
     }
 
     let server: String
     let key: String?
+    /// A PEM file of certificate authorities to trust in place of the system's.
+    var authority: String?
 
-    /// Lives as long as the process. A command that cannot connect says so, instead of trying again.
-    private static let http: HTTPClient = {
+    /// The clients of the process by the file of their authorities; they live as long as the process.
+    private static let clients = Mutex<[String?: HTTPClient]>([:])
+
+    private static func http(trusting authority: String?) throws -> HTTPClient {
+        try clients.withLock { clients in
+            if let client = clients[authority] { return client }
+            let client = try makeClient(trusting: authority)
+            clients[authority] = client
+            return client
+        }
+    }
+
+    /// A command that cannot connect reports it, and does not try again.
+    private static func makeClient(trusting authority: String?) throws -> HTTPClient {
         var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
         configuration.connectionPool.retryConnectionEstablishment = false
         configuration.timeout.connect = .seconds(10)
+        if let authority {
+            var tls = TLSConfiguration.makeClientConfiguration()
+            tls.trustRoots = .certificates(try AuthorityOption.certificates(in: authority))
+            configuration.tlsConfiguration = tls
+        }
         return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
-    }()
+    }
 
     /// A value as it stands in a query.
     static func inQuery(_ value: String) -> String {
@@ -47,6 +90,28 @@ struct APIClient: Sendable {
         _ method: HTTPMethod, _ path: String, headers: [(String, String)] = [], body: [UInt8]? = nil,
         timeout: TimeAmount = .seconds(30)
     ) async throws -> Answer {
+        var answer = try await exchange(method, path, headers: headers, body: body, timeout: timeout)
+        if answer.status == 204, !answer.response.isNamed { answer.isOfNameless = await isNameless(path) }
+        return answer
+    }
+
+    /// Whether the server that has a path never names itself: its description comes, and has no `Carillon-Server`.
+    private func isNameless(_ path: String) async -> Bool {
+        let start = path.range(of: "://").flatMap { path[$0.upperBound...].firstIndex { $0 == "/" || $0 == "?" } }
+        let origin = path.contains("://") ? String(path[..<(start ?? path.endIndex)]) : base
+        let client = APIClient(server: server, key: nil, authority: authority)
+        let answer = try? await client.exchange(.GET, origin + "/v1/server", timeout: .seconds(10))
+        guard let response = answer?.response, !response.isNamed else { return false }
+        switch response.verdict(reading: { $0.json(200, as: ServerBody.self) }) {
+        case .success, .refused: return true
+        case .unnamed, .foreign: return false
+        }
+    }
+
+    private func exchange(
+        _ method: HTTPMethod, _ path: String, headers: [(String, String)] = [], body: [UInt8]? = nil,
+        timeout: TimeAmount
+    ) async throws -> Answer {
         var request = HTTPClientRequest(url: path.contains("://") ? path : base + path)
         request.method = method
         if let key { request.headers.add(name: "authorization", value: "Bearer \(key)") }
@@ -54,10 +119,11 @@ struct APIClient: Sendable {
         if socketPath != nil { request.headers.add(name: "host", value: "localhost") }
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let body { request.body = .bytes(body) }
-        let place = socketPath == nil ? request.url : server
+        let place = socketPath == nil ? Self.origin(of: request.url) : server
+        let http = try Self.http(trusting: authority)
         // The deadline of a request ends with the head of the answer, and the body could stall.
         return try await withThrowingTaskGroup(of: Answer.self) { group in
-            group.addTask { [request] in try await Self.answer(to: request, of: place) }
+            group.addTask { [request] in try await Self.answer(to: request, of: place, by: http) }
             group.addTask {
                 try await Task.sleep(for: .nanoseconds(timeout.nanoseconds))
                 let seconds = timeout.nanoseconds / 1_000_000_000
@@ -69,20 +135,36 @@ struct APIClient: Sendable {
         }
     }
 
-    private static func answer(to request: HTTPClientRequest, of place: String) async throws -> Answer {
+    /// An address without its path, which can have a token.
+    private static func origin(of url: String) -> String {
+        url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3).joined(separator: "/")
+    }
+
+    private static func answer(
+        to request: HTTPClientRequest, of place: String, by http: HTTPClient
+    ) async throws -> Answer {
         let response: HTTPClientResponse
         do {
             response = try await http.execute(request, deadline: .distantFuture)
         } catch {
-            throw CommandFault(ExitStatus.unreachable, "\(place) cannot be reached: \(error)")
+            throw CommandFault(ExitStatus.unreachable, "\(place) cannot be reached: \(RequestFailure.sentence(error))")
         }
         do {
             let bytes = try await response.body.collect(upTo: 8 << 20)
             return Answer(
-                status: Int(response.status.code), headers: response.headers, body: Data(bytes.readableBytesView))
+                method: request.method, place: shown(request.url, of: place), status: Int(response.status.code),
+                headers: response.headers, body: Data(bytes.readableBytesView))
         } catch {
-            throw CommandFault(ExitStatus.unreachable, "the answer of \(place) cannot be read: \(error)")
+            throw CommandFault(
+                ExitStatus.unreachable, "the answer of \(place) cannot be read: \(RequestFailure.sentence(error))")
         }
+    }
+
+    /// Returns an address without its query and without the token of a channel. The place of a Unix socket is `unix:/path`.
+    private static func shown(_ url: String, of place: String) -> String {
+        let path = url.dropFirst(origin(of: url).count).prefix { $0 != "?" }
+        guard let token = path.range(of: "/push/") else { return place + path }
+        return place + path[..<token.upperBound] + "…"
     }
 
     /// Sends a body of the API, if there is one, and reads one; a refusal is thrown.
@@ -93,18 +175,44 @@ struct APIClient: Sendable {
             try await send(
                 method, path, headers: body == nil ? [] : [("content-type", "application/json")],
                 body: try body.map { Array(try JSONEncoder().encode($0)) }))
-        return try JSONDecoder().decode(type, from: answer.body)
+        return try value(of: answer, as: type)
     }
 
     func call<Result: Decodable>(_ method: HTTPMethod, _ path: String, as type: Result.Type) async throws -> Result {
         try await call(method, path, String?.none, as: type)
     }
 
-    /// The answer, when it is one of success; otherwise throws what the problem document says.
-    func accepted(_ answer: Answer) throws -> Answer {
-        if (200..<300).contains(answer.status) { return answer }
-        if let problem = try? JSONDecoder().decode(ProblemDocument.self, from: answer.body) { throw CommandFault(problem) }
-        throw CommandFault(
-            answer.status >= 500 ? ExitStatus.tryAgain : ExitStatus.refused, "the server answered \(answer.status)")
+    /// Returns the answer if the server sent it and it is one of success. The success of a DELETE request is 204.
+    ///
+    /// - Parameter isDocumented: Whether an answer of success has the form that is documented for its request.
+    /// - Throws: ``CommandFault`` with what the server's problem document says, or with ``ExitStatus/tryAgain`` when another
+    ///   program answered in the server's place.
+    func accepted(_ answer: Answer, as isDocumented: (Answer) -> Bool = { $0.isObject }) throws -> Answer {
+        let verdict: ServerResponse.Verdict<Void> =
+            if answer.method == .DELETE {
+                answer.response.verdictOnNoContent(isNameless: answer.isOfNameless)
+            } else {
+                answer.response.verdict { _ in isDocumented(answer) ? () : nil }
+            }
+        switch verdict {
+        case .success: return answer
+        case .refused(let refusal):
+            guard let problem = refusal.problem else { throw Self.foreign(answer) }
+            throw CommandFault(problem)
+        case .unnamed, .foreign: throw Self.foreign(answer)
+        }
+    }
+
+    /// Reads the body of an answer of success.
+    func value<Result: Decodable>(of answer: Answer, as type: Result.Type) throws -> Result {
+        guard let value = try? JSONDecoder().decode(type, from: answer.body) else { throw Self.foreign(answer) }
+        return value
+    }
+
+    static func foreign(_ answer: Answer) -> CommandFault {
+        CommandFault(
+            ExitStatus.tryAgain,
+            "the response of \(answer.place) with status \(answer.status) is not of a Carillon server; a proxy, a login page or another program sent it; try again later"
+        )
     }
 }

@@ -1,6 +1,4 @@
 import ArgumentParser
-import CarillonWire
-import Foundation
 import NIOCore
 import NIOHTTP1
 
@@ -18,22 +16,18 @@ struct HealthCommand: AsyncParsableCommand {
             """)
     var server: String?
 
+    @OptionGroup var authority: AuthorityOption
     @Flag(help: "Ask only whether the process runs.") var live = false
 
     func run() async throws {
         try await reportingFaults(interrupted: "interrupted") {
             let address = try ServerChoice.urlOrSocket(server, standard: "http://127.0.0.1:8080")
-            let answer: APIClient.Answer
+            let client = APIClient(server: address, key: nil, authority: authority.file)
             do {
-                answer = try await APIClient(server: address, key: nil)
-                    .send(.GET, live ? "/health/live" : "/health/ready", timeout: .seconds(10))
+                let path = live ? "/health/live" : "/health/ready"
+                _ = try client.accepted(try await client.send(.GET, path, timeout: .seconds(10)))
             } catch let fault as CommandFault {
                 throw CommandFault(.failure, fault.message)
-            }
-            guard answer.status == 200 else {
-                let problem = try? JSONDecoder().decode(ProblemDocument.self, from: answer.body)
-                throw CommandFault(
-                    .failure, problem.map { "\($0.code): \($0.detail)" } ?? "the server answered \(answer.status)")
             }
             Printer.printLine(live ? "live" : "ready")
         }

@@ -22,6 +22,8 @@ struct OperatorOptions: ParsableArguments {
     @Option(help: "An admin key of that server; or CARILLON_KEY.")
     var key: String?
 
+    @OptionGroup var authority: AuthorityOption
+
     @Flag(help: "Print one JSON object a line.")
     var json = false
 
@@ -65,7 +67,9 @@ struct OperatorOptions: ParsableArguments {
                 try await onStore(domain)
                 try store.close()
             case .server(let url):
-                try await onServer(APIClient(server: url, key: key ?? Environment["CARILLON_KEY"]))
+                try await onServer(
+                    APIClient(
+                        server: url, key: key ?? Environment["CARILLON_KEY"], authority: authority.file))
             }
         }
     }

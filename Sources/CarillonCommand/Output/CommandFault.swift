@@ -85,7 +85,7 @@ func reportingFaults(
         StandardError.print("carillon: the data directory cannot be used: \(fault.message)")
         throw ExitStatus.dataDirectory
     } catch let error where !(error is ExitCode || error is CleanExit || error is ValidationError) {
-        StandardError.print("carillon: \(error)")
+        StandardError.print("carillon: \(FaultSentence.of(error))")
         throw ExitCode.failure
     }
 }

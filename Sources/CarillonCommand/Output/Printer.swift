@@ -33,7 +33,8 @@ struct Printer: Sendable {
             try FileHandle.standardOutput.write(contentsOf: Data((text + "\n").utf8))
         } catch {
             if errno != EPIPE {
-                StandardError.print("carillon: the output cannot be written, so that this ends here: \(error)")
+                StandardError.print(
+                    "carillon: the output cannot be written, so that this ends here: \(FaultSentence.of(error))")
                 exit(ExitStatus.output.rawValue)
             }
             // Whoever read has gone, as `head` does; programs end then without a word.

@@ -32,6 +32,7 @@ struct SendCommand: AsyncParsableCommand {
     var vapidSubject: String?
     @Option(name: .customLong("idempotency-key"), help: "Sending again with the same key sends nothing new.")
     var idempotencyKey: String?
+    @OptionGroup var authority: AuthorityOption
     @Flag(help: "Wait for the outcome.") var wait = false
     @Flag(help: "Print one JSON object a line.") var json = false
 
@@ -89,7 +90,7 @@ struct SendCommand: AsyncParsableCommand {
     }
 
     private func send() async throws {
-        let client = APIClient(server: "", key: nil)
+        let client = APIClient(server: "", key: nil, authority: authority.file)
         let content = try content()
         let subscription = try subscription()
         guard let endpoint = address ?? subscription?.endpoint else {
@@ -100,7 +101,8 @@ struct SendCommand: AsyncParsableCommand {
         let coding = encrypted?.coding ?? (content.isEmpty ? nil : ContentCoding(.identity))
         let answer = try client.accepted(
             try await client.send(
-                .POST, endpoint, headers: try headers(coding, endpoint), body: encrypted?.body ?? content))
+                .POST, endpoint, headers: try headers(coding, endpoint), body: encrypted?.body ?? content),
+            as: { $0.isReceipt })
         let location = answer.headers.first(name: "location") ?? ""
         let id = location.split(separator: "/").last.map(String.init) ?? ""
         let standing = answer.headers.first(name: HeaderNames.outcome) ?? "waiting"
@@ -187,9 +189,13 @@ struct SendCommand: AsyncParsableCommand {
     private func awaitOutcome(of id: String, at location: String, _ client: APIClient) async throws {
         let limit = Date(timeIntervalSinceNow: Double(ttl) + 120)
         while Date() < limit {
-            let answer = try client.accepted(try await client.send(.GET, location))
-            let message = try JSONDecoder().decode(MessageBody.self, from: answer.body)
-            if let outcome = message.outcome { return try conclude(id, outcome: outcome, code: message.code) }
+            do {
+                let message = try await client.call(.GET, location, as: MessageBody.self)
+                if let outcome = message.outcome { return try conclude(id, outcome: outcome, code: message.code) }
+            } catch let fault as CommandFault where fault.code == ExitStatus.tryAgain {
+                // The message was accepted: its outcome is asked for again.
+                try await Task.sleep(for: .seconds(1))
+            }
             try await Task.sleep(for: .milliseconds(200))
         }
         throw CommandFault(ExitStatus.tryAgain, "the outcome did not come")

@@ -5,7 +5,7 @@ import Foundation
 enum ServeSources {
     /// Variables of other commands, which `serve` has no use for.
     private static let others: Set<String> = [
-        "CARILLON_CONFIG", "CARILLON_SERVER", "CARILLON_KEY", "CARILLON_APNS_PASSPHRASE",
+        "CARILLON_CONFIG", "CARILLON_SERVER", "CARILLON_KEY", "CARILLON_CA", "CARILLON_APNS_PASSPHRASE",
     ]
 
     static func environment(_ variables: [String: String]) throws -> [String: String] {

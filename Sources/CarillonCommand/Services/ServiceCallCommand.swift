@@ -15,7 +15,12 @@ struct ServiceCallCommand: AsyncParsableCommand {
     @Argument(help: "The service, its version and the method: com.example.echo/1.0/echo.") var method: String
     @Option(help: "The app, or an install of it: com.example.files or com.example.files/DEVICE.") var of: String
     @Option(help: "The parameters, as JSON.") var parameters = "null"
-    @Option(help: "A file that goes along; may be repeated.", completion: .file()) var attach: [String] = []
+    @Option(
+        help: ArgumentHelp(
+            "A file that goes along, under its last component or the given name; may be repeated.",
+            valueName: "[name=]path"),
+        completion: .file())
+    var attach: [String] = []
     @Option(help: "How long the provider has, in seconds.") var deadline = 3600
     @Option(help: "preferMe, preferPeer or none: who should come to the front; it is told to the provider.")
     var foreground = "none"
@@ -42,7 +47,8 @@ struct ServiceCallCommand: AsyncParsableCommand {
                     let parts = of.split(separator: "/", maxSplits: 1).map(String.init)
                     let address = ServiceApplication(app: parts.first ?? "", device: parts.count > 1 ? parts[1] : nil)
                     let reply = try await client.serviceClient.call(
-                        method, of: address, parameters, attachments: attach, deadline: .seconds(deadline),
+                        method, of: address, parameters, files: attach.map { AttachedFile.parsed($0) },
+                        deadline: .seconds(deadline),
                         foreground: ForegroundPreference(rawValue: foreground) ?? .none)
                     show(reply)
                 }

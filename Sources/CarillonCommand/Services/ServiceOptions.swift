@@ -2,7 +2,6 @@ import ArgumentParser
 import CarillonBasics
 import CarillonClient
 import Foundation
-import Logging
 
 /// Whose device a command of services is, and where it is kept.
 struct ServiceOptions: ParsableArguments {
@@ -21,6 +20,7 @@ struct ServiceOptions: ParsableArguments {
         help: "A directory that apps of this machine share, to ask each other without the server; made with mode 0700.",
         completion: .directory)
     var local: String?
+    @OptionGroup var authority: AuthorityOption
     @Flag(help: "Print one JSON object a line.") var json = false
 
     var printer: Printer { Printer(isJSON: json) }
@@ -31,9 +31,8 @@ struct ServiceOptions: ParsableArguments {
         var configuration = PushClient.Configuration(
             server: server, app: app, clientKey: key ?? Environment["CARILLON_KEY"], storageDirectory: state)
         configuration.localDirectory = local
-        var logger = Logger(label: "carillon.services", factory: { CommandLog.handler($0) })
-        logger.logLevel = .warning
-        configuration.logger = logger
+        configuration.logger = ClientLog.logger("carillon.services", printer)
+        configuration.trustRootsPath = authority.file
         let client = try PushClient(configuration: configuration)
         if signsIn, let token = userToken ?? Environment["CARILLON_USER_TOKEN"] { try await client.device.setUser(token) }
         return client

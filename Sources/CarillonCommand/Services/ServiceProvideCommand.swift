@@ -54,9 +54,6 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         for definition in definitions { await client.serviceClient.use(definition) }
         let picture = try icon.map { Data(try InputFile.bytes($0)) }
         try await provider.offer(name: name, version: appVersion, icon: picture, methods)
-        let fingerprint = try await provider.fingerprint
-        printer.print(
-            ["event": "providing", "fingerprint": .text(fingerprint)], otherwise: "providing  fingerprint \(fingerprint)")
         let telling = Task { await Self.tell(client, printer) }
         defer { telling.cancel() }
         let interrupt = InterruptService()
@@ -78,12 +75,12 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         return { _ in ServiceReply() }
     }
 
-    /// Who this device is, once it is registered, who asks it to come to the front, and whose identity changed.
+    /// Who this device is, once the server knows the device and its user, who asks it to come to the front, and whose identity changed.
     private static func tell(_ client: PushClient, _ printer: Printer) async {
         let events = client.serviceProvider.events
-        while client.serviceProvider.application == nil {
-            do { try await Task.sleep(for: .milliseconds(20)) } catch { return }
-        }
+        guard let fingerprint = await fingerprint(of: client.serviceProvider) else { return }
+        printer.print(
+            ["event": "providing", "fingerprint": .text(fingerprint)], otherwise: "providing  fingerprint \(fingerprint)")
         let device = client.serviceProvider.application?.device ?? ""
         printer.print(["event": "device", "device": .text(device)], otherwise: "device  \(device)")
         for await event in events {
@@ -101,6 +98,22 @@ struct ServiceProvideCommand: AsyncParsableCommand {
                     ["event": "identityChanged", "from": .text(from), "fingerprint": .text(fingerprint)],
                     otherwise: "identity changed  \(from)  \(fingerprint)")
             default: break
+            }
+        }
+    }
+
+    /// Returns nil when the task is cancelled or the storage fails. Waits while the server cannot be reached, which the client reports.
+    private static func fingerprint(of provider: ServiceProvider) async -> String? {
+        while true {
+            do {
+                return try await provider.fingerprint
+            } catch let error as ServiceError where error.code == .serverUnavailable {
+                continue
+            } catch let error as PushError {
+                StandardError.print("carillon: \(error.message)")
+                return nil
+            } catch {
+                return nil
             }
         }
     }
@@ -156,7 +169,7 @@ enum AnsweringProgram {
             }
             var paths: [String] = []
             if case .array(let list)? = json["attachments"] {
-                paths = list.compactMap { if case .string(let path) = $0 { path } else { nil } }
+                paths = list.compactMap { if case .string(let path) = $0 { AbsolutePath.of(path) } else { nil } }
             }
             let value = try json["value"].map {
                 try ServiceValue.parsed(String(decoding: $0.bytes, as: UTF8.self))

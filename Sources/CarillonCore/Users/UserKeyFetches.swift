@@ -9,8 +9,9 @@ import CarillonWire
 /// | none, or older than a day | less than five minutes ago | it is refused until they can be fetched again |
 ///
 /// So a key that was taken out of the set is not believed for longer than five minutes while the set can be fetched, and an
-/// address that does not answer is asked twelve times an hour, whatever comes. All moments are of the monotonic clock
-/// (``TickSource``): a wall clock that is set makes nobody wait, and takes no keys away.
+/// address that does not answer is asked twelve times an hour, whatever comes. A refusal can ask for a longer wait than five
+/// minutes, which takes their place in the table. All moments are of the monotonic clock (``TickSource``): a wall clock that
+/// is set makes nobody wait, and takes no keys away.
 package struct UserKeyFetches: Sendable {
     package enum Step: Sendable {
         case fetch
@@ -21,25 +22,28 @@ package struct UserKeyFetches: Sendable {
     package static let spacingSeconds: Int64 = 300
     package static let staleSeconds: Int64 = 86_400
 
+    private static let second: Int64 = 1_000_000_000
+
     private var keys: UserKeySet?
     private var fetchedAt: Int64?
-    private var triedAt: Int64?
+    /// The moment of the next attempt; nil before the first.
+    private var nextAt: Int64?
 
     package init() {}
 
     package func step(at now: Int64) -> Step {
-        guard let triedAt, Self.seconds(from: triedAt, to: now) < Self.spacingSeconds else { return .fetch }
+        guard let nextAt, now < nextAt else { return .fetch }
         if let keys = usable(at: now) { return .use(keys) }
         return .unavailable(retryAfterSeconds: secondsUntilNext(at: now))
     }
 
     /// Until they can be fetched again.
     package func secondsUntilNext(at now: Int64) -> Int {
-        guard let triedAt else { return 1 }
-        return Int(max(1, Self.spacingSeconds - Self.seconds(from: triedAt, to: now)))
+        guard let nextAt else { return 1 }
+        return Int(max(1, (nextAt - now + Self.second - 1) / Self.second))
     }
 
-    private static func seconds(from earlier: Int64, to now: Int64) -> Int64 { (now - earlier) / 1_000_000_000 }
+    private static func seconds(from earlier: Int64, to now: Int64) -> Int64 { (now - earlier) / second }
 
     /// Those of the last day.
     private func usable(at now: Int64) -> UserKeySet? {
@@ -47,7 +51,15 @@ package struct UserKeyFetches: Sendable {
         return keys
     }
 
-    package mutating func began(at now: Int64) { triedAt = now }
+    package mutating func began(at now: Int64) { nextAt = now + Self.spacingSeconds * Self.second }
+
+    /// An attempt failed.
+    ///
+    /// - Parameter wait: The wait that the answer asked for. It counts from now, and delays the next attempt only.
+    package mutating func failed(wait: Duration?, at now: Int64) {
+        guard let wait, let nextAt else { return }
+        self.nextAt = max(nextAt, now + wait.components.seconds * Self.second)
+    }
 
     package mutating func succeeded(_ keys: UserKeySet, at now: Int64) { (self.keys, fetchedAt) = (keys, now) }
 }

@@ -80,7 +80,7 @@ package struct CallbackMachine: Equatable, Sendable {
         _ result: CallResult, endedAt: Timestamp, at now: Timestamp, chance: UInt64
     ) -> Step {
         switch result {
-        case .answered(200..<300), .answered(410):
+        case .answered(200..<300, _), .answered(410, _):
             return .delivered
         case .impossible:
             return .lost
@@ -89,7 +89,9 @@ package struct CallbackMachine: Equatable, Sendable {
         case .answered, .failed:
             let delay = min(Self.longestDelay, Self.firstDelay << Int64(min(attempts, 12)))
             attempts += 1
-            let next = now.adding(milliseconds: delay * 3 / 4 + Int64(chance % UInt64(delay / 2 + 1)))
+            let scheduled = now.adding(milliseconds: delay * 3 / 4 + Int64(chance % UInt64(delay / 2 + 1)))
+            let wanted = result.wait.map { now.adding(seconds: $0.components.seconds) }
+            let next = wanted.map { max($0, scheduled) } ?? scheduled
             let isOver = next >= endedAt.adding(seconds: Self.patienceSeconds) && attempts >= Self.leastAttempts
             return isOver ? .givenUp : .retry(at: next)
         }

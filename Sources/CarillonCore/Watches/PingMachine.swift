@@ -56,7 +56,9 @@ package struct PingMachine: Equatable, Sendable {
             if case .impossible = result { failures = Self.mostFailures }
             let news = told == failure ? nil : News.pingFailed(failure)
             told = failure
-            return Step(news: news, dueAt: due(after: backedOff(intervalSeconds), at: now, chance))
+            let dueAt = due(after: backedOff(intervalSeconds), at: now, chance)
+            let wait = result.wait.map { now.adding(seconds: $0.components.seconds) }
+            return Step(news: news, dueAt: wait.map { max($0, dueAt) } ?? dueAt)
         case .none:
             let span = UInt64(min(Self.makeUpSeconds, intervalSeconds)) * 1000
             return Step(news: nil, dueAt: now.adding(milliseconds: Int64(chance % span) + 500))
@@ -84,9 +86,9 @@ package enum PingVerdict: Equatable, Sendable {
 
     package init(_ result: CallResult) {
         switch result {
-        case .answered(200..<300): self = .well
-        case .answered(410): self = .failed(.tokenLost, detail: "the back end answered 410: it does not know the token")
-        case .answered(let status):
+        case .answered(200..<300, _): self = .well
+        case .answered(410, _): self = .failed(.tokenLost, detail: "the back end answered 410: it does not know the token")
+        case .answered(let status, _):
             self = .failed(.invalidAnswer, detail: "the back end answered \(status); 2xx or 410 is understood")
         case .failed(let failure, let detail): self = .failed(failure, detail: detail)
         case .notMade: self = .none

@@ -41,14 +41,15 @@ final class AcceptPause: ChannelInboundHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         let fault = error as? IOError
+        let reason = fault.map { SystemErrorText.of($0.errnoCode) } ?? "an error of the listener"
         switch fault?.errnoCode {
         case EMFILE, ENFILE, ENOBUFS, ENOMEM:
-            if !isPausing { begin(on: context.channel, reason: "\(error)") }
+            if !isPausing { begin(on: context.channel, reason: reason) }
         case ECONNABORTED:
             // The peer ended the connection before it was accepted. The listener goes on.
             break
         default:
-            logger.warning("cannot accept a connection", metadata: ["reason": "\(error)"])
+            logger.warning("cannot accept a connection", metadata: ["reason": "\(reason)"])
             context.fireErrorCaught(error)
         }
     }

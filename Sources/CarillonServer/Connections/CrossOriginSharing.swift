@@ -39,7 +39,7 @@ struct CrossOriginSharing: Sendable {
     private static let requestHeaders =
         "Authorization, Content-Encoding, Content-Type, Crypto-Key, Encryption, Idempotency-Key, Last-Event-ID, Prefer, "
         + "Topic, TTL, Urgency"
-    fileprivate static let answerHeaders = "Carillon-Outcome, Location, Retry-After, TTL, WWW-Authenticate"
+    fileprivate static let answerHeaders = "Carillon-Outcome, Carillon-Server, Location, Retry-After, TTL, WWW-Authenticate"
 
     /// What an address that is shared takes; nil for any other address.
     private static func methods(of uri: String) -> String? {

@@ -10,6 +10,7 @@ import NIOHTTPTypesHTTP1
 struct RouteCall: Sendable {
     let responder: any HTTPResponder<RouteContext>
     let answers: AnswerMemory
+    let server: ServerID
     let logger: Logger
 
     func answer(
@@ -54,13 +55,15 @@ struct RouteCall: Sendable {
 
     /// Looks again for a poll that waits.
     func answer(_ poll: WaitingPoll, isLast: Bool, to connection: HTTPConnectionHandler) async {
-        let response: Response
+        var response: Response
         do {
             guard let found = try await poll.look(isLast: isLast) else { return connection.waits(for: poll) }
             response = found
         } catch {
             response = Response(refusal: Refusal(error, logger: logger))
         }
+        // No route returns this response.
+        response.headers[.carillonServer] = server.description
         await give(response, hasBody: !poll.isHead, bearer: nil, to: connection)
     }
 

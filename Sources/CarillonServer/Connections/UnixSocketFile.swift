@@ -73,7 +73,7 @@ struct UnixSocketFile {
     }
 
     private static func fault(_ path: String, code: CInt) -> ListenFault {
-        fault(path, IOError(errnoCode: code, reason: "bind").description)
+        fault(path, ListenFault.reason(of: code))
     }
 
     private static func fault(_ path: String, _ reason: String) -> ListenFault {

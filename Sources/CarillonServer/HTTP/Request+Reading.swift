@@ -71,6 +71,7 @@ extension Request {
 }
 
 extension HTTPField.Name {
+    static let carillonServer = known(HeaderNames.server)
     static let cryptoKey = known("Crypto-Key")
     static let idempotencyKey = known("Idempotency-Key")
     static let gnpToken = known("X-Good-GNP-Token")

@@ -9,7 +9,7 @@ extension Routes {
         domain: Domain, addresses: Addresses, store: any ServerStore, settings: ServerSettings, readiness: Readiness,
         sockets: ConnectionLimit
     ) -> Routes {
-        let routes = Routes(domain.answers)
+        let routes = Routes(domain.answers, of: domain.server)
         SenderRoutes(domain: domain, addresses: addresses).add(to: routes)
         WatchRoutes(domain: domain).add(to: routes)
         GNPRoutes(domain: domain).add(to: routes)

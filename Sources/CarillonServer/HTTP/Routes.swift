@@ -16,8 +16,13 @@ final class Routes {
     private var routes: [Route] = []
     private let answers: AnswerMemory
     private var elsewhere: [(method: HTTPRequest.Method, path: RouterPath)] = []
+    private let server: ServerID?
 
-    init(_ answers: AnswerMemory) { self.answers = answers }
+    /// - Parameter server: Named in the header of every response; nil: no response names a server.
+    init(_ answers: AnswerMemory, of server: ServerID? = nil) {
+        self.answers = answers
+        self.server = server
+    }
 
     /// A list, which may be long: few are made at a time, and those that wait for room are few as well.
     func list(_ path: RouterPath, query: QueryParameters = [], _ handler: @escaping Handler) {
@@ -46,6 +51,7 @@ final class Routes {
     func router() -> Router<RouteContext> {
         // HEAD is wherever GET is (RFC 9110 section 9.1).
         let router = Router(context: RouteContext.self, options: .autoGenerateHeadEndpoints)
+        if let server { router.add(middleware: ServerNameMiddleware(server: server)) }
         router.add(middleware: ProblemMiddleware(addresses: addresses))
         for route in routes { router.on(route.path, method: route.method, use: route.handler) }
         return router

@@ -115,7 +115,8 @@ package struct CarillonServer: Service {
         let listener = HTTPListener(
             group: group, places: settings.listenPlaces,
             connections: HTTPConnectionHandler.Shared(
-                routes: RouteCall(responder: responder, answers: domain.answers, logger: quiet),
+                routes: RouteCall(
+                    responder: responder, answers: domain.answers, server: domain.server, logger: quiet),
                 publishDoor: PublishDoor(domain: domain, addresses: addresses, logger: quiet),
                 sockets: sockets,
                 clientAddress: settings.clientAddress,

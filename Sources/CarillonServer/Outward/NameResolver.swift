@@ -76,7 +76,7 @@ final class NameResolver: Sendable {
         do {
             return try await promise.futureResult.get()
         } catch {
-            return .notAsked(reason: "\(error)")
+            return .notAsked(reason: "the look-up ended without an answer")
         }
     }
 

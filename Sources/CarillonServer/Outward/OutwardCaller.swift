@@ -89,9 +89,9 @@ struct OutwardCaller: Sendable {
                 let exchange = try await begin(request, to: address, within: .nanoseconds(time))
                 return await exchange.result(whenStopped: stopTime)
             } catch let error as IOError where Self.isOurs(error) {
-                return Answer(result: .notMade(reason: error.description))
+                return Answer(result: .notMade(reason: SystemErrorText.of(error.errnoCode)))
             } catch let error as IOError {
-                reason = "connecting failed: errno \(error.errnoCode)"
+                reason = "connecting failed: \(SystemErrorText.of(error.errnoCode))"
             } catch is ChannelError {
                 reason = "connecting took too long"
             } catch {
@@ -158,7 +158,7 @@ struct OutwardExchange: Sendable {
             do {
                 return try await answer.get()
             } catch {
-                return OutwardCaller.Answer(result: .notMade(reason: "\(error)"))
+                return OutwardCaller.Answer(result: .notMade(reason: "the call ended without an answer"))
             }
         } onCancel: {
             _ = channel.eventLoop.scheduleTask(in: time) {

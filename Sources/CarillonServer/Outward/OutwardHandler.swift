@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonCore
 import CarillonWire
 import NIOCore
@@ -16,6 +17,7 @@ final class OutwardHandler: ChannelInboundHandler {
     private var deadline: Scheduled<Void>?
     private var isSecured: Bool
     private var status: Int?
+    private var retryAfter: Duration?
     private var body: [UInt8] = []
 
     init(
@@ -54,8 +56,13 @@ final class OutwardHandler: ChannelInboundHandler {
         case .head(let head):
             let status = Int(head.status.code)
             self.status = status
+            retryAfter = head.headers.first(name: "retry-after").flatMap {
+                RetryAfter.duration($0, at: TimeSource.system.now().milliseconds)
+            }
             // Of an answer that is refused for its status, nothing more is wanted.
-            if !(200..<300).contains(status), !request.wantsRefusals { end(.answered(status: status), context) }
+            if !(200..<300).contains(status), !request.wantsRefusals {
+                end(.answered(status: status, retryAfter: retryAfter), context)
+            }
         case .body(let part):
             guard request.answerBytes > 0 else { break }
             guard body.count + part.readableBytes <= request.answerBytes else {
@@ -63,7 +70,7 @@ final class OutwardHandler: ChannelInboundHandler {
             }
             body += part.readableBytesView
         case .end:
-            if let status { end(.answered(status: status), context) }
+            if let status { end(.answered(status: status, retryAfter: retryAfter), context) }
         }
     }
 

@@ -201,8 +201,9 @@ package final class AppUsers: Sendable {
     private func fetch(for stored: StoredUserRules, from address: CallAddress) async {
         var keys: UserKeySet?
         var reason = ""
+        var wait: Duration?
         switch await source.fetch(address) {
-        case .failed(let why): reason = why
+        case .failed(let why, let wanted): (reason, wait) = (why, wanted)
         case .found(let bytes):
             do throws(Refusal) {
                 keys = try UserKeySet(jwks: bytes)
@@ -219,7 +220,11 @@ package final class AppUsers: Sendable {
         let hasRecovered = opened.withLock { opened in
             guard var entry = opened[stored.app], entry.sealed == stored.sealed else { return false }
             entry.fetching = nil
-            if let keys { entry.fetches.succeeded(keys, at: now) }
+            if let keys {
+                entry.fetches.succeeded(keys, at: now)
+            } else {
+                entry.fetches.failed(wait: wait, at: now)
+            }
             defer { opened[stored.app] = entry }
             defer { entry.isFailing = keys == nil }
             return keys != nil && entry.isFailing

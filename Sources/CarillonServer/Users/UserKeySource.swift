@@ -5,8 +5,8 @@ import NIOHTTP1
 package struct UserKeySource: Sendable {
     package enum Answer: Sendable {
         case found([UInt8])
-        /// Why not, for the operator's log.
-        case failed(String)
+        /// Why not, for the operator's log, and the wait that the answer asked for.
+        case failed(String, wait: Duration? = nil)
     }
 
     package var fetch: @Sendable (CallAddress) async -> Answer
@@ -27,7 +27,8 @@ package struct UserKeySource: Sendable {
             guard let answer = await caller.ask(request, within: patience) else {
                 return .failed("no whole answer came within \(patience)")
             }
-            return answer.result.isSuccess ? .found(answer.body) : .failed(answer.result.reason)
+            let result = answer.result
+            return result.isSuccess ? .found(answer.body) : .failed(result.reason, wait: result.wait)
         }
     }
 }
@@ -36,7 +37,7 @@ extension CallResult {
     /// For the operator's log.
     var reason: String {
         switch self {
-        case .answered(let status): "the answer has the status \(status)"
+        case .answered(let status, _): "the answer has the status \(status)"
         case .failed(_, let detail): detail
         case .notMade(let reason), .impossible(let reason): reason
         }

@@ -35,6 +35,8 @@ package final class AppVetoes: Vetoes {
     static let mostUnderWay = 64
     /// The same of one device.
     static let mostUnderWayOfDevice = 4
+    /// How long a device waits before it asks again, unless the app's server asks for a longer wait.
+    private static let retrySeconds = 5
     private static let codeBytes = 128
     private static let detailBytes = 1024
     private let allowed = ServerMetric.vetoes.counter("allowed")
@@ -143,14 +145,14 @@ package final class AppVetoes: Vetoes {
                     (WebhookHeaders.signature, secret.signature(id: id, seconds: now.seconds, body: body)),
                 ], body: body))
         switch answer {
-        case .answered(200..<300, _):
+        case .answered(200..<300, _, _):
             allowed.increment()
             answered(app)
-        case .answered(403, let body):
+        case .answered(403, let body, _):
             vetoed.increment()
             answered(app)
             throw Self.veto(JSONValue(parsing: body))
-        case .answered(let status, _): throw cannotAsk("it answered with the status \(status)", app)
+        case .answered(let status, _, let wait): throw cannotAsk("it answered with the status \(status)", app, wait)
         case .failed(let reason): throw cannotAsk(reason, app)
         }
     }
@@ -188,13 +190,15 @@ package final class AppVetoes: Vetoes {
     }
 
     /// The log withholds what is the same within a minute.
-    private func cannotAsk(_ reason: String, _ app: AppID) -> Refusal {
+    ///
+    /// - Parameter wait: The wait that the app's server asked for.
+    private func cannotAsk(_ reason: String, _ app: AppID, _ wait: Duration? = nil) -> Refusal {
         unavailable.increment()
         entries.withLock { $0[app]?.isFailing = true }
         logger.warning("an app's server could not be asked", metadata: ["app": "\(app)", "reason": "\(reason)"])
         return Refusal(
             .vetoUnavailable, "The app's own server could not be asked whether this may be; try again later.",
-            retryAfterSeconds: 5)
+            retryAfterSeconds: max(Self.retrySeconds, Int(wait?.components.seconds ?? 0)))
     }
 
     /// What it says is passed on as it is.

@@ -10,7 +10,8 @@ package struct VetoSource: Sendable {
     }
 
     package enum Answer: Sendable, Equatable {
-        case answered(status: Int, body: [UInt8])
+        /// `wait` is what a refusal asked for.
+        case answered(status: Int, body: [UInt8], wait: Duration? = nil)
         /// Why not, for the operator's log.
         case failed(String)
     }
@@ -34,8 +35,8 @@ package struct VetoSource: Sendable {
             guard let answer = await caller.ask(request, within: patience) else {
                 return .failed("no whole answer came within \(patience)")
             }
-            guard case .answered(let status) = answer.result else { return .failed(answer.result.reason) }
-            return .answered(status: status, body: answer.body)
+            guard case .answered(let status, _) = answer.result else { return .failed(answer.result.reason) }
+            return .answered(status: status, body: answer.body, wait: answer.result.wait)
         }
     }
 }

@@ -1,10 +1,12 @@
+import CarillonBasics
+
 /// Moments as the API writes them (RFC 3339, in UTC, with milliseconds).
 ///
 /// All arithmetic is on integers: a floating-point number of seconds loses a millisecond here and there.
 package enum Timestamp3339 {
     package static func text(_ milliseconds: Int64) -> String {
-        let (days, rest) = floorDivision(milliseconds, by: millisecondsPerDay)
-        let (year, month, day) = date(ofDay: days)
+        let (days, rest) = CivilDate.floorDivision(milliseconds, by: millisecondsPerDay)
+        let (year, month, day) = CivilDate.date(ofDay: days)
         let seconds = rest / 1000
         let digits = [
             padded(year, 4), "-", padded(month, 2), "-", padded(day, 2), "T", padded(seconds / 3600, 2), ":",
@@ -22,10 +24,10 @@ package enum Timestamp3339 {
             skip("-", in: &rest), let day = number(of: 2, in: &rest), skip("T", in: &rest) || skip("t", in: &rest),
             let hour = number(of: 2, in: &rest), skip(":", in: &rest), let minute = number(of: 2, in: &rest),
             skip(":", in: &rest), let second = number(of: 2, in: &rest), (1...12).contains(month),
-            (1...days(ofMonth: month, in: year)).contains(day), hour < 24, minute < 60, second < 60,
+            (1...CivilDate.days(ofMonth: month, in: year)).contains(day), hour < 24, minute < 60, second < 60,
             let fraction = fraction(in: &rest), let offset = offset(in: &rest), rest.isEmpty
         else { return nil }
-        let seconds = self.day(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
+        let seconds = CivilDate.day(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
         return seconds * 1000 + fraction
     }
 
@@ -72,41 +74,5 @@ package enum Timestamp3339 {
         return (hours * 3600 + minutes * 60) * (isNegative ? -1 : 1)
     }
 
-    // MARK: The calendar
-
     private static let millisecondsPerDay: Int64 = 86_400_000
-    /// 400 years have the same number of days each time.
-    private static let daysPerEra: Int64 = 146_097
-    /// From 1 March of the year 0 to 1 January 1970. Eras and years begin in March, so that a leap day is the last of its year.
-    private static let daysToEpoch: Int64 = 719_468
-
-    private static func floorDivision(_ number: Int64, by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
-        let (quotient, remainder) = number.quotientAndRemainder(dividingBy: divisor)
-        return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
-    }
-
-    private static func days(ofMonth month: Int64, in year: Int64) -> Int64 {
-        switch month {
-        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
-    }
-
-    /// Returns the number of a date's day, counted from 1 January 1970.
-    private static func day(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
-        let (era, yearOfEra) = floorDivision(month > 2 ? year : year - 1, by: 400)
-        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
-        return era * daysPerEra + dayOfEra - daysToEpoch
-    }
-
-    private static func date(ofDay day: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        let (era, dayOfEra) = floorDivision(day + daysToEpoch, by: daysPerEra)
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shifted = (5 * dayOfYear + 2) / 153
-        let month = shifted < 10 ? shifted + 3 : shifted - 9
-        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shifted + 2) / 5 + 1)
-    }
 }

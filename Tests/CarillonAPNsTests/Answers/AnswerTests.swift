@@ -150,9 +150,13 @@ struct AnswerTests {
         #expect(APNsRetryPolicy.never.delay(.init(number: 1, rejection: APNsRejection(status: 503))) == nil)
     }
 
-    @Test func `retry-after is read when it is a number of seconds`() {
-        #expect(Self.answer(429, "", retryAfter: "7").rejection?.retryAfter == .seconds(7))
-        #expect(Self.answer(429, "", retryAfter: "soon").rejection?.retryAfter == nil)
-        #expect(Self.answer(429, "", retryAfter: "99999999").rejection?.retryAfter == .seconds(86_400))
+    @Test(
+        arguments: [
+            ("7", .seconds(7)), ("4.0", .seconds(4)), ("4.2", .seconds(5)), ("99999999999999999999", .seconds(86_400)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", .zero), ("Fri, 31 Dec 9999 23:59:59 GMT", .seconds(86_400)), ("soon", nil),
+            ("-1", nil),
+        ] as [(String, Duration?)])
+    func `retry-after is read as a number or as a date`(_ value: String, _ wait: Duration?) {
+        #expect(Self.answer(429, "", retryAfter: value).rejection?.retryAfter == wait)
     }
 }

@@ -1,3 +1,4 @@
+import CarillonWire
 import Foundation
 import Logging
 import Synchronization
@@ -5,6 +6,15 @@ import TestSupport
 import Testing
 
 @testable import CarillonClient
+
+extension FileAnswer {
+    /// A refusal of the server.
+    fileprivate static func problem(_ code: ErrorCode, headers: [String: String] = [:]) -> FileAnswer {
+        let body = (try? JSONEncoder().encode(ProblemDocument(Refusal(code, "why")))) ?? Data()
+        let fields = ["content-type": ProblemDocument.mediaType, "carillon-server": "server-1"]
+        return FileAnswer(status: code.status, headers: fields.merging(headers) { $1 }, body: body)
+    }
+}
 
 /// A server that answers as it was told to.
 private final class ScriptedFiles: FileTransport {
@@ -24,7 +34,7 @@ private final class ScriptedFiles: FileTransport {
         addresses.withLock { $0.append(question.address.text) }
         let answer = answers.withLock { $0.isEmpty ? nil : $0.removeFirst() }
         guard let answer else { throw TransportFault(.unreachable, nil) }
-        if question.method == "GET", answer.status < 300 { try await received(answer, answer.body) }
+        if question.isFile(answer) { try await received(answer, answer.body) }
         return answer
     }
 }
@@ -59,14 +69,35 @@ struct TransferTests {
     }
 
     @Test(arguments: [
-        ("bytes 1-25/26", PushError.Code.protocolViolated), ("bytes 0-25/27", .attachmentDamaged),
-        ("bytes 0-25/*", .attachmentDamaged), ("", .protocolViolated),
+        ("bytes 0-25/27", PushError.Code.attachmentDamaged), ("bytes 0-25/*", .attachmentDamaged),
+        ("bytes 1-25/26", .attachmentGone), ("", .attachmentGone),
     ])
     func `another part than was asked for is not taken`(_ range: String, _ wanted: PushError.Code) async throws {
-        let files = ScriptedFiles([FileAnswer(status: 206, headers: ["content-range": range], body: Data(count: 26))])
+        let files = ScriptedFiles([
+            FileAnswer(status: 206, headers: ["content-range": range], body: Data(count: 26)),
+            .problem(.attachmentUnknown),
+        ])
         let download = try await store(files).download(manifest, to: directory.path + "/file")
         #expect(await code { _ = try await download.value } == wanted)
         #expect(!FileManager.default.fileExists(atPath: directory.path + "/file"))
+    }
+
+    @Test func `a server that cannot be reached is reported once`() async throws {
+        try Data(count: 10).write(to: URL(fileURLWithPath: directory.path + "/file"))
+        let lines = RecordedLog.Lines()
+        let files = ScriptedFiles([])
+        let store = AttachmentStore(
+            directory: directory.path + "/state",
+            server: TransferServer(
+                base: "http://127.0.0.1:1/base", transport: files,
+                backOff: .init(initial: .milliseconds(1), maximum: .milliseconds(2)), logger: lines.logger
+            ) { "key" })
+        let upload = try await store.upload(directory.path + "/file", for: [.senders])
+        while files.asked.withLock({ $0.count }) < 5 { await Task.yield() }
+        await upload.pause()
+        #expect(lines.warnings.count == 1, "\(lines.warnings)")
+        let line = lines.warnings.first ?? ""
+        #expect(line.contains("address=http://127.0.0.1:1 ") && line.contains("retry-in-ms="))
     }
 
     @Test func `an upload that the server forgot is begun anew, and each time it asks where it is`() async throws {
@@ -75,8 +106,8 @@ struct TransferTests {
         let whole = Data(#"{"id":"x","expiresAt":"2026-01-31T12:00:00.000Z"}"#.utf8)
         let files = ScriptedFiles([
             FileAnswer(status: 503, headers: [:]), begun, FileAnswer(status: 500, headers: [:]),
-            FileAnswer(status: 204, headers: ["upload-offset": "7"]), FileAnswer(status: 409, headers: [:]),
-            FileAnswer(status: 404, headers: [:]), begun, FileAnswer(status: 200, headers: [:], body: whole),
+            FileAnswer(status: 204, headers: ["upload-offset": "7"]), .problem(.uploadOffsetMismatch),
+            .problem(.attachmentUnknown), begun, FileAnswer(status: 200, headers: [:], body: whole),
         ])
         let store = store(files)
         let upload = try await store.upload(directory.path + "/file", for: [.senders])
@@ -159,7 +190,7 @@ struct TransferTests {
         let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
         let whole = Data(#"{"id":"x","expiresAt":"2026-01-31T12:00:00.000Z"}"#.utf8)
         let files = ScriptedFiles([
-            FileAnswer(status: 401, headers: [:]), begun, FileAnswer(status: 200, headers: [:], body: whole),
+            .problem(.credentialInvalid), begun, FileAnswer(status: 200, headers: [:], body: whole),
         ])
         let upload = try await store(files).upload(directory.path + "/file", for: [.senders])
         #expect(await code { _ = try await upload.value } == .attachmentRefused)
@@ -198,7 +229,7 @@ struct TransferTests {
         try FileManager.default.createDirectory(atPath: directory.path + "/state", withIntermediateDirectories: true)
         try folder.write(state, .download, of: manifest.id)
         // The first server is away, and the second has it removed already.
-        for answers in [[], [FileAnswer(status: 404, headers: [:])]] {
+        for answers in [[], [FileAnswer.problem(.attachmentUnknown)]] {
             let files = ScriptedFiles(answers)
             let store = store(files)
             #expect(try store.downloads().isEmpty)
@@ -233,7 +264,7 @@ struct TransferTests {
             await upload.pause()
         }
         let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
-        let files = ScriptedFiles([begun, FileAnswer(status: 204, headers: [:])])
+        let files = ScriptedFiles([begun, FileAnswer(status: 204, headers: ["carillon-server": "server-1"])])
         let upload = try #require(try store(files).uploads().first)
         try await upload.cancel()
         #expect(files.asked.withLock { $0 } == ["POST ", "DELETE "])

@@ -196,6 +196,24 @@ struct LifeOfDeviceTests {
         #expect(client.deviceID == nil)
     }
 
+    @Test(arguments: [200, 204, 302, 401, 403, 404, 410, 511])
+    func `a relay that answers for the server ends no device`(status: Int) async throws {
+        let server = try await ScriptedServer.start()
+        let (client, _, _, _) = try await base.makeOpen(server)
+        await client.stop()
+        server.answerDeletions(with: HTTPResponseStatus(statusCode: status), byRelay: true)
+        let error = await #expect(throws: PushError.self) { try await client.signOut() }
+        #expect(error?.code == .serverUnavailable)
+        #expect(client.lastFailure?.message.contains("/v1/device with status \(status)") == true)
+        #expect(client.runner.farewells.count == 1)
+        let before = server.requests(to: "DELETE /v1/device").count
+        server.answerDeletions(with: .noContent)
+        try client.start()
+        await server.waitFor(before + 1, "DELETE /v1/device")
+        try await eventually { client.runner.farewells.isEmpty }
+        await client.stop()
+    }
+
     // MARK: Opening
 
     @Test func `ensureOpen opens, waits for what is under way, and takes nothing from the events`() async throws {

@@ -129,6 +129,7 @@ final class ScriptedServer: Sendable {
         let id = id
         let socket = "\(isSecure ? "wss" : "ws")://localhost:\(port)/"
         registrations.state.withLock { state in
+            state.server = id
             state.description = ServerBody(
                 server: id, socket: socket, endpoints: "\(address)/push/")
             state.answer = { number in
@@ -140,8 +141,10 @@ final class ScriptedServer: Sendable {
         }
     }
 
-    /// Decides what deletions of devices are answered with.
-    func answerDeletions(with status: HTTPResponseStatus) { registrations.state.withLock { $0.deletion = status } }
+    /// Decides what deletions of devices are answered with: by the server, or by a relay in its place.
+    func answerDeletions(with status: HTTPResponseStatus, byRelay isRelayed: Bool = false) {
+        registrations.state.withLock { ($0.deletion, $0.isDeletionRelayed) = (status, isRelayed) }
+    }
 
     /// Waits for the next connection.
     func nextSocket() async throws -> ServerSocket {
@@ -190,6 +193,9 @@ final class Registrations: Sendable {
         /// What `GET /v1/server` is answered with; nil for a server that does not know it.
         var description: ServerBody?
         var deletion = HTTPResponseStatus.noContent
+        var isDeletionRelayed = false
+        /// What each answer has in `Carillon-Server`.
+        var server = ""
         var waiters: [(count: Int, line: String, continuation: CheckedContinuation<Void, Never>)] = []
         var answer: (@Sendable (_ number: Int) -> ScriptedServer.Answer)?
     }
@@ -237,6 +243,13 @@ private final class RegistrationHandler: ChannelInboundHandler, RemovableChannel
             }
             guard let answer else { return context.close(promise: nil) }
             var headers = answer.headers
+            let (server, isRelayed) = registrations.state.withLock {
+                ($0.server, $0.isDeletionRelayed && request.line == "DELETE /v1/device")
+            }
+            if !isRelayed { headers.add(name: "Carillon-Server", value: server) }
+            if answer.status.code >= 400, answer.body.first == UInt8(ascii: "{") {
+                headers.add(name: "Content-Type", value: ProblemDocument.mediaType)
+            }
             headers.add(name: "Content-Length", value: "\(answer.body.count)")
             context.write(
                 wrapOutboundOut(.head(.init(version: .http1_1, status: answer.status, headers: headers))), promise: nil)

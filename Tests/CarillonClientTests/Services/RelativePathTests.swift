@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -25,6 +26,38 @@ struct RelativePathTests {
     ])
     func `a name that leads elsewhere, or is another on some system, is refused`(_ name: String) {
         #expect(RelativePath(name) == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("report.pdf", nil, "report.pdf"), ("./report.pdf", nil, "report.pdf"), ("a/./b.txt", nil, "a/b.txt"),
+            ("/tmp/report.pdf", nil, "report.pdf"), ("/tmp/a/.", nil, "a"), ("/tmp/x", "y.pdf", "y.pdf"),
+            ("/tmp/x", "./a/y.pdf", "a/y.pdf"), ("../x", nil, "../x"), (".", nil, ""), ("/", nil, ""),
+        ] as [(String, String?, String)])
+    func `the name of a file that is sent has no dots`(_ path: String, _ name: String?, _ wanted: String) {
+        #expect(RelativePath.nameText(of: path, named: name) == wanted)
+    }
+
+    @Test func `files are sent under their own names, or under the given ones`() throws {
+        let directory = TemporaryDirectory()
+        let path = directory.path + "/report.pdf"
+        try Data().write(to: URL(filePath: path))
+        #expect(try ServiceEngine.names(of: [path]).map { $0.name.text } == ["report.pdf"])
+        let names = try ServiceEngine.names(of: [path, path], as: [nil, "./copies/second.pdf"])
+        #expect(names.map { $0.name.text } == ["report.pdf", "copies/second.pdf"])
+        #expect(names.map { $0.path } == [path, path])
+        #expect(throws: ServiceError.self) { try ServiceEngine.names(of: [path], as: ["../report.pdf"]) }
+    }
+
+    @Test(arguments: [("/a/./b", "/a/b"), ("/a//b/", "/a/b"), ("", ""), ("/", "/")])
+    func `a path from the root stays one`(_ path: String, _ wanted: String) {
+        #expect(AbsolutePath.of(path) == wanted)
+    }
+
+    @Test func `a relative path is taken from the working directory`() {
+        let here = FileManager.default.currentDirectoryPath
+        #expect(AbsolutePath.of("./files") == here + "/files")
+        #expect(AbsolutePath.of("files/./a") == here + "/files/a")
     }
 
     @Test func `names have their limits`() {

@@ -26,7 +26,9 @@ struct ServiceEngineTests {
             asked.withLock { $0.append(String(path)) }
             let answer = answers.withLock { answers in answers.first { path.hasPrefix($0.key) }?.value }
             guard let answer else { throw TransportFault(.unreachable, nil) }
-            return WebAnswer(status: answer.status, body: Data(answer.body.utf8))
+            return WebAnswer(
+                status: answer.status, body: Data(answer.body.utf8),
+                contentType: answer.status >= 400 ? ProblemDocument.mediaType : "application/json", server: "server-1")
         }
     }
 
@@ -108,7 +110,7 @@ struct ServiceEngineTests {
 
     @Test func `a server that finds somebody else than was asked for is not followed`() async throws {
         let engine = try await engine()
-        server.answers.withLock { $0["POST"] = (201, "{}") }
+        server.answers.withLock { $0["POST"] = (201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#) }
         let elsewhere = ServicePeer(app: "com.example.evil", device: other.device)
         let body = try found(elsewhere, signedFor: other.device)
         server.answers.withLock { $0["GET /v1/services"] = (200, body) }
@@ -201,9 +203,25 @@ struct ServiceEngineTests {
         #expect(try await !isBelieved(ben, nil))
     }
 
+    @Test func `the fingerprint waits until the user of the device is known`() async throws {
+        let engine = try await engine()
+        let identity = try #require(engine.runner.identity)
+        try await engine.runner.perform { session, context in session.userSet(.signedIn("t"), at: context.now) }
+        let early = Task { try await ServiceProvider(engine: engine).fingerprint }
+        early.cancel()
+        await #expect(throws: CancellationError.self) { try await early.value }
+        let asked = Task { try await ServiceProvider(engine: engine).fingerprint }
+        try await engine.runner.perform { session, context in
+            session.userTaken(.signedIn("t"), of: identity, as: "ada", at: context.now)
+        }
+        let fingerprint = try await asked.value
+        let later = try await ServiceProvider(engine: engine).fingerprint
+        #expect(fingerprint == later)
+    }
+
     @Test func `an answer from a third device is nobody's`() async throws {
         let engine = try await engine()
-        server.answers.withLock { $0["POST"] = (201, "{}") }
+        server.answers.withLock { $0["POST"] = (201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#) }
         let right = try found(other, signedFor: other.device)
         server.answers.withLock { $0["GET /v1/services"] = (200, right) }
         try await engine.send(call(id: String(repeating: "a", count: 32)), result: nil)

@@ -40,6 +40,24 @@ struct ServiceValueTests {
         #expect(ServiceValue(json: json) == nil)
     }
 
+    @Test func `a value that is none of a type says which member is wrong, without the texts of the decoder`() throws {
+        struct Box: Codable { var size: Int; var names: [String] }
+        let cases: [(ServiceValue, String)] = [
+            (["names": []], "the member \"size\" is missing"),
+            (["size": "1", "names": []], "the member \"size\" is not of the type Int"),
+            (["size": 1, "names": ["a", 2]], "the member \"names.1\" is not of the type String"),
+            ("x", "it is not of the type"), (["size": nil, "names": []], "the member \"size\" is null"),
+        ]
+        for (value, text) in cases {
+            let error = #expect(throws: ServiceError.self) { try value.decode(Box.self) }
+            #expect(error?.text.hasPrefix("The value is no Box: " + text) == true, "\(error?.text ?? "")")
+            #expect(error?.text.contains("Context") == false)
+        }
+        let endless = #expect(throws: ServiceError.self) { try ServiceValue(encoding: ["a": Double.infinity]) }
+        #expect(endless?.text.hasPrefix("The value cannot be encoded: ") == true)
+        #expect(endless?.text.hasSuffix("has a value that JSON does not have.") == true, "\(endless?.text ?? "")")
+    }
+
     private struct Mail: Codable, Equatable {
         var to: [String]
         var size: Int64

@@ -28,7 +28,10 @@ struct ClientRegistrarTests {
             guard let next = answers.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) else {
                 throw TransportFault(.unreachable, nil)
             }
-            return WebAnswer(status: next.status, retryAfter: retryAfter, body: Data(next.body.utf8))
+            return WebAnswer(
+                status: next.status, retryAfter: retryAfter, body: Data(next.body.utf8),
+                contentType: next.body.hasPrefix("{") && next.status >= 400 ? ProblemDocument.mediaType : "text/html",
+                server: "server-1")
         }
     }
 
@@ -69,8 +72,9 @@ struct ClientRegistrarTests {
     }
 
     @Test func `a device is lost by nothing but two refusals`() async throws {
-        #expect(try await renewal([(404, "")]).outcome == "unsupported")
-        #expect(try await renewal([(405, "")]).outcome == "unsupported")
+        #expect(try await renewal([problem(.notFound)]).outcome == "unsupported")
+        #expect(try await renewal([problem(.methodNotAllowed)]).outcome == "unsupported")
+        #expect(try await renewal([(404, "")]).outcome == "unavailable(retryAfter: nil)")
         #expect(try await renewal([(503, "")]).outcome == "unavailable(retryAfter: nil)")
         #expect(try await renewal([problem(.credentialInvalid), (502, "")]).outcome == "unavailable(retryAfter: nil)")
         #expect(try await renewal([problem(.credentialInvalid)]).outcome == "unreachable")
@@ -101,14 +105,15 @@ struct ClientRegistrarTests {
     }
 
     @Test func `a user token is refused by what says so, and tried again after everything else`() async throws {
-        #expect(try await said(.signedIn("t"), (200, #"{"user":"ada"}"#)) == ("done: ada", #"{"userToken":"t"}"#))
-        #expect(try await said(.signedOut, (200, "{}")) == ("done: nobody", #"{"userToken":null}"#))
+        #expect(try await said(.signedIn("t"), (200, #"{"id":"d","user":"ada"}"#)) == ("done: ada", #"{"userToken":"t"}"#))
+        #expect(try await said(.signedOut, (200, #"{"id":"d"}"#)) == ("done: nobody", #"{"userToken":null}"#))
         for code in [ErrorCode.userTokenInvalid, .usersNotConfigured] {
             #expect(try await said(.signedIn("t"), problem(code)).0 == "refused")
         }
         for code in [ErrorCode.userKeysUnavailable, .credentialInvalid, .rateLimited] {
             #expect(try await said(.signedIn("t"), problem(code)).0 == "unavailable(retryAfter: nil)")
         }
+        #expect(try await said(.signedIn("t"), (200, "{}")).0 == "unavailable(retryAfter: nil)")
         #expect(try await said(.signedIn("t"), (502, "<html>")).0 == "unavailable(retryAfter: nil)")
         let young = Answers([problem(.userTokenInvalid)], retryAfter: "120")
         guard case .failed(.unavailable(.seconds(120)), _) = try await registrar(young).report(.signedIn("t"), identity)

@@ -17,6 +17,7 @@ struct PushUpdatesTests {
             var status = 200
             var body = #"{"envelopes":[],"more":false,"position":"p"}"#
             var retryAfter: String?
+            var contentType: String?
 
             static func problem(_ code: ErrorCode) -> Answer {
                 Answer(
@@ -61,7 +62,9 @@ struct PushUpdatesTests {
                 try? await Task.sleep(for: .seconds(1000))
                 throw TransportFault(.timeOut, nil)
             }
-            return WebAnswer(status: answer.status, retryAfter: answer.retryAfter, body: Data(answer.body.utf8))
+            return WebAnswer(
+                status: answer.status, retryAfter: answer.retryAfter, body: Data(answer.body.utf8),
+                contentType: answer.contentType ?? (answer.status >= 400 ? ProblemDocument.mediaType : "application/json"))
         }
     }
 
@@ -273,6 +276,20 @@ struct PushUpdatesTests {
         }
         #expect(door.count == 1)
         #expect(world.presenter.seen.failures.map(\.kind) == [.unreachable])
+    }
+
+    @Test(arguments: RelayAnswer.allCases)
+    func `a relay that answers for the server delays updates, and no more`(relay: RelayAnswer) async throws {
+        let door = Door { number, _ in
+            number < 3 ? .init(status: relay.status, body: relay.body, contentType: relay.contentType) : .init()
+        }
+        let world = try World(door)
+        world.updates.settings.polling = .every(.milliseconds(1))
+        world.begin()
+        await world.run { door.count >= 4 }
+        #expect(door.count >= 4)
+        #expect(world.presenter.seen.failures.map(\.kind) == [.unreachable])
+        #expect(world.runner.failures.last?.message.contains("status \(relay.status)") == true)
     }
 
     @Test func `a server that has much to do is left alone for as long as it says`() async throws {

@@ -70,22 +70,21 @@ struct UpdatePollTests {
     }
 
     @Test func `faults are told apart`() {
-        func kind(_ status: Int, _ code: ErrorCode?, parameters: Bool = false) -> UpdateFailure.Kind? {
-            let problem = code.map { ProblemDocument(Refusal($0, "why")) }
+        func kind(_ status: Int, _ code: ErrorCode, parameters: Bool = false) -> UpdateFailure.Kind? {
+            let refusal = ServerRefusal(status: status, code: code, problem: ProblemDocument(Refusal(code, "why")))
             let fault = PollFault(
-                status: status, problem, retryAfter: .seconds(7), hadParameters: parameters, server: "host")
+                refusal, retryAfter: .seconds(7), hadParameters: parameters, server: "host")
             guard case .failed(let failure, .seconds(7)) = fault else { return nil }
             #expect(failure.message.contains("host"))
             return failure.kind
         }
         #expect(kind(400, .positionInvalid) == nil)
         #expect(kind(400, .protocolUnsupported) == .incompatible)
-        #expect(kind(404, nil) == .incompatible && kind(404, .notFound) == .incompatible && kind(405, nil) == .incompatible)
-        #expect(kind(401, .credentialInvalid) == .refused && kind(403, nil) == .refused)
-        #expect(kind(429, nil) == .unreachable && kind(503, nil) == .unreachable && kind(500, nil) == .unreachable)
+        #expect(kind(404, .notFound) == .incompatible && kind(405, .methodNotAllowed) == .incompatible)
+        #expect(kind(401, .credentialInvalid) == .refused && kind(403, .roleForbidden) == .refused)
+        #expect(kind(429, .rateLimited) == .unreachable && kind(503, .overloaded) == .unreachable)
         #expect(kind(400, .fieldInvalid, parameters: true) == .parametersRefused)
-        #expect(kind(400, .fieldInvalid) == .protocolViolated && kind(302, nil) == .protocolViolated)
-        #expect(kind(400, nil, parameters: true) == .protocolViolated, "a proxy's word")
+        #expect(kind(400, .fieldInvalid) == .protocolViolated)
         #expect(kind(409, .profilesTooMany, parameters: true) == .protocolViolated)
     }
 

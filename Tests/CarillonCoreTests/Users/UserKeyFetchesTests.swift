@@ -39,6 +39,23 @@ struct UserKeyFetchesTests {
         #expect(seen(fetches, after: 300) == .fetch)
     }
 
+    @Test(
+        arguments: [(nil, 300), (.zero, 300), (.seconds(290), 300), (.seconds(291), 301), (.seconds(3600), 3610)]
+            as [(Duration?, Int64)])
+    func `a refusal can ask for a longer wait, which counts from the answer`(_ wait: Duration?, _ seconds: Int64) {
+        var fetches = UserKeyFetches()
+        fetches.succeeded(keys, at: start)
+        fetches.began(at: start)
+        // The answer came ten seconds later.
+        fetches.failed(wait: wait, at: start + 10 * Self.second)
+        #expect(seen(fetches, after: seconds - 1) == .use)
+        #expect(fetches.secondsUntilNext(at: start + (seconds - 20) * Self.second) == 20)
+        #expect(seen(fetches, after: seconds) == .fetch)
+        fetches.began(at: start + seconds * Self.second)
+        #expect(seen(fetches, after: seconds + 299) == .use)
+        #expect(seen(fetches, after: seconds + 300) == .fetch, "the wait counts once")
+    }
+
     @Test func `keys that cannot be fetched anew are good for a day`() {
         var fetches = UserKeyFetches()
         fetches.began(at: start)

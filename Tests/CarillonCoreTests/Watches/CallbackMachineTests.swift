@@ -75,4 +75,12 @@ struct CallbackMachineTests {
         #expect(attempts + 1 >= CallbackMachine.leastAttempts)
         #expect(machine.attempts >= CallbackMachine.leastAttempts)
     }
+
+    @Test(arguments: [(60, 60_000), (3600, 3_600_000), (86_400, 3_600_000), (1, 3750), (0, 3750)] as [(Int, Int64)])
+    func `a refusal can ask for a longer wait, up to an hour`(seconds: Int, milliseconds: Int64) {
+        var machine = CallbackMachine()
+        let result = CallResult.answered(status: 503, retryAfter: .seconds(seconds))
+        let step = machine.called(result, endedAt: endedAt, at: endedAt, chance: 0)
+        #expect(step == .retry(at: endedAt.adding(milliseconds: milliseconds)))
+    }
 }

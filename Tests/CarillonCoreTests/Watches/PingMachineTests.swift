@@ -94,6 +94,15 @@ struct PingMachineTests {
         #expect(machine.failures == 0)
     }
 
+    @Test(arguments: [(120, 120), (86_400, 3600), (1, 54)] as [(Int, Int64)])
+    func `a back end that refuses can ask for a longer wait, up to an hour`(seconds: Int, wait: Int64) {
+        var machine = PingMachine()
+        let refusal = CallResult.answered(status: 429, retryAfter: .seconds(seconds))
+        #expect(machine.pinged(refusal, every: 60, at: now, chance: 0).dueAt == now.adding(seconds: wait))
+        let success = CallResult.answered(status: 200, retryAfter: .seconds(seconds))
+        #expect(machine.pinged(success, every: 60, at: now, chance: 0).dueAt == now.adding(seconds: 54))
+    }
+
     @Test func `an interval above an hour is not shortened by failing, and never overflows`() {
         var machine = PingMachine()
         for _ in 0..<2000 {

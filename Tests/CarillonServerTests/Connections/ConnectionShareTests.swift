@@ -156,6 +156,7 @@ struct ConnectionShareTests {
             )
             let answer = try await peer.read(until: "\"more\":false}")
             #expect(answer.contains("\"messageType\":\"notification\""))
+            #expect(answer.lowercased().contains("carillon-server: \(server.domain.server)\r\n"))
             // The connection is used again; nothing is left of the first poll.
             #expect(sessions.population.waiters == 0)
             try peer.send(Self.ask("/health/live"))
@@ -165,6 +166,7 @@ struct ConnectionShareTests {
             let empty = try await server.request("GET /v1/inbox?wait=1", ["Authorization: Bearer \(idle)"])
             #expect(empty.status == 200)
             #expect(empty.body == #"{"envelopes":[],"more":false}"#)
+            #expect(empty["carillon-server"] == server.domain.server.description)
             #expect(ContinuousClock.now - began >= .seconds(1))
             #expect(ContinuousClock.now - began < .seconds(20))
         }

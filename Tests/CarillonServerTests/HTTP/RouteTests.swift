@@ -57,6 +57,20 @@ struct RouteTests {
         #expect(answer.headers[.allow] == allowed)
     }
 
+    @Test func `every response of a route names the server`() async throws {
+        let routes = try await RouteFixture()
+        let server = routes.domain.server.description
+        for (method, path) in routes.declared {
+            let parts = path.split(separator: "/").map { $0.hasPrefix("{") ? "x" : String($0) }
+            let answer = try await routes.request(method, "/" + parts.joined(separator: "/"))
+            #expect(answer.headers[.carillonServer] == server, "\(method) \(path)")
+        }
+        let (_, credential, _) = try await routes.device()
+        let deleted = try await routes.request(.delete, "/v1/device", key: credential)
+        #expect(deleted.status == 204 && deleted.headers[.carillonServer] == server)
+        #expect(try await routes.request(.get, "/nothing").headers[.carillonServer] == server)
+    }
+
     @Test func `HEAD is answered wherever GET is, without a body`() async throws {
         let routes = try await RouteFixture()
         let paths = routes.declared.filter { $0.method == .get }.map(\.path)

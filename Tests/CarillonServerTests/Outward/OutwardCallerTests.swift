@@ -79,6 +79,13 @@ struct OutwardCallerTests {
         #expect(try await call("https://127.0.0.1:\(backEnd.port)", authority: authority) == .answered(status: 204))
     }
 
+    @Test(arguments: [("120", .seconds(120)), ("1.5", .seconds(2)), ("tomorrow", nil)] as [(String, Duration?)])
+    func `the wait that an answer asks for is read`(_ value: String, _ wait: Duration?) async throws {
+        let backEnd = try await ScriptedBackEnd.start(.status(503, headers: "Retry-After: \(value)\r\n"))
+        let result = try await call("http://back.example:\(backEnd.port)")
+        #expect(result == .answered(status: 503, retryAfter: wait))
+    }
+
     // MARK: 600 and 601
 
     @Test func `600: a name that nobody knows`() async throws {

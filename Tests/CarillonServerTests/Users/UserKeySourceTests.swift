@@ -57,10 +57,20 @@ struct UserKeySourceTests {
         #expect(body(try await fetch(answer).answer) == nil)
     }
 
+    @Test(arguments: [("600", .seconds(600)), ("7200", .seconds(3600)), ("soon", nil)] as [(String, Duration?)])
+    func `the wait that a refusal asks for is read, up to an hour`(_ value: String, _ wait: Duration?) async throws {
+        let refusal = ScriptedBackEnd.Answer.status(503, headers: "Retry-After: \(value)\r\n")
+        guard case .failed(_, let seen) = try await fetch(refusal).answer else {
+            Issue.record("it was found")
+            return
+        }
+        #expect(seen == wait)
+    }
+
     @Test func `a server that does not answer is waited for so long and no longer`() async throws {
         let began = ContinuousClock.now
         let stalled = ScriptedBackEnd.Answer.stall("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}")
-        guard case .failed(let reason) = try await fetch(stalled, patience: .seconds(1)).answer else {
+        guard case .failed(let reason, nil) = try await fetch(stalled, patience: .seconds(1)).answer else {
             Issue.record("it was found")
             return
         }

@@ -164,6 +164,21 @@ struct UserRoutesTests {
         #expect(world.asked.withLock { $0 } == 0)
     }
 
+    @Test func `the address of a key set can ask for a longer wait than five minutes`() async throws {
+        let routes = try await routes()
+        let device = try await routes.device()
+        try await configure(routes)
+        world.answer.withLock { $0 = .failed("it is overloaded", wait: .seconds(1200)) }
+        let down = try await say("\"\(world.token("ada", by: signer))\"", routes, device.credential)
+        #expect(down.code == "user_keys_unavailable" && down.headers[.retryAfter] == "1200")
+        try world.publish(signer, "one")
+        world.pass(1199)
+        let early = try await say("\"\(world.token("ada", by: signer))\"", routes, device.credential)
+        #expect(early.code == "user_keys_unavailable" && world.asked.withLock { $0 } == 1)
+        world.pass(1)
+        #expect(try await say("\"\(world.token("ada", by: signer))\"", routes, device.credential).status == 200)
+    }
+
     @Test func `a key set is fetched once in five minutes, for all who wait, and is good for a day`() async throws {
         let routes = try await routes()
         let device = try await routes.device()

@@ -49,6 +49,12 @@ struct VetoSourceTests {
         #expect(isFailed(try await ask(.flood("HTTP/1.1 200 OK\r\n\r\n", piece: 65_536)).answer))
     }
 
+    @Test(arguments: [("120", .seconds(120)), ("7200", .seconds(3600)), ("soon", nil)] as [(String, Duration?)])
+    func `the wait that a refusal asks for is read, up to an hour`(_ value: String, _ wait: Duration?) async throws {
+        let refusal = ScriptedBackEnd.Answer.status(503, headers: "Retry-After: \(value)\r\n")
+        #expect(try await ask(refusal).answer == .answered(status: 503, body: [], wait: wait))
+    }
+
     @Test func `two seconds are waited, and no longer`() async throws {
         let clock = ContinuousClock()
         let start = clock.now

@@ -141,6 +141,14 @@ struct VetoTests {
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
     }
 
+    @Test(arguments: [(nil, "5"), (.seconds(1), "5"), (.seconds(120), "120")] as [(Duration?, String)])
+    func `a device waits as long as the app's server asks for`(_ wait: Duration?, _ seconds: String) async throws {
+        let (routes, device, _, _) = try await routes()
+        backEnd.answer.withLock { $0 = .answered(status: 503, body: [], wait: wait) }
+        let answer = try await routes.request(.patch, "/v1/device", key: device, profile)
+        #expect(answer.status == 503 && answer.headers[.retryAfter] == seconds)
+    }
+
     @Test func `nobody is asked about what stays as it is`() async throws {
         let (routes, device, _, _) = try await routes()
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)

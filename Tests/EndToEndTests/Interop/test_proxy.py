@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from websockets.exceptions import InvalidStatus
 
-from carillon_peer import PATIENCE, Server, assert_problem, await_value, body_of, free_port
+from carillon_peer import APP, PATIENCE, Server, assert_problem, await_value, body_of, free_port
 from encryption_peer import Sender
 
 PAGE = Path(__file__).parents[3] / "docs" / "connecting.md"
@@ -110,6 +110,7 @@ def proxied(executable, tmp_path_factory):
     os.environ["REQUESTS_CA_BUNDLE"] = str(chain)
     server.url = address
     server.tls = ssl.create_default_context(cafile=str(chain))
+    server.authority = chain
     try:
         await_value(lambda: is_up(nginx, address, directory / "nginx.log"), bool, "nginx answers")
         yield server
@@ -192,6 +193,35 @@ def test_it_is_the_server_that_refuses_a_large_body(proxied):
     channel = proxied.register_device().open_channel()
     assert_problem(channel.post(bytes(8193)), 413, "body_too_large")
     assert_problem(proxied.request("POST", "/v1/devices", key=proxied.client_key, data=b" " * 70_000), 413)
+
+
+def test_commands_trust_the_authority_that_is_named(proxied, executable, tmp_path):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CARILLON_")}
+
+    def run(*arguments, **variables):
+        return subprocess.run(
+            [executable, *arguments, "--server", proxied.url],
+            capture_output=True, text=True, timeout=PATIENCE * 3, env=environment | variables,
+        )
+
+    untrusted = run("health")
+    assert untrusted.returncode == 1
+    assert "the certificate is not trusted, or not valid now. If its authority is your own" in untrusted.stderr
+    assert not re.search(r"NIO|SSL|Error\(|errno|\.cc", untrusted.stderr), untrusted.stderr
+    assert run("health", "--ca", proxied.authority).returncode == 0
+    assert run("health", CARILLON_CA=str(proxied.authority)).returncode == 0
+    listed = run("apps", "list", "--key", proxied.admin_key, "--ca", proxied.authority)
+    assert listed.returncode == 0, listed.stderr
+    listening = subprocess.Popen(
+        [executable, "listen", "--server", proxied.url, "--key", proxied.client_key, "--app", APP, "--channel", "c",
+         "--state", tmp_path / "app", "--ca", proxied.authority],
+        stdout=subprocess.PIPE, text=True, env=environment,
+    )
+    try:
+        assert listening.stdout.readline().startswith("opened  " + proxied.url)
+    finally:
+        listening.kill()
+        listening.wait(PATIENCE)
 
 
 def test_the_proxy_is_more_patient_than_the_longest_poll_and_lets_go_first():

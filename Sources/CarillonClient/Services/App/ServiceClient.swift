@@ -71,7 +71,7 @@ public final class ServiceClient: Sendable {
     ///   - method: What is asked.
     ///   - address: An install of an app, or an app alone: the install that is connected, or was last seen.
     ///   - parameters: What goes along: up to 1 MiB.
-    ///   - attachments: Paths of up to 32 files. A relative path travels as it is; of another its last part does.
+    ///   - attachments: Paths of up to 32 files. A relative path travels as it is, without components `.`; of another its last part does.
     ///   - deadline: How long the call may last, from now on: a second to seven days. The provider has what is left when the request is sent,
     ///     in whole seconds, rounded up.
     ///   - foreground: Told to the provider, and never acted on.

@@ -116,10 +116,16 @@ public final class ServiceProvider: Sendable {
     /// Who this device is to others; nil until it is registered.
     public var application: ServiceApplication? { engine.ownPeer.map(ServiceApplication.init) }
 
-    /// Of this device's identity, for people to compare.
+    /// The fingerprint of this device's identity, for people to compare.
+    ///
+    /// The identity belongs to the device and its user: the call waits until the device is registered and the server has confirmed its
+    /// user. The client must run.
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serverUnavailable`` after 30 seconds, with the reason;
+    ///   `CancellationError`; ``PushError`` of the storage.
     public var fingerprint: String {
         get async throws {
-            try await engine.box.keys(at: ServiceEngine.now).fingerprint
+            try await engine.ready()
+            return try await engine.box.keys(at: ServiceEngine.now).fingerprint
         }
     }
 }

@@ -13,6 +13,8 @@ struct ServiceCall: Sendable {
     var to: ServiceApplication
     var parameters: ServiceValue
     var attachments: [String]
+    /// The names of the attachments at the receiver, in their order; nil, and a name that is missing, for that of the path.
+    var names: [String?]
     /// The time that the provider has, in whole seconds.
     var deadlineSeconds: Int64
     var foreground: ForegroundPreference
@@ -22,13 +24,14 @@ struct ServiceCall: Sendable {
     /// - Parameter ends: Nil for the deadline from now on.
     init(
         id: String, method: ServiceMethod, to: ServiceApplication, parameters: ServiceValue, attachments: [String],
-        deadlineSeconds: Int64, foreground: ForegroundPreference, ends: ContinuousClock.Instant? = nil
+        names: [String?] = [], deadlineSeconds: Int64, foreground: ForegroundPreference, ends: ContinuousClock.Instant? = nil
     ) {
         self.id = id
         self.method = method
         self.to = to
         self.parameters = parameters
         self.attachments = attachments
+        self.names = names
         self.deadlineSeconds = deadlineSeconds
         self.foreground = foreground
         let most = RequestHeader.longestDeadlineSeconds
@@ -38,12 +41,12 @@ struct ServiceCall: Sendable {
     /// A call that begins now.
     init(
         id: String, method: ServiceMethod, to: ServiceApplication, parameters: ServiceValue, attachments: [String],
-        deadline: Duration, foreground: ForegroundPreference
+        names: [String?] = [], deadline: Duration, foreground: ForegroundPreference
     ) {
         let most = Duration.seconds(RequestHeader.longestDeadlineSeconds)
         self.init(
             id: id, method: method, to: to, parameters: parameters, attachments: attachments,
-            deadlineSeconds: deadline.components.seconds, foreground: foreground,
+            names: names, deadlineSeconds: deadline.components.seconds, foreground: foreground,
             ends: ContinuousClock.now + min(max(.zero, deadline), most))
     }
 

@@ -125,18 +125,18 @@ extension ServiceEngine {
         guard (1...RequestHeader.longestDeadlineSeconds).contains(call.deadlineSeconds) else {
             throw ServiceError(.deadlineExceeded, "A deadline is one second to seven days.")
         }
-        return try names(of: call.attachments)
+        return try names(of: call.attachments, as: call.names)
     }
 
-    /// The names that files travel with: a relative path as it is, of another its last part. Equal names get numbers.
-    static func names(of paths: [String]) throws -> [(path: String, name: RelativePath)] {
+    /// The names that files travel with: the given ones, and otherwise a relative path as it is, of another its last part. Equal names
+    /// get numbers.
+    static func names(of paths: [String], as given: [String?] = []) throws -> [(path: String, name: RelativePath)] {
         guard paths.count <= SealedContent.mostFiles else {
             throw ServiceError(.requestTooLarge, "There are up to \(SealedContent.mostFiles) files.")
         }
         var bytes: Int64 = 0
-        let names = try paths.map { path in
-            let scalars = path.unicodeScalars
-            let text = scalars.first == "/" ? scalars.split(separator: "/").last.map { String($0) } ?? "" : path
+        let names = try paths.enumerated().map { number, path in
+            let text = RelativePath.nameText(of: path, named: number < given.count ? given[number] : nil)
             guard let name = RelativePath(text) else {
                 throw ServiceError(.pathInvalid, "\(text) is not a name that every system can give to a file.")
             }

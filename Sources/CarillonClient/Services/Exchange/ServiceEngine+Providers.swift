@@ -72,7 +72,7 @@ extension ServiceEngine {
     func icon(of application: ServiceApplication) async throws -> Data? {
         guard let device = application.device, AppID(application.app) != nil, DeviceID(device) != nil else { return nil }
         try await ready()
-        return await server.bytes("\(ServiceServer.path)/icon?app=\(application.app)&device=\(device)")
+        return await server.image("\(ServiceServer.path)/icon?app=\(application.app)&device=\(device)")
     }
 
     // MARK: Changes

@@ -339,10 +339,7 @@ actor ServiceEngine {
                     saying.revision = nil
                     said = saying
                     continue
-                case .later(let hint):
-                    let chance = Double.random(in: 0..<1)
-                    try await Task.sleep(
-                        for: hint.map { schedule.delay(after: $0, random: chance) } ?? schedule.failed(random: chance))
+                case .later(let hint): try await server.wait(&schedule, hint: hint)
                 }
             } catch is CancellationError {
                 return

@@ -138,7 +138,7 @@ extension ServiceValue {
         } catch let error as ServiceError {
             throw error
         } catch {
-            throw ServiceError(.serviceParametersInvalid, "The value cannot be encoded: \(error)")
+            throw ServiceError(.serviceParametersInvalid, "The value cannot be encoded: \(CodingFault.clause(of: error)).")
         }
     }
 
@@ -161,7 +161,7 @@ extension ServiceValue {
         } catch let error as ServiceError {
             throw error
         } catch {
-            throw ServiceError(.serviceParametersInvalid, "The value is no \(Value.self): \(error)")
+            throw ServiceError(.serviceParametersInvalid, "The value is no \(Value.self): \(CodingFault.clause(of: error)).")
         }
     }
 

@@ -298,7 +298,8 @@ public final class PushUpdates: Sendable {
         let custom = state.withLock { $0.app?.custom.keys.map { $0 } ?? [] }
         return UpdatePoller(
             owner: work.owner, credential: work.credential, base: work.settings.base(on: server),
-            kinds: ["content", "definitions", "status", "popup"] + custom, inbox: inbox, transport: transport)
+            kinds: ["content", "definitions", "status", "popup"] + custom, inbox: inbox, transport: transport,
+            failures: runner.failures)
     }
 
     private func processLoop(_ worker: UpdateWorker) async {

@@ -51,7 +51,8 @@ extension UpdatePresenter {
 public struct UpdateFailure: Error, Equatable, Sendable {
     /// What kind of failure it is.
     public enum Kind: Equatable, Sendable {
-        /// The server was not reached: is the server's name right, and the port?
+        /// The server was not reached, or a proxy, a login page or another program answered in its place: is the server's name right,
+        /// and the port?
         case unreachable
         /// The server refuses this device: its credential, or its app.
         case refused

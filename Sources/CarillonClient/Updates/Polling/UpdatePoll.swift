@@ -76,23 +76,24 @@ enum PollFault: Error, Equatable, Sendable {
     case positionRefused
     case failed(UpdateFailure, retryAfter: Duration?)
 
-    /// What an answer that is no page means.
+    /// Returns what a refusal means.
     ///
     /// - Parameter server: As the user knows it.
-    init(status: Int, _ problem: ProblemDocument?, retryAfter: Duration?, hadParameters: Bool, server: String) {
+    init(_ refusal: ServerRefusal, retryAfter: Duration?, hadParameters: Bool, server: String) {
         func failed(_ kind: UpdateFailure.Kind, _ what: String) -> PollFault {
             .failed(UpdateFailure(kind, "The server \(server) \(what)"), retryAfter: retryAfter)
         }
-        switch (status, problem.flatMap { ErrorCode(rawValue: $0.code) }) {
+        let status = refusal.status
+        switch (status, refusal.code) {
         case (_, .positionInvalid?): self = .positionRefused
         case (_, .protocolUnsupported?):
             self = failed(.incompatible, "speaks another version of the protocol; update the app.")
-        case (404, nil), (405, nil), (404, .notFound?), (405, _):
+        case (_, .notFound?), (_, .methodNotAllowed?):
             self = failed(.incompatible, "has no updates; is the service's name right, and the server new enough?")
         case (401, _), (403, _): self = failed(.refused, "does not let this device in.")
         case (429, _), (500..., _): self = failed(.unreachable, "cannot answer now (status \(status)).")
         case (_, .fieldInvalid?) where hadParameters, (_, .fieldUnknown?) where hadParameters:
-            self = failed(.parametersRefused, "does not take the parameters: \(problem?.detail ?? "").")
+            self = failed(.parametersRefused, "does not take the parameters: \(refusal.detail)")
         default: self = failed(.protocolViolated, "answered with status \(status), which is no answer to a poll.")
         }
     }

@@ -16,6 +16,8 @@ struct UpdatePoller: Sendable {
     let kinds: [String]
     let inbox: UpdateInbox
     let transport: any ClientTransport
+    var recognition = ServerRecognition()
+    var failures = FailureNote()
 
     struct Page: Sendable {
         var arrival: Arrival
@@ -77,32 +79,29 @@ struct UpdatePoller: Sendable {
 
     private func ask(_ poll: UpdatePoll) async throws(PollFault) -> PollAnswer {
         guard let address = WebAddress(http: base + "/v1/inbox") else {
-            throw .failed(UpdateFailure(.unreachable, "\(base) is not the address of a server."), retryAfter: nil)
+            throw .failed(UpdateFailure(.unreachable, "\"\(base)\" is not a valid URL of a server."), retryAfter: nil)
         }
-        let answer: WebAnswer
+        let question = WebQuestion(
+            method: .post, address: address, bearer: credential, json: poll.body,
+            answerLimit: UpdatePoll.answerLimit, patience: .seconds(poll.waitSeconds))
+        let answer: ServerAnswer<PollAnswer>
         do {
-            answer = try await transport.ask(
-                WebQuestion(
-                    method: .post, address: address, bearer: credential, json: poll.body,
-                    answerLimit: UpdatePoll.answerLimit, patience: .seconds(poll.waitSeconds)))
+            answer = try await recognition.ask(question, of: base, over: transport) { response in
+                response.status == 200 ? UpdatePoll.answer(Array(response.body)) : nil
+            }
         } catch {
-            throw .failed(
-                UpdateFailure(
-                    .unreachable, "The server \(address.authority) is not reached; are its name and port right?"),
-                retryAfter: nil)
+            let failure = ConnectionFailure(error, at: address.origin)
+            throw .failed(UpdateFailure(.unreachable, failure.error().message), retryAfter: nil)
         }
-        guard answer.status == 200 else {
-            let seconds = answer.retryAfter.flatMap { Int($0) }.map { max(0, min($0, UpdatePoll.mostRetrySeconds)) }
+        switch answer {
+        case .success(let page): return page
+        case .refused(let refusal, let wait):
             throw PollFault(
-                status: answer.status, try? JSONDecoder().decode(ProblemDocument.self, from: answer.body),
-                retryAfter: seconds.map { .seconds($0) }, hadParameters: poll.parameters != nil, server: address.authority)
+                refusal, retryAfter: wait, hadParameters: poll.parameters != nil, server: address.authority)
+        case .foreign(let error, let wait):
+            failures.note(error)
+            throw .failed(UpdateFailure(.unreachable, error.message), retryAfter: wait)
         }
-        guard let page = UpdatePoll.answer(Array(answer.body)) else {
-            throw .failed(
-                UpdateFailure(.protocolViolated, "The server \(address.authority) answered what is no answer to a poll."),
-                retryAfter: nil)
-        }
-        return page
     }
 
     private static func storage(_ error: PushError) -> PollFault {

@@ -93,8 +93,11 @@ actor UpdateWorker {
     }
 
     func failed(_ failure: UpdateFailure) async {
-        logger.info("Updates do not come", metadata: ["reason": "\(failure.message)"])
-        if failures.failed(failure.kind, at: .now) { await app.presenter.failed(failure) }
+        let isNew = failures.failed(failure.kind, at: .now)
+        logger.log(
+            level: isNew ? .warning : .debug, "updates cannot be fetched; retrying",
+            metadata: ["reason": "\(failure.message)"])
+        if isNew { await app.presenter.failed(failure) }
     }
 
     /// Something happened in the content.

@@ -28,7 +28,7 @@ struct CredentialCheck {
         } catch let known as CommandFault {
             fault = known
         } catch {
-            fault = CommandFault(.failure, "\(error)")
+            fault = CommandFault(.failure, FaultSentence.of(error))
         }
         return (
             nil, CheckFinding(subject: subject, verdict: .wrong, sentence: fault.message, exitStatus: fault.code)

@@ -1,0 +1,106 @@
+import CarillonWire
+import Synchronization
+
+/// What became of one request to a server.
+enum ServerAnswer<Value: Sendable>: Sendable {
+    case success(Value)
+    case refused(ServerRefusal, wait: Duration?)
+    /// Another program sent the response. The request is sent again later.
+    case foreign(PushError, wait: Duration?)
+}
+
+/// Decides for a client whether its server sent a response, and remembers which servers name themselves in
+/// `Carillon-Server`.
+///
+/// A response without content is the server's only if it names the server. A server of an earlier version never does. Before
+/// the first response that shows it, `GET /v1/server` is asked: its response has content in every version.
+final class ServerRecognition: Sendable {
+    /// Whether the server at a base address names itself; no entry before that is known.
+    private let namesItself = Mutex<[String: Bool]>([:])
+
+    /// Sends one request and decides about its response.
+    ///
+    /// - Parameters:
+    ///   - base: The address of the server.
+    ///   - read: Returns the value of a success with its documented form; nil for any other response.
+    /// - Throws: ``TransportFault`` when no response comes.
+    func ask<Value: Sendable>(
+        _ question: WebQuestion, of base: String, over transport: any ClientTransport,
+        reading read: @Sendable (ServerResponse) -> Value?
+    ) async throws(TransportFault) -> ServerAnswer<Value> {
+        let answer = try await transport.ask(question)
+        let verdict = await verdict(on: answer.response, from: base) { isNameless in
+            answer.response.verdict(isNameless: isNameless, reading: read)
+        } describe: {
+            await Self.describe(base, over: transport)
+        }
+        return Self.answer(verdict, question.address, answer.status, wait: answer.wait)
+    }
+
+    /// The same for a request whose success is 204.
+    func askForNoContent(
+        _ question: WebQuestion, of base: String, over transport: any ClientTransport
+    ) async throws(TransportFault) -> ServerAnswer<Void> {
+        let answer = try await transport.ask(question)
+        let verdict = await verdict(on: answer.response, from: base) { isNameless in
+            answer.response.verdictOnNoContent(isNameless: isNameless)
+        } describe: {
+            await Self.describe(base, over: transport)
+        }
+        return Self.answer(verdict, question.address, answer.status, wait: answer.wait)
+    }
+
+    /// Returns the verdict on a response; never ``ServerResponse/Verdict/unnamed``.
+    ///
+    /// - Parameters:
+    ///   - decide: Returns the verdict, for a server that does not name itself, or for any other.
+    ///   - describe: Returns the response of the same server to `GET /v1/server`; nil if there is none.
+    func verdict<Value: Sendable>(
+        on response: ServerResponse, from base: String, _ decide: (_ isNameless: Bool) -> ServerResponse.Verdict<Value>,
+        describe: () async -> ServerResponse?
+    ) async -> ServerResponse.Verdict<Value> {
+        let known = namesItself.withLock { $0[base] }
+        let verdict = decide(known == false)
+        switch verdict {
+        case .success, .refused:
+            if response.isNamed { namesItself.withLock { $0[base] = true } }
+            return verdict
+        case .foreign:
+            return .foreign
+        case .unnamed:
+            guard known == nil, let description = await describe() else { return .foreign }
+            switch description.verdict(reading: { $0.json(200, as: ServerBody.self) }) {
+            case .unnamed, .foreign: return .foreign
+            // A server that does not know the address refuses.
+            case .success, .refused: break
+            }
+            namesItself.withLock { $0[base] = description.isNamed }
+            return description.isNamed ? .foreign : decide(true)
+        }
+    }
+
+    private static func describe(_ base: String, over transport: any ClientTransport) async -> ServerResponse? {
+        guard let address = WebAddress(http: base + "/v1/server") else { return nil }
+        let question = WebQuestion(method: .get, address: address, answerLimit: Limits.apiBodyBytes)
+        return try? await transport.ask(question).response
+    }
+
+    private static func answer<Value: Sendable>(
+        _ verdict: ServerResponse.Verdict<Value>, _ address: WebAddress, _ status: Int, wait: Duration?
+    ) -> ServerAnswer<Value> {
+        switch verdict {
+        case .success(let value): .success(value)
+        case .refused(let refusal): .refused(refusal, wait: wait)
+        case .unnamed, .foreign: .foreign(foreign(address, status), wait: [429, 503].contains(status) ? wait : nil)
+        }
+    }
+
+    /// Returns the error of a response that is not the server's. It names the address without its query.
+    static func foreign(_ address: WebAddress, _ status: Int) -> PushError {
+        let place = address.text.prefix { $0 != "?" }
+        return PushError(
+            .serverUnavailable,
+            "The response of \(place) with status \(status) is not of a Carillon server; a proxy, a login page or another program sent it.",
+            cause: ConnectionFailure(ConnectionReason.foreign(status: status), at: address.origin))
+    }
+}

@@ -1,0 +1,21 @@
+import CarillonClient
+import Foundation
+
+/// Sentences for errors that no command expects. Texts of libraries are not part of them.
+enum FaultSentence {
+    static func of(_ error: any Error) -> String {
+        if let reason = RequestFailure.reason(error) { return reason.summary }
+        switch error {
+        case is DecodingError: return "an answer is not what the API documents; is it that of a Carillon server?"
+        case is EncodingError: return "a value cannot be written as JSON"
+        case is CocoaError, is POSIXError: return error.localizedDescription
+        case let error as any LocalizedError: return error.errorDescription ?? unexpected(error)
+        // The errors of the project describe themselves.
+        case is any CustomStringConvertible where String(reflecting: type(of: error)).hasPrefix("Carillon"):
+            return "\(error)"
+        default: return unexpected(error)
+        }
+    }
+
+    private static func unexpected(_ error: any Error) -> String { "an unexpected error (\(type(of: error)))" }
+}

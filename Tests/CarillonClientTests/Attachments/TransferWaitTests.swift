@@ -1,0 +1,70 @@
+import CarillonWire
+import Foundation
+import Logging
+import Testing
+
+@testable import CarillonClient
+
+/// How long a transfer waits before it asks again.
+@Suite(.timeLimit(.minutes(1)))
+struct TransferWaitTests {
+    private struct Refusing: FileTransport {
+        var headers: [String: String]
+        var body = Data()
+
+        func exchange(
+            _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
+            received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
+        ) async throws -> FileAnswer {
+            FileAnswer(status: 503, headers: headers, body: body)
+        }
+    }
+
+    private func server(_ transport: Refusing, _ backOff: PushClient.BackOff = .init()) -> TransferServer {
+        TransferServer(base: "http://host", transport: transport, backOff: backOff, logger: Logger(label: "test")) { "key" }
+    }
+
+    @Test(
+        arguments: [
+            ("7", .seconds(7)), ("4.2", .seconds(5)), ("Fri, 31 Dec 9999 23:59:59 GMT", .seconds(86_400)), ("soon", nil),
+        ] as [(String, Duration?)])
+    func `the wait that a refusal asks for is obeyed`(_ value: String, _ wait: Duration?) async throws {
+        let problem = try JSONEncoder().encode(ProblemDocument(Refusal(.overloaded, "why")))
+        for refusing in [
+            Refusing(headers: ["retry-after": value, "content-type": ProblemDocument.mediaType], body: problem),
+            Refusing(headers: ["retry-after": value]),
+        ] {
+            let outcome = try await server(refusing).ask(
+                "GET", "/v1/attachments/x", reading: { (_: FileAnswer) -> Bool? in nil })
+            guard case .failed(let hint) = outcome else {
+                Issue.record("it was not to be asked again")
+                return
+            }
+            #expect(hint == wait)
+        }
+    }
+
+    @Test func `a step is taken again after the wait that was asked for`() async throws {
+        let server = server(Refusing(headers: [:]), .init(initial: .milliseconds(1), maximum: .milliseconds(1)))
+        let began = ContinuousClock.now
+        var steps = 0
+        try await server.persist { () async throws -> TransferServer.Step<Void> in
+            steps += 1
+            return steps == 1 ? .later(hint: .milliseconds(400), hasMoved: false) : .done(())
+        }
+        #expect(ContinuousClock.now - began >= .milliseconds(400))
+    }
+
+    @Test func `each wait is longer than the one before`() async throws {
+        let backOff = PushClient.BackOff(initial: .milliseconds(20), maximum: .seconds(60), jitter: 0)
+        let server = server(Refusing(headers: [:]), backOff)
+        let began = ContinuousClock.now
+        var steps = 0
+        try await server.persist { () async throws -> TransferServer.Step<Void> in
+            steps += 1
+            return steps <= 6 ? .later(hint: nil, hasMoved: false) : .done(())
+        }
+        // 20 + 40 + 80 + 160 + 320 + 640 milliseconds.
+        #expect(ContinuousClock.now - began >= .milliseconds(1260))
+    }
+}
