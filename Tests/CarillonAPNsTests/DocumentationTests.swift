@@ -3,6 +3,7 @@ import CarillonAPNsSimulator
 import Foundation
 import Logging
 import ServiceLifecycle
+import TestSupport
 import Testing
 import UnixSignals
 
@@ -228,20 +229,6 @@ struct DocumentationTests {
     /// Blocks that are not code of a program.
     private static let others = ["dependencies: [.package(", "import CarillonAPNs import Foundation"]
 
-    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
-
-    private static func blocks(of page: String) throws -> [String] {
-        let text = try String(contentsOf: root.appending(path: page), encoding: .utf8)
-        return text.matches(of: /```swift\n(?<code>(?s:.*?))```/).map { plain(String($0.code)) }
-    }
-
-    /// Without what the formatter decides.
-    private static func plain(_ code: String) -> String {
-        code.split(whereSeparator: \.isWhitespace).joined(separator: " ").replacing("( ", with: "(").replacing(
-            " )", with: ")")
-    }
-
     @Test(arguments: [
         ("README.md", 1), ("Sources/CarillonAPNs/CarillonAPNs.docc/GettingStarted.md", 8),
         ("Sources/CarillonAPNs/CarillonAPNs.docc/KeysAndCertificates.md", 1),
@@ -250,9 +237,9 @@ struct DocumentationTests {
         ("Sources/CarillonAPNsSimulator/CarillonAPNsSimulator.docc/CarillonAPNsSimulator.md", 1),
     ])
     func `pages agree with this file`(page: String, count: Int) throws {
-        var source = Self.plain(try String(contentsOfFile: #filePath, encoding: .utf8))
-        for (here, there) in Self.otherwise { source = source.replacing(Self.plain(here), with: Self.plain(there)) }
-        let blocks = try Self.blocks(of: page)
+        var source = PageCode.plain(try String(contentsOfFile: #filePath, encoding: .utf8))
+        for (here, there) in Self.otherwise { source = source.replacing(PageCode.plain(here), with: PageCode.plain(there)) }
+        let blocks = try PageCode.blocks(of: page)
         #expect(blocks.count == count)
         for block in blocks where !Self.others.contains(where: block.hasPrefix) {
             // What it imports stands at the head of this file; types of the page stand at its own.
@@ -264,7 +251,7 @@ struct DocumentationTests {
     }
 
     private static func parts(of block: String) -> [String] {
-        let code = block.replacing(/^(?:import \w+ )+/, with: "")
+        let code = PageCode.withoutImports(block)
         // A type that stands first in a block is a type of this suite.
         guard code.hasPrefix("struct "), let end = code.range(of: "} ")?.upperBound else { return [code] }
         return [String(code[..<end]).trimmingCharacters(in: .whitespaces), String(code[end...])]
@@ -273,8 +260,8 @@ struct DocumentationTests {
     @Test func `every page of code is held to this file`() throws {
         for folder in ["Sources/CarillonAPNs/CarillonAPNs.docc", "Sources/CarillonAPNsSimulator/CarillonAPNsSimulator.docc"]
         {
-            let names = try FileManager.default.contentsOfDirectory(atPath: Self.root.appending(path: folder).path)
-            let withCode = try names.filter { try !Self.blocks(of: "\(folder)/\($0)").isEmpty }
+            let names = try FileManager.default.contentsOfDirectory(atPath: PageCode.root.appending(path: folder).path)
+            let withCode = try names.filter { try !PageCode.blocks(of: "\(folder)/\($0)").isEmpty }
             let known = [
                 "GettingStarted.md", "KeysAndCertificates.md", "LiveActivities.md", "ManyTokens.md",
                 "CarillonAPNsSimulator.md",

@@ -12,7 +12,7 @@ import Testing
 /// Updates from a back end to an app and back: the client library, the real executable, content in SQLite.
 @Suite(.timeLimit(.minutes(5)))
 struct UpdatesTests {
-    private final class Source: ContentSource {
+    final class Source: ContentSource {
         func objects(_ change: PushUpdate.Content) async throws -> [String: String] {
             guard case .refresh(let object, _, _) = change else { return [:] }
             return [object: "of the server"]
@@ -23,7 +23,7 @@ struct UpdatesTests {
         func file(of attachment: PushUpdate.Attachment) async throws -> Data { Data() }
     }
 
-    private final class Presenter: UpdatePresenter {
+    final class Presenter: UpdatePresenter {
         let shown = Mutex<PopupDialog?>(nil)
         let failures = Mutex<[UpdateFailure.Kind]>([])
 

@@ -1,6 +1,7 @@
 """A back end as its developer would write it: the HTTP server of Python, and the verifier of Standard Webhooks."""
 
 import json
+import ssl
 import threading
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,9 +30,9 @@ class Call:
 
 
 class BackEnd:
-    """Answers every call with `status`; while `gate` is closed, answers wait."""
+    """Answers every call with `status`; while `gate` is closed, answers wait. With a certificate and its key it speaks TLS."""
 
-    def __init__(self):
+    def __init__(self, certificate=None, key=None):
         self.status = 204
         self.calls: list[Call] = []
         self.gate = threading.Event()
@@ -64,10 +65,20 @@ class BackEnd:
             def handle_error(self, *_):
                 pass
 
-        self._make = lambda port: Server(("127.0.0.1", port), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if certificate else None
+        if context:
+            context.load_cert_chain(certificate, key)
+
+        def make(port: int) -> Server:
+            server = Server(("127.0.0.1", port), Handler)
+            if context:
+                server.socket = context.wrap_socket(server.socket, server_side=True)
+            return server
+
+        self._make = make
         self.server = self._make(0)
         self.port = self.server.server_port
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.port}"
         self._serve()
 
     def _serve(self):

@@ -14,6 +14,8 @@ import pytest
 from apns_peer import Simulator
 from carillon_peer import Server
 from log_secrets import LEDGER
+from page_blocks import Page
+from page_shell import Shell
 from push_peer import Person
 
 
@@ -157,3 +159,25 @@ def simulator(make_simulator):
 def person(executable, simulator, tmp_path):
     """Somebody at a command line, with the simulator's key."""
     return Person(executable, simulator, tmp_path)
+
+
+@pytest.fixture
+def page():
+    """Opens a page of the documentation; at the end, each of its blocks was run: `page("docs/users.md")`."""
+    opened = []
+
+    def open_page(path: str) -> Page:
+        opened.append(Page(path))
+        return opened[-1]
+
+    yield open_page
+    for one in opened:
+        one.finish()
+
+
+@pytest.fixture
+def shell(executable, tmp_path):
+    """A shell for the commands of a page."""
+    shell = Shell(executable, tmp_path / "shell")
+    yield shell
+    shell.end()

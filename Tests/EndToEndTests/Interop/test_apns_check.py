@@ -1,9 +1,6 @@
 """`carillon apns check` and `channels`, where something is right and where something is wrong."""
 
-import os
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -142,35 +139,3 @@ def test_channels_that_the_service_refuses(person, simulator):
     ended = person.run("channels", "list", *person.access(), nowhere)
     assert ended.status == 69 and "refuses connections" in ended.err
     assert person.run("channels", "list", *person.topic, *person.endpoint).status == 64
-
-
-def test_the_minute_of_the_documentation_works_as_it_is_printed(executable, tmp_path):
-    """Runs the commands of docs/apns-simulator.md, with other ports, since the usual ones may be taken."""
-    page = (Path(__file__).parents[3] / "docs" / "apns-simulator.md").read_text()
-    section = page.split("## Send to it in a minute")[1].split("\n## ")[0]
-    commands = [block.replace("\n    ", "\n").strip() for block in re.findall(r"(?:^    .*\n)+", section, re.M)]
-    assert len(commands) == 2
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "carillon").symlink_to(executable.resolve())
-    start = re.search(r"^    (carillon apns simulate .*)$", page, re.M)[1]
-    places = {"2197": free_port(), "2195": free_port()}
-    environment = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
-    simulator = subprocess.Popen(
-        f"exec {start} --listen 127.0.0.1:{places['2197']} --manage 127.0.0.1:{places['2195']} --http none",
-        shell=True, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        while not simulator.stdout.readline().startswith("trust sim/authority.pem"):
-            assert simulator.poll() is None
-        said = []
-        for command in commands:
-            for usual, port in places.items():
-                command = command.replace(f"localhost:{usual}", f"localhost:{port}")
-            ended = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
-            assert ended.returncode == 0, ended.stderr
-            said.append(ended.stdout)
-        assert said[0].startswith("accepted  apns-id ") and said[1].startswith("created  ")
-    finally:
-        simulator.terminate()
-        simulator.wait()
-        simulator.stdout.close()

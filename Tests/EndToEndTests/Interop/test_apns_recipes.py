@@ -1,5 +1,6 @@
-"""The recipes of docs/apns-simulator.md for clients that nobody here wrote, as they are printed there."""
+"""The examples of docs/apns-simulator.md as they are printed there, with the recipes for clients of other projects."""
 
+import json
 import os
 import re
 import subprocess
@@ -9,31 +10,33 @@ from pathlib import Path
 import pytest
 
 from apns_peer import TOPIC, Simulator
-from carillon_peer import PATIENCE
+from carillon_peer import PATIENCE, free_port
+from page_blocks import ELSEWHERE, ROOT, Page, blocks_of, filled
 
-PAGE = (Path(__file__).parents[3] / "docs" / "apns-simulator.md").read_text()
+NAME = "docs/apns-simulator.md"
 RUNNERS = {"sh": ["bash", "-euc"], "python": [sys.executable, "-c"], "js": ["node", "-e"]}
 
 
 def recipes() -> list:
-    """A code block, its language, and the heading above it."""
-    section = PAGE.split("## Point a client at it")[1].split("\n## ")[0]
-    found = re.findall(r"^### (.*?)\n.*?^```(\w+)\n(.*?)^```$", section, re.M | re.S)
-    made = [(name, language, code) for name, language, code in found]
-    first = PAGE.split("## Try it")[1].split("\n## ")[0]
-    made.append(("curl", "sh", re.search(r"(?:^    TOKEN.*\n(?:    .*\n)+)", first, re.M)[0].replace("\n    ", "\n").strip()))
+    """The fenced blocks, each with the heading above it."""
+    made = []
+    for part in (ROOT / NAME).read_text().split("\n### ")[1:]:
+        heading, text = part.split("\n", 1)
+        made += [(heading, block) for block in blocks_of(NAME, text.split("\n## ")[0]) if block.language]
     # hyper, which it stands on, asks for a function that later versions have not.
     return [recipe for recipe in made if "up to 3.11" not in recipe[0] or sys.version_info < (3, 12)]
 
 
-def test_the_page_has_recipes():
-    names = [name for name, _, _ in recipes()]
-    for wanted in ["nghttp", "httpx", "aioapns", "Node.js", "host is fixed", "curl"]:
-        assert any(wanted in name for name in names), names
+def test_each_recipe_of_the_table_is_run():
+    here = {key for (name, key), file in ELSEWHERE.items() if name == NAME and file.endswith(Path(__file__).name)}
+    fenced = {block.key for block in Page(NAME).blocks if block.language}
+    assert here == fenced and len(here) >= 6
+    assert len(recipes()) >= len(fenced) - 1
 
 
-@pytest.mark.parametrize("name, language, code", recipes(), ids=[recipe[0] for recipe in recipes()])
-def test_a_recipe_sends_as_it_is_printed(executable, tmp_path, name, language, code):
+@pytest.mark.parametrize("name, block", recipes(), ids=[recipe[0] for recipe in recipes()])
+def test_a_recipe_sends_as_it_is_printed(executable, tmp_path, name, block):
+    code = block.code
     simulator = Simulator(executable, tmp_path)
     try:
         simulator.add_device("00ff00ff", TOPIC)
@@ -42,7 +45,7 @@ def test_a_recipe_sends_as_it_is_printed(executable, tmp_path, name, language, c
         for usual, place in [("2197", "push"), ("2180", "control")]:
             code = re.sub(rf"\b{usual}\b", str(simulator.ports[place]), code)
         done = subprocess.run(
-            [*RUNNERS[language], code], cwd=tmp_path, env={**os.environ, "LC_ALL": "C.UTF-8"}, capture_output=True,
+            [*RUNNERS[block.language], code], cwd=tmp_path, env={**os.environ, "LC_ALL": "C.UTF-8"}, capture_output=True,
             text=True, timeout=PATIENCE,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
@@ -51,3 +54,30 @@ def test_a_recipe_sends_as_it_is_printed(executable, tmp_path, name, language, c
         assert simulator.api("GET", "status")["accepted"] == 1
     finally:
         simulator.end()
+
+
+def test_the_other_commands_of_the_page_work_as_they_are_printed(page, shell):
+    simulator_page = page("docs/apns-simulator.md")
+    push, manage, http = [str(free_port()) for _ in range(3)]
+    places = {
+        "localhost:2197": f"localhost:{push}", "localhost:2195": f"localhost:{manage}",
+        "127.0.0.1:2180": f"127.0.0.1:{http}",
+    }  # fmt: skip
+
+    def own(text: str) -> str:
+        return filled(text, {usual: place for usual, place in places.items() if usual in text})
+
+    (start,) = simulator_page.take("carillon apns simulate").commands
+    listening = f" --listen 127.0.0.1:{push} --manage 127.0.0.1:{manage} --http 127.0.0.1:{http}"
+    shell.start(start + listening).line("^trust sim/authority.pem")
+    # The last command of the block shows what the device has got.
+    said = shell.run(own(simulator_page.take("TOKEN=").code))
+    device = json.loads(said[said.index("{", said.index("apns-id")) :])
+    assert [it["body"] for it in device["shown"]] == ["Hello"]
+    assert shell.run(own(simulator_page.take("carillon apns send").code)).startswith("accepted  apns-id ")
+    assert shell.run(own(simulator_page.take("carillon apns channels create").code)).startswith("created  ")
+    faults = simulator_page.take("curl http://127.0.0.1:2180/api/faults")
+    for command in faults.commands:
+        shell.run(own(command) + " --fail")
+    listed = shell.run(f"curl -s http://127.0.0.1:{http}/api/faults")
+    assert "goAway" in listed and "REFUSED_STREAM" in listed

@@ -22,7 +22,6 @@ from cutting_proxy import CuttingProxy
 from test_attachments import Uploader, files, rows
 
 CHUNK = 65_536
-PAGE = Path(__file__).parents[3] / "docs" / "attachments.md"
 NGINX = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
 
 
@@ -319,33 +318,6 @@ def test_behind_nginx_with_104_switched_off(make_server, tmp_path):
         # It has nothing to finish.
         nginx.kill()
         nginx.wait(PATIENCE)
-
-
-def test_the_page_is_followed_by_hand_with_curl(command):
-    """The commands of docs/attachments.md as they stand there."""
-    sealed = random.Random(9).randbytes(3_000_000)
-    (command.directory / "sealed").write_bytes(sealed)
-    blocks = re.findall(r"(?:^    .*\n)+", PAGE.read_text(), re.M)
-    begin, head, resume = [block for block in blocks if "curl" in block]
-    variables = {
-        "SERVER": command.server.url, "CREDENTIAL": command.uploader.device.credential,
-        "DEVICE": command.uploader.reader.id,
-    }
-
-    def run(text):
-        done = subprocess.run(
-            ["bash", "-c", text], cwd=command.directory, env=os.environ | variables, capture_output=True, text=True, timeout=30)
-        return done.stdout
-
-    answer = run(begin)
-    assert "201 Created" in answer, answer
-    variables["LOCATION"] = re.search(r"(?i)^location: (\S+)", answer, re.M).group(1)
-    first = command.uploader.patch(variables["LOCATION"], 0, sealed[:1_048_576])
-    assert first.status_code == 204
-    told = run(head)
-    assert "204 No Content" in told and re.search(r"(?i)upload-offset: 1048576\b", told), told
-    assert json.loads(run(resume))["length"] == 3_000_000
-    assert command.uploader.get(variables["LOCATION"]).content == sealed
 
 
 def test_nothing_of_a_file_is_where_the_server_keeps_things(make_server, tmp_path):
