@@ -12,11 +12,26 @@ enum UserWord: Equatable, Sendable {
     }
 }
 
+/// Numbers what the app says of its user, so that it is known for which user the app made a request.
+struct UserNumbers: Equatable, Sendable {
+    /// The number of what the app said last. What an earlier run left has the number 1.
+    private(set) var said: UInt64
+    /// The number of what the server took last.
+    private(set) var taken: UInt64 = 0
+
+    /// - Parameter isPending: Whether an earlier run left what the server did not take.
+    init(isPending: Bool) { said = isPending ? 1 : 0 }
+
+    mutating func say() { said += 1 }
+    mutating func take() { taken = said }
+}
+
 /// What is said to the server of the user, by HTTP beside the socket. It is kept until the server took or refused it, and no channel
 /// is opened before: whose the channel is, is whose the device is then.
 extension ClientSession {
     mutating func userSet(_ word: UserWord, at now: ContinuousClock.Instant) -> [SessionAction] {
         user = word
+        userNumbers.say()
         userReporting.retryAt = nil
         return [.write(.saveUser(word)), .tellSubscriptions(.paused)] + reportUser(at: now)
     }
@@ -49,6 +64,7 @@ extension ClientSession {
         guard user == word else { return actions + reportUser(at: now) }
         userReporting.schedule.succeeded()
         user = nil
+        userNumbers.take()
         actions += [.write(.saveUser(nil)), .tellDevice([.userTaken])]
         return actions + (phase == .live ? registrations() : []) + resumeSubscriptions()
     }

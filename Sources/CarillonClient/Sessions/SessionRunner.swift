@@ -123,6 +123,12 @@ final class SessionRunner: Sendable {
 
     var isUserPending: Bool { session.withLock { $0.user != nil } }
 
+    /// The number of what the app said of its user, until the server answers.
+    var pendingUserNumber: UInt64? { session.withLock { $0.user == nil ? nil : $0.userNumbers.said } }
+
+    /// The number of what the server took last of the user.
+    var takenUserNumber: UInt64 { session.withLock { $0.userNumbers.taken } }
+
     func channel(_ identifier: String) -> ChannelMachine {
         session.withLock { $0.channels[identifier] } ?? ChannelMachine()
     }

@@ -69,6 +69,21 @@ struct UserSessionTests {
         #expect(session.buffers[Base.name] == nil && session.takenUser == nil)
     }
 
+    @Test func `what is said of the user is numbered, and the number of the last one counts as taken`() {
+        var session = Base.live()
+        #expect(session.userNumbers.said == session.userNumbers.taken)
+        let bob = UserWord.signedIn("bob's token")
+        _ = session.userSet(ada, at: Base.start)
+        _ = session.userSet(bob, at: Base.start)
+        _ = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
+        #expect(session.userNumbers.said == 2 && session.userNumbers.taken == 0)
+        _ = session.userTaken(bob, of: Base.identity, as: "bob", at: Base.start)
+        #expect(session.userNumbers.taken == 2)
+        _ = session.userSet(ada, at: Base.start)
+        _ = session.userRefused(ada, of: Base.identity, PushError(.userRefused, "no"), at: Base.start)
+        #expect(session.userNumbers.said == 3 && session.userNumbers.taken == 2)
+    }
+
     @Test func `another run says what the one before was saying`() {
         var session = Base.live()
         _ = session.userSet(ada, at: Base.start)

@@ -125,7 +125,8 @@ actor ServiceEngine {
         let begun = ContinuousClock.now
         while true {
             let scope = runner.updateScope
-            if scope.identity != nil, !scope.isUserPending { return }
+            // What belonged to the former user is dropped before anything is done for the present one.
+            if scope.identity != nil, !scope.isUserPending, owner == presentOwner { return }
             let failure = runner.failures.last
             let isRefused = failure.map { Self.refusals.contains($0.code) } ?? false
             guard begun.duration(to: .now) < .seconds(30) || isBounded && !isRefused else {
@@ -271,7 +272,8 @@ actor ServiceEngine {
     }
 
     private func dropWhatWasAnothers(_ present: ServiceMemory.Owner) {
-        defer { owner = present }
+        // Another change may have come since; its own call finds that nothing is left to drop.
+        defer { owner = presentOwner }
         guard owner != present, owner.user != nil || owner.device != nil && present.device != owner.device else { return }
         for work in requests.values { work.handler?.cancel() }
         requests = [:]
@@ -284,11 +286,10 @@ actor ServiceEngine {
         late.removeAll()
         unconfirmed = UnconfirmedResults()
         // Whoever hears it finds nothing any more.
-        let mismatch = ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")
-        endUnderWay(with: mismatch)
+        endUnderWayOfOthers()
         for (id, waiting) in pending {
             clientProgress.ended(id)
-            waiting.resume(.failure(mismatch))
+            waiting.resume(.failure(Self.userMismatch))
         }
         pending = [:]
     }
