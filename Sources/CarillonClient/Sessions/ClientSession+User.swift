@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 
 /// What the app said of its user.
@@ -9,6 +10,16 @@ enum UserWord: Equatable, Sendable {
     /// Nil of nobody.
     var token: String? {
         if case .signedIn(let token) = self { token } else { nil }
+    }
+
+    /// Whether the word may name another user than this one. A token that cannot be read may.
+    func mayDiffer(from user: String?) -> Bool {
+        guard let token else { return user != nil }
+        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3, let claims = Base64URL.decode(String(parts[1])),
+            case .string(let name)? = JSONValue(parsing: claims)?["sub"]
+        else { return true }
+        return name != user
     }
 }
 

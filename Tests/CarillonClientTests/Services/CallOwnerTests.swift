@@ -103,4 +103,30 @@ struct CallOwnerTests {
         try await eventually { [consumer] in try consumer.postedRequests().count == 2 }
         second.cancel()
     }
+
+    @Test func `results of the present user are not told while the app names another one, and are when that one is refused`()
+        async throws
+    {
+        let fixture = try await ServiceEngineFixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        try await fixture.become("ada")
+        try await eventually { await fixture.engine.owner.user == "ada" }
+        let bob = UserWord.signedIn("bob")
+        try await fixture.engine.runner.perform { session, context in session.userSet(bob, at: context.now) }
+        let early = try await fixture.ask(1)
+        await fixture.engine.finish(early, .success(ServiceReply("for ada")), nil)
+        #expect(try await fixture.box.results().count == 1)
+        try await fixture.running {
+            let late = try await fixture.ask(2)
+            try await fixture.receive(.failed(try #require(ServiceRequestID(late)), code: "deadline_exceeded"))
+            try await Task.sleep(for: .milliseconds(100))
+            #expect(delegate.ids.isEmpty)
+            try await fixture.engine.runner.perform { session, context in
+                guard let identity = session.identity else { return [] }
+                return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
+            }
+            try await eventually { delegate.ids.sorted() == [early, late] }
+        }
+    }
 }

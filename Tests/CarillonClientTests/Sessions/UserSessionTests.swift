@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 import Testing
 
@@ -82,6 +83,16 @@ struct UserSessionTests {
         _ = session.userSet(ada, at: Base.start)
         _ = session.userRefused(ada, of: Base.identity, PushError(.userRefused, "no"), at: Base.start)
         #expect(session.userNumbers.said == 3 && session.userNumbers.taken == 2)
+    }
+
+    @Test func `a token of the same user is no other user, and a token that cannot be read may be`() {
+        func token(_ claims: String) -> UserWord { .signedIn("e30.\(Base64URL.encode(Array(claims.utf8))).c2ln") }
+        #expect(!token(#"{"sub":"ada"}"#).mayDiffer(from: "ada"))
+        #expect(token(#"{"sub":"ada"}"#).mayDiffer(from: "bob"))
+        #expect(token(#"{"sub":"ada"}"#).mayDiffer(from: nil))
+        #expect(token(#"{"sub":1}"#).mayDiffer(from: "ada"))
+        #expect(ada.mayDiffer(from: "ada"))
+        #expect(UserWord.signedOut.mayDiffer(from: "ada") && !UserWord.signedOut.mayDiffer(from: nil))
     }
 
     @Test func `another run says what the one before was saying`() {

@@ -30,7 +30,9 @@ extension ServiceEngine {
     /// - Throws: As ``ready(isBounded:)``; and ``ServiceError`` with ``ServiceError/Code/userMismatch`` if the device belongs to another user
     ///   then.
     func ready(for call: ServiceCall) async throws {
-        try await ready(isBounded: true)
+        // A new token of the same user changes nothing.
+        let isKnown = runner.identity != nil && !runner.isOtherUserPending && self.owner == presentOwner
+        if !isKnown { try await ready(isBounded: true) }
         if let owner = underWay[call.id]?.owner, !isCurrent(owner) { throw Self.userMismatch }
     }
 

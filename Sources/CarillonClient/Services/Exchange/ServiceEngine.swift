@@ -46,6 +46,8 @@ actor ServiceEngine {
     /// Results of requests that nobody in this process waits for.
     let late = LateReplies()
     var unconfirmed = UnconfirmedResults()
+    /// The stored results that are told when the server has refused the user whom the app named.
+    var heldBack: Set<String> = []
     /// The requests whose end is being stored.
     var ending: Set<String> = []
     /// The calls that wait for the storage, or whose reply does.
@@ -187,6 +189,12 @@ actor ServiceEngine {
         var place: Int64 = 0
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
+                // The app named another user: what is stored is not told to that user.
+                guard !runner.isOtherUserPending else {
+                    await runner.serviceChanges.wait()
+                    continue
+                }
+                await tellHeldBackResults()
                 do {
                     let arrivals = activity.arrivals
                     let (events, repeated, last) = try await storing {
@@ -266,6 +274,7 @@ actor ServiceEngine {
         offerChanges.send()
         localChanges.send()
         runner.providerChanges.send()
+        runner.serviceChanges.send()
         // Whoever goes and comes back has gone, too.
         let present = presentOwner
         Task { await dropWhatWasAnothers(present) }
@@ -285,6 +294,7 @@ actor ServiceEngine {
         memory = ServiceMemory(owner: present)
         late.removeAll()
         unconfirmed = UnconfirmedResults()
+        heldBack = []
         // Whoever hears it finds nothing any more.
         endUnderWayOfOthers()
         for (id, waiting) in pending {
