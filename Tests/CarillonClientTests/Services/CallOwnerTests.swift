@@ -1,5 +1,6 @@
 import CarillonWire
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -102,6 +103,34 @@ struct CallOwnerTests {
         await expectMismatch(first)
         try await eventually { [consumer] in try consumer.postedRequests().count == 2 }
         second.cancel()
+    }
+
+    @Test func `no handler is called for the present user while the app names another one`()
+        async throws
+    {
+        let called = Mutex(0)
+        await provider.provider.handle(EngineFixture.method) { _ in
+            called.withLock { $0 += 1 }
+            return ServiceReply()
+        }
+        provider.takeRequests()
+        let address = ServiceApplication(app: provider.peer.app)
+        _ = try await consumer.client.send(EngineFixture.method, to: address)
+        let engine = provider.engine
+        engine.runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
+        let bob = UserWord.signedIn("bob")
+        try await engine.runner.perform { session, context in session.userSet(bob, at: context.now) }
+        for request in try consumer.postedRequests() { try await provider.bring(request) }
+        let run = Task { await engine.run() }
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(called.withLock(\.self) == 0)
+        try await engine.runner.perform { session, context in
+            guard let identity = session.identity else { return [] }
+            return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
+        }
+        try await eventually { called.withLock(\.self) == 1 }
+        run.cancel()
+        await run.value
     }
 
     @Test func `results of the present user are not told while the app names another one, and are when that one is refused`()

@@ -31,10 +31,14 @@ extension ServiceEngine {
     ///   then.
     func ready(for call: ServiceCall) async throws {
         // A new token of the same user changes nothing.
-        let isKnown = runner.identity != nil && !runner.isOtherUserPending && self.owner == presentOwner
+        let isKnown = runner.identity != nil && !isBetweenUsers
         if !isKnown { try await ready(isBounded: true) }
         if let owner = underWay[call.id]?.owner, !isCurrent(owner) { throw Self.userMismatch }
     }
+
+    /// Whether the app named another user of whom the server did not hear yet, or what belonged to the former user is still here. Nothing begins
+    /// for the former user then.
+    var isBetweenUsers: Bool { runner.isOtherUserPending || owner != presentOwner }
 
     /// Ends the requests of former users that are on their way to the server.
     func endUnderWayOfOthers() {

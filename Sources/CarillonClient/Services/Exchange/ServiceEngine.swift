@@ -190,7 +190,7 @@ actor ServiceEngine {
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
                 // The app named another user: what is stored is not told to that user.
-                guard !runner.isOtherUserPending else {
+                guard !isBetweenUsers else {
                     await runner.serviceChanges.wait()
                     continue
                 }
@@ -274,7 +274,6 @@ actor ServiceEngine {
         offerChanges.send()
         localChanges.send()
         runner.providerChanges.send()
-        runner.serviceChanges.send()
         // Whoever goes and comes back has gone, too.
         let present = presentOwner
         Task { await dropWhatWasAnothers(present) }
@@ -282,7 +281,10 @@ actor ServiceEngine {
 
     private func dropWhatWasAnothers(_ present: ServiceMemory.Owner) {
         // Another change may have come since; its own call finds that nothing is left to drop.
-        defer { owner = presentOwner }
+        defer {
+            owner = presentOwner
+            runner.serviceChanges.send()
+        }
         guard owner != present, owner.user != nil || owner.device != nil && present.device != owner.device else { return }
         for work in requests.values { work.handler?.cancel() }
         requests = [:]
