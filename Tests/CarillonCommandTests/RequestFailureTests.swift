@@ -19,7 +19,7 @@ struct RequestFailureTests {
     private static let errors: [(any Error, String)] = [
         (HTTPClientError.connectTimeout, "no answer in time"), (HTTPClientError.remoteConnectionClosed, "was closed"),
         (HTTPClientError.invalidURL, "the address is not a valid URL"), (HTTPClientError.emptyHost, "not a valid URL"),
-        (HTTPClientError.contentLengthMissing, ""), (HTTPClientError.cancelled, "cancelled"),
+        (HTTPClientError.contentLengthMissing, "content length missing"), (HTTPClientError.cancelled, "cancelled"),
         (IOError(errnoCode: ECONNREFUSED, reason: "connection reset (error set)"), "connection refused"),
         (NIOSSLError.uncleanShutdown, "was closed"), (NIOTooManyBytesError(maxBytes: 1), "too large"),
     ]

@@ -27,15 +27,21 @@ struct ClientPageTests {
         try client.start()
 
         let presence = try client.channel("com.example.app.presence")
-        let address = try await presence.ensureOpen(within: .seconds(30))
-        // Tell your backend where to send: this, or address.endpoint.
-        print("open at \(address.host), token \(address.token)")
+        do {
+            let address = try await presence.ensureOpen(within: .seconds(30))
+            // Tell your backend where to send: this, or address.endpoint.
+            print("open at \(address.host), token \(address.token)")
+        } catch {
+            // The client tries again and again: the channel opens when the server can be reached.
+            print("not open: \(client.lastFailure?.message ?? error.message)")
+        }
         opened.yield(presence)
 
         events: for try await event in presence.events {
             switch event {
             case .opened, .pingFailed, .recovered, .other:
-                // The last three are told only when your backend asked the server to look after it, or the server moves.
+                // The last three are told when your backend asked the server to look after it, when the server moves, and when this loop is so slow
+                // that changes of the channel were dropped.
                 break
             case .message(let message):
                 // Asking for the next event says that this message was handled.

@@ -36,11 +36,12 @@ struct MovedStorageTests {
         for name in ["provider", "consumer"] {
             try FileManager.default.moveItem(atPath: path(name), toPath: path("moved-\(name)"))
         }
-        let provider = try await house.client(ServiceHouse.files, of: nil, in: path("moved-provider"))
         let received = Mutex<[String]>([])
-        await provider.serviceProvider.handle(ServiceHouse.transfer) { request in
-            received.withLock { $0 = request.attachments }
-            return ServiceReply(attachments: request.attachments)
+        let provider = try await house.client(ServiceHouse.files, of: nil, in: path("moved-provider")) { client in
+            await client.serviceProvider.handle(ServiceHouse.transfer) { request in
+                received.withLock { $0 = request.attachments }
+                return ServiceReply(attachments: request.attachments)
+            }
         }
         let consumer = try await house.client(of: nil, in: path("moved-consumer"))
         for await reply in consumer.serviceClient.replies {

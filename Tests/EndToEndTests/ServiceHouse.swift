@@ -43,9 +43,12 @@ final class ServiceHouse {
     }
 
     /// A client that runs, of a user, with a directory of its own or a given one.
-    func client(_ app: String = LiveServer.app, of user: String? = "ada", in directory: String? = nil, local: String? = nil)
-        async throws -> PushClient
-    {
+    ///
+    /// - Parameter prepare: Comes before the client starts.
+    func client(
+        _ app: String = LiveServer.app, of user: String? = "ada", in directory: String? = nil, local: String? = nil,
+        prepare: (PushClient) async throws -> Void = { _ in }
+    ) async throws -> PushClient {
         count += 1
         let client = try PushClient(
             configuration: .init(
@@ -53,6 +56,7 @@ final class ServiceHouse {
                 storageDirectory: directory ?? server.directory + "/client-\(count)", localDirectory: local,
                 backOff: .init(initial: .milliseconds(20), maximum: .milliseconds(200))))
         if let user { try await client.device.setUser(token(user, app)) }
+        try await prepare(client)
         try client.start()
         _ = try await client.channel("ready").ensureOpen()
         try await eventually { !client.device.isUserPending }

@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 
 /// What the app said of its user.
@@ -10,6 +11,30 @@ enum UserWord: Equatable, Sendable {
     var token: String? {
         if case .signedIn(let token) = self { token } else { nil }
     }
+
+    /// Whether the word may name another user than this one. A token that cannot be read may.
+    func mayDiffer(from user: String?) -> Bool {
+        guard let token else { return user != nil }
+        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3, let claims = Base64URL.decode(String(parts[1])),
+            case .string(let name)? = JSONValue(parsing: claims)?["sub"]
+        else { return true }
+        return name != user
+    }
+}
+
+/// Numbers what the app says of its user, so that it is known for which user the app made a request.
+struct UserNumbers: Equatable, Sendable {
+    /// The number of what the app said last. What an earlier run left has the number 1.
+    private(set) var said: UInt64
+    /// The number of what the server took last.
+    private(set) var taken: UInt64 = 0
+
+    /// - Parameter isPending: Whether an earlier run left what the server did not take.
+    init(isPending: Bool) { said = isPending ? 1 : 0 }
+
+    mutating func say() { said += 1 }
+    mutating func take() { taken = said }
 }
 
 /// What is said to the server of the user, by HTTP beside the socket. It is kept until the server took or refused it, and no channel
@@ -17,6 +42,7 @@ enum UserWord: Equatable, Sendable {
 extension ClientSession {
     mutating func userSet(_ word: UserWord, at now: ContinuousClock.Instant) -> [SessionAction] {
         user = word
+        userNumbers.say()
         userReporting.retryAt = nil
         return [.write(.saveUser(word)), .tellSubscriptions(.paused)] + reportUser(at: now)
     }
@@ -49,6 +75,7 @@ extension ClientSession {
         guard user == word else { return actions + reportUser(at: now) }
         userReporting.schedule.succeeded()
         user = nil
+        userNumbers.take()
         actions += [.write(.saveUser(nil)), .tellDevice([.userTaken])]
         return actions + (phase == .live ? registrations() : []) + resumeSubscriptions()
     }

@@ -109,6 +109,7 @@ struct ClientSession: Sendable {
     var user: UserWord?
     /// Whose the server said the device is.
     var takenUser: String?
+    var userNumbers: UserNumbers
     var userReporting: DeviceReporting
     /// Of the extension, that the live connection speaks.
     var liveVersion = 0
@@ -147,6 +148,7 @@ struct ClientSession: Sendable {
         device = stored.device
         user = stored.user
         takenUser = stored.takenUser
+        userNumbers = UserNumbers(isPending: stored.user != nil)
         reporting = DeviceReporting(schedule: ClientReconnectSchedule(settings.backOff))
         userReporting = reporting
         schedule = ClientReconnectSchedule(settings.backOff)

@@ -131,6 +131,19 @@ final class SessionRunner: Sendable {
 
     var isUserPending: Bool { session.withLock { $0.user != nil } }
 
+    /// The number of what the app said of its user, until the server answers; nil if the app named the user whom the server knows.
+    var pendingUserNumber: UInt64? {
+        session.withLock { session in
+            session.user?.mayDiffer(from: session.takenUser) == true ? session.userNumbers.said : nil
+        }
+    }
+
+    /// Whether the app named another user, of whom the server did not hear yet.
+    var isOtherUserPending: Bool { pendingUserNumber != nil }
+
+    /// The number of what the server took last of the user.
+    var takenUserNumber: UInt64 { session.withLock { $0.userNumbers.taken } }
+
     func channel(_ identifier: String) -> ChannelMachine {
         session.withLock { $0.channels[identifier] } ?? ChannelMachine()
     }

@@ -73,7 +73,6 @@ struct DeadlineTests {
         let lasted = begun.duration(to: .now)
         #expect(error?.code == .deadlineExceeded)
         #expect(lasted >= .seconds(1) && lasted < Self.bound, "\(lasted)")
-        isThere.withLock { $0 = true }
         let (box, files) = await (consumer.engine.box, consumer.engine.files)
         try await eventually { try await box.unsent(at: ServiceEngine.now).isEmpty }
         try await eventually { try files.uploads().isEmpty }
@@ -81,7 +80,9 @@ struct DeadlineTests {
         case .stalledUpload:
             try await eventually { consumer.web.asked.contains("DELETE /v1/attachments/1") }
         case .lostUploads:
-            // The first attempt failed; the server is asked again when it is there.
+            // The first attempt fails; the server is asked again when it is there.
+            try await eventually { consumer.web.asked.contains("DELETE /v1/attachments/1") }
+            isThere.withLock { $0 = true }
             try await eventually { consumer.web.asked.count { $0 == "DELETE /v1/attachments/1" } > 1 }
         case .unansweredRequest, .noResult:
             try await eventually { consumer.web.asked.contains { $0.hasPrefix("DELETE /v1/services/requests/") } }

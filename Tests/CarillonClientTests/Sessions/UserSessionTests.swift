@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 import Testing
 
@@ -67,6 +68,31 @@ struct UserSessionTests {
         let out = session.userTaken(.signedOut, of: Base.identity, as: nil, at: Base.start)
         #expect(out.contains(.write(.removeMessages(of: Base.name))) && out.contains(.dropMessages(of: Base.name)))
         #expect(session.buffers[Base.name] == nil && session.takenUser == nil)
+    }
+
+    @Test func `what is said of the user is numbered, and the number of the last one counts as taken`() {
+        var session = Base.live()
+        #expect(session.userNumbers.said == session.userNumbers.taken)
+        let bob = UserWord.signedIn("bob's token")
+        _ = session.userSet(ada, at: Base.start)
+        _ = session.userSet(bob, at: Base.start)
+        _ = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
+        #expect(session.userNumbers.said == 2 && session.userNumbers.taken == 0)
+        _ = session.userTaken(bob, of: Base.identity, as: "bob", at: Base.start)
+        #expect(session.userNumbers.taken == 2)
+        _ = session.userSet(ada, at: Base.start)
+        _ = session.userRefused(ada, of: Base.identity, PushError(.userRefused, "no"), at: Base.start)
+        #expect(session.userNumbers.said == 3 && session.userNumbers.taken == 2)
+    }
+
+    @Test func `a token of the same user is no other user, and a token that cannot be read may be`() {
+        func token(_ claims: String) -> UserWord { .signedIn("e30.\(Base64URL.encode(Array(claims.utf8))).c2ln") }
+        #expect(!token(#"{"sub":"ada"}"#).mayDiffer(from: "ada"))
+        #expect(token(#"{"sub":"ada"}"#).mayDiffer(from: "bob"))
+        #expect(token(#"{"sub":"ada"}"#).mayDiffer(from: nil))
+        #expect(token(#"{"sub":1}"#).mayDiffer(from: "ada"))
+        #expect(ada.mayDiffer(from: "ada"))
+        #expect(UserWord.signedOut.mayDiffer(from: "ada") && !UserWord.signedOut.mayDiffer(from: nil))
     }
 
     @Test func `another run says what the one before was saying`() {

@@ -265,7 +265,8 @@ struct PushUpdatesTests {
     }
 
     @Test(arguments: [503, 429]) func `a server that asks for time is given it`(status: Int) async throws {
-        let door = Door { _, _ in .init(status: status, body: "", retryAfter: "1000") }
+        let problem = #"{"type":"t","title":"t","status":\#(status),"detail":"d","code":"overloaded","retryable":true}"#
+        let door = Door { _, _ in .init(status: status, body: problem, retryAfter: "1000") }
         let world = try World(door)
         // Without a wait: a hint ends one, and a question that was not answered yet would be asked again.
         world.updates.settings.polling = .every(.milliseconds(1))

@@ -20,7 +20,8 @@ from push_peer import Person
 
 
 def pytest_addoption(parser):
-    parser.addoption("--seed", type=int, default=random.randrange(1 << 30), help="repeats the random tests of another run")
+    seed = int(os.environ.get("CARILLON_SEED") or random.randrange(1 << 30))
+    parser.addoption("--seed", type=int, default=seed, help="repeats the random tests of another run")
 
 
 def pytest_report_header(config):
@@ -54,11 +55,12 @@ def seed(request) -> int:
 
 
 @pytest.fixture
-def small_disk(tmp_path):
-    """A file system of its own; where it may not be mounted, the test says so."""
+def small_disk(tmp_path, request):
+    """A file system of its own, of 12 MB or the size of the parameter; where it may not be mounted, the test says so."""
     directory = tmp_path / "disk"
     directory.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", directory], capture_output=True)
+    size = getattr(request, "param", "12m")
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", directory], capture_output=True)
     if mounted.returncode != 0:
         pytest.skip(f"a file system cannot be mounted here: {mounted.stderr.decode().strip()}")
     yield directory

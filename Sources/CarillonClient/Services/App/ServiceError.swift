@@ -47,7 +47,8 @@ public struct ServiceError: Error, Hashable, Sendable {
         public static let versionDisabled = Code("version_disabled")
         /// The provider switched the service off.
         public static let serviceDisabled = Code("service_disabled")
-        /// The provider belongs to another user by now.
+        /// The provider belongs to another user by now; or the device that asks belongs to another user than the one for whom the app
+        /// asked, or the server refused that user.
         public static let userMismatch = Code("user_mismatch")
         /// The other's identity is not the one that was accepted: see ``ServiceClient/accept(_:fingerprint:)``.
         public static let identityChanged = Code("identity_changed")

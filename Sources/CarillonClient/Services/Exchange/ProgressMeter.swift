@@ -76,10 +76,11 @@ final class ProgressWatchers: Sendable {
     }
 
     /// All requests have ended.
-    func allEnded() {
+    func allEnded(but spared: Set<String> = []) {
         let streams = state.withLock { state in
-            defer { state.streams = [:] }
-            return state.streams
+            let ended = state.streams.filter { !spared.contains($0.key) }
+            state.streams = state.streams.filter { spared.contains($0.key) }
+            return ended
         }
         for stream in streams.values.flatMap(\.values) { stream.finish() }
     }

@@ -18,6 +18,7 @@ extension ServiceEngine {
         let names = try Self.check(call)
         try await router.definition(of: call.method)?.check(
             call.parameters, attachments: names.count, of: call.method.name)
+        try await ready(for: call)
         let (peer, keys) = try await storing(of: call) { try await provider(of: call) }
         underWay[call.id]?.peer = peer
         do {

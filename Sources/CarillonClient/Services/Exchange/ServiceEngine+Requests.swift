@@ -254,6 +254,8 @@ extension ServiceEngine {
         }
         if stored.starts > 0 { try await suspects.wait(for: .request(stored.number)) }
         defer { suspects.end(.request(stored.number)) }
+        while isBetweenUsers { try await Task.sleep(for: .milliseconds(100)) }
+        guard requests[id] != nil else { throw CancellationError() }
         try await storing(for: id) { try await box.begun(stored, atMostOnce: route.atMostOnce) }
         requests[id]?.isKeptByStorage = false
         let request = ServiceRequest(

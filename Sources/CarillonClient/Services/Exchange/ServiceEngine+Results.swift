@@ -113,6 +113,11 @@ extension ServiceEngine {
     }
 
     private func tell(_ kept: KeptResult) {
+        guard !runner.isOtherUserPending else {
+            heldBack.insert(kept.id)
+            return
+        }
+        heldBack.remove(kept.id)
         let (id, result) = (kept.id, kept.result(inbox.absolute))
         // A delegate that returns is noted after this.
         let isTold = clientListeners.deliver([.didReceive(from: kept.application, result, id: id)])
@@ -160,6 +165,19 @@ extension ServiceEngine {
         await removeSurplusResults()
         await removeCrashingResults()
         await change("read results") { [weak self, box] in await self?.tell(try await box.results()) }
+    }
+
+    /// Tells the results that came, or were left, while the app named another user. The device has kept its user.
+    func tellHeldBackResults() async {
+        guard !heldBack.isEmpty else { return }
+        await change("read results") { [weak self, box] in
+            let results = try await box.results()
+            await self?.tellHeldBack(results)
+        }
+    }
+
+    private func tellHeldBack(_ results: [KeptResult]) {
+        for kept in results where heldBack.contains(kept.id) { tell(kept) }
     }
 
     private func tell(_ results: [KeptResult]) {

@@ -10,6 +10,7 @@ import Logging
 /// A request from the app's call until the server, or the provider on this machine, has the request.
 struct CallUnderWay: Sendable {
     let to: ServiceApplication
+    let owner: CallOwner
     let work: Task<Void, Never>
     let outcome: PendingResult<Void>
     /// The install that it goes to, once it is found.
@@ -36,6 +37,7 @@ extension ServiceEngine {
         guard underWay[call.id] == nil, ownMemory.calls[call.id] == nil, takingBack[call.id] == nil else {
             throw Self.idIsInUse
         }
+        let owner = callOwner
         let use = requestIDs.use(call.id)
         if use == .cancelled {
             clientProgress.ended(call.id)
@@ -56,7 +58,7 @@ extension ServiceEngine {
             self.underWay[call.id] = nil
             self.keptByStorage.remove(call.id)
         }
-        underWay[call.id] = CallUnderWay(to: call.to, work: work, outcome: outcome)
+        underWay[call.id] = CallUnderWay(to: call.to, owner: owner, work: work, outcome: outcome)
         let timer = Self.timer(until: call.ends) { [self] in
             let error = await errorAtEnd(of: call.id)
             outcome.resume(.failure(error))
@@ -124,11 +126,6 @@ extension ServiceEngine {
         }.keys
         for id in ids { underWay[id]?.end(with: Self.wasCancelled) }
         return ids.count
-    }
-
-    /// Ends what the former user of the device sends.
-    func endUnderWay(with error: ServiceError) {
-        for call in underWay.values { call.end(with: error) }
     }
 
     /// Has the server remove things, one after the other, over cuts and faults, each for up to ten minutes. Beyond them it goes by its time.

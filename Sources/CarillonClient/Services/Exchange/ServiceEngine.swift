@@ -51,6 +51,8 @@ actor ServiceEngine {
     let late = LateReplies()
     var unconfirmed = UnconfirmedResults()
     nonisolated let heard = HeardResults()
+    /// The stored results that are told when the server has refused the user whom the app named.
+    var heldBack: Set<String> = []
     /// The requests whose end is being stored.
     var ending: Set<String> = []
     /// The calls that wait for the storage, or whose reply does.
@@ -141,7 +143,8 @@ actor ServiceEngine {
         let begun = ContinuousClock.now
         while true {
             let scope = runner.updateScope
-            if scope.identity != nil, !scope.isUserPending { return }
+            // What belonged to the former user is dropped before anything is done for the present one.
+            if scope.identity != nil, !scope.isUserPending, owner == presentOwner { return }
             let failure = runner.failures.last
             let isRefused = failure.map { Self.refusals.contains($0.code) } ?? false
             guard begun.duration(to: .now) < .seconds(30) || isBounded && !isRefused else {
@@ -207,6 +210,12 @@ actor ServiceEngine {
         var place: Int64 = 0
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
+                // The app named another user: what is stored is not told to that user.
+                guard !isBetweenUsers else {
+                    await runner.serviceChanges.wait()
+                    continue
+                }
+                await tellHeldBackResults()
                 do {
                     let arrivals = activity.arrivals
                     let (events, repeated, last) = try await storing {
@@ -294,7 +303,11 @@ actor ServiceEngine {
     }
 
     private func dropWhatWasAnothers(_ present: ServiceMemory.Owner) {
-        defer { owner = present }
+        // Another change may have come since; its own call finds that nothing is left to drop.
+        defer {
+            owner = presentOwner
+            runner.serviceChanges.send()
+        }
         guard owner != present, owner.user != nil || owner.device != nil && present.device != owner.device else { return }
         for work in requests.values {
             work.handler?.cancel()
@@ -309,11 +322,11 @@ actor ServiceEngine {
         memory = ServiceMemory(owner: present)
         late.removeAll()
         unconfirmed = UnconfirmedResults()
+        heldBack = []
         // Whoever hears it finds nothing any more.
-        let mismatch = ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")
-        endUnderWay(with: mismatch)
-        for waiting in pending.values { waiting.resume(.failure(mismatch)) }
-        clientProgress.allEnded()
+        endUnderWayOfOthers()
+        for waiting in pending.values { waiting.resume(.failure(Self.userMismatch)) }
+        clientProgress.allEnded(but: Set(underWay.filter { isCurrent($1.owner) }.keys))
         providerProgress.allEnded()
         pending = [:]
     }

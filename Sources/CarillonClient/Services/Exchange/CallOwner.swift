@@ -1,0 +1,47 @@
+/// The user for whom the app made a request.
+enum CallOwner: Equatable, Sendable {
+    /// The user of the device, as the server has it.
+    case present(ServiceMemory.Owner)
+    /// The user that the app named, and of whom the server did not hear yet; by ``UserNumbers``.
+    case named(UInt64)
+}
+
+/// A request goes out for the user for whom the app made it, or not at all.
+extension ServiceEngine {
+    static let userMismatch = ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")
+
+    /// The user for whom the app makes a request now.
+    nonisolated var callOwner: CallOwner {
+        if let number = runner.pendingUserNumber { .named(number) } else { .present(presentOwner) }
+    }
+
+    /// Whether the device belongs to this user, or is about to.
+    nonisolated func isCurrent(_ owner: CallOwner) -> Bool {
+        switch owner {
+        case .named(let number): return number == runner.takenUserNumber || number == runner.pendingUserNumber
+        case .present(let owner):
+            let present = presentOwner
+            return owner.user == present.user && (owner.device == nil || owner.device == present.device)
+        }
+    }
+
+    /// Waits until the server knows the user for whom the app made a call.
+    ///
+    /// - Throws: As ``ready(isBounded:)``; and ``ServiceError`` with ``ServiceError/Code/userMismatch`` if the device belongs to another user
+    ///   then.
+    func ready(for call: ServiceCall) async throws {
+        // A new token of the same user changes nothing.
+        let isKnown = runner.identity != nil && !isBetweenUsers
+        if !isKnown { try await ready(isBounded: true) }
+        if let owner = underWay[call.id]?.owner, !isCurrent(owner) { throw Self.userMismatch }
+    }
+
+    /// Whether the app named another user of whom the server did not hear yet, or what belonged to the former user is still here. Nothing begins
+    /// for the former user then.
+    var isBetweenUsers: Bool { runner.isOtherUserPending || owner != presentOwner }
+
+    /// Ends the requests of former users that are on their way to the server.
+    func endUnderWayOfOthers() {
+        for call in underWay.values where !isCurrent(call.owner) { call.end(with: Self.userMismatch) }
+    }
+}

@@ -1,0 +1,161 @@
+import CarillonWire
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonClient
+
+/// A call is made for the user whom the app named last, and goes out for nobody else.
+@Suite(.timeLimit(.minutes(1)))
+struct CallOwnerTests {
+    private let consumer: EngineFixture
+    private let provider: EngineFixture
+
+    init() async throws {
+        consumer = try await EngineFixture()
+        provider = try await EngineFixture("com.example.files", number: 2)
+        let engine = consumer.engine
+        engine.runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
+        consumer.takeRequests()
+        try await consumer.find(provider)
+        try await name("ada")
+        try await take("ada")
+    }
+
+    /// The app names a user.
+    private func name(_ user: String) async throws {
+        try await consumer.engine.runner.perform { session, context in
+            session.userSet(.signedIn(user), at: context.now)
+        }
+    }
+
+    /// The server takes the user whom the app named.
+    private func take(_ user: String) async throws {
+        try await consumer.engine.runner.perform { session, context in
+            guard let identity = session.identity else { return [] }
+            return session.userTaken(.signedIn(user), of: identity, as: user, at: context.now)
+        }
+    }
+
+    private func refuse(_ user: String) async throws {
+        try await consumer.engine.runner.perform { session, context in
+            guard let identity = session.identity else { return [] }
+            return session.userRefused(.signedIn(user), of: identity, PushError(.userRefused, "no"), at: context.now)
+        }
+    }
+
+    /// Begins a call, and returns when it is on its way.
+    private func call() async throws -> Task<ServiceReply, any Error> {
+        let call = Task { [client = consumer.client] in
+            try await client.call(EngineFixture.method, of: ServiceApplication(app: "com.example.files"))
+        }
+        try await eventually { [engine = consumer.engine] in await engine.underWay.count == 1 }
+        return call
+    }
+
+    private func expectMismatch(_ call: Task<ServiceReply, any Error>) async {
+        let error = await #expect(throws: ServiceError.self) { try await call.value }
+        #expect(error?.code == .userMismatch)
+    }
+
+    @Test func `a call for a user whom the server does not know yet waits, and goes out for that user`() async throws {
+        try await name("bob")
+        let call = try await call()
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(consumer.web.asked.isEmpty)
+        try await take("bob")
+        try await eventually { [consumer] in try consumer.postedRequests().count == 1 }
+        #expect(await consumer.engine.owner.user == "bob")
+        call.cancel()
+    }
+
+    @Test func `a call for a user whom the server refuses goes out for nobody`() async throws {
+        try await name("bob")
+        let call = try await call()
+        try await refuse("bob")
+        await expectMismatch(call)
+        #expect(consumer.web.asked.isEmpty)
+    }
+
+    @Test func `a call for a user whom the app replaces goes out for nobody`() async throws {
+        try await name("bob")
+        let call = try await call()
+        try await name("carol")
+        try await take("carol")
+        await expectMismatch(call)
+        #expect(consumer.web.asked.isEmpty)
+    }
+
+    @Test func `a call that found its provider waits for another user all the same, and a call of the former one ends`()
+        async throws
+    {
+        let first = Task { [client = consumer.client] in
+            try await client.call(EngineFixture.method, of: ServiceApplication(app: "com.example.files"))
+        }
+        try await eventually { [consumer] in try consumer.postedRequests().count == 1 }
+        try await eventually { [engine = consumer.engine] in await engine.underWay.isEmpty }
+        try await name("bob")
+        let second = try await call()
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(try consumer.postedRequests().count == 1)
+        try await take("bob")
+        await expectMismatch(first)
+        try await eventually { [consumer] in try consumer.postedRequests().count == 2 }
+        second.cancel()
+    }
+
+    @Test func `no handler is called for the present user while the app names another one`()
+        async throws
+    {
+        let called = Mutex(0)
+        await provider.provider.handle(EngineFixture.method) { _ in
+            called.withLock { $0 += 1 }
+            return ServiceReply()
+        }
+        provider.takeRequests()
+        let address = ServiceApplication(app: provider.peer.app)
+        _ = try await consumer.client.send(EngineFixture.method, to: address)
+        let engine = provider.engine
+        engine.runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
+        let bob = UserWord.signedIn("bob")
+        try await engine.runner.perform { session, context in session.userSet(bob, at: context.now) }
+        for request in try consumer.postedRequests() { try await provider.bring(request) }
+        let run = Task { await engine.run() }
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(called.withLock(\.self) == 0)
+        try await engine.runner.perform { session, context in
+            guard let identity = session.identity else { return [] }
+            return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
+        }
+        try await eventually { called.withLock(\.self) == 1 }
+        run.cancel()
+        await run.value
+    }
+
+    @Test func `results of the present user are not told while the app names another one, and are when that one is refused`()
+        async throws
+    {
+        let fixture = try await ServiceEngineFixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        try await fixture.become("ada")
+        try await eventually { await fixture.engine.owner.user == "ada" }
+        let bob = UserWord.signedIn("bob")
+        try await fixture.engine.runner.perform { session, context in session.userSet(bob, at: context.now) }
+        let early = try await fixture.ask(1)
+        await fixture.engine.finish(early, .success(ServiceReply("for ada")), nil)
+        #expect(try await fixture.box.results().count == 1)
+        try await fixture.running {
+            let late = try await fixture.ask(2)
+            try await fixture.receive(.failed(try #require(ServiceRequestID(late)), code: "deadline_exceeded"))
+            try await Task.sleep(for: .milliseconds(100))
+            #expect(delegate.ids.isEmpty)
+            try await fixture.engine.runner.perform { session, context in
+                guard let identity = session.identity else { return [] }
+                return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
+            }
+            try await eventually { delegate.ids.sorted() == [early, late] }
+        }
+    }
+}
