@@ -144,7 +144,7 @@ struct RandomUpdateTests {
         } catch {
             Issue.record("The updates for \(user) are not complete: \(error)")
         }
-        FileManager.default.createFile(atPath: app.stopPath, contents: nil)
+        _ = FileManager.default.createFile(atPath: app.stopPath, contents: nil)
         await end
         try FileManager.default.removeItem(atPath: app.stopPath)
     }

@@ -16,7 +16,7 @@ struct CallOwnerTests {
         consumer = try await EngineFixture()
         provider = try await EngineFixture("com.example.files", number: 2)
         let engine = consumer.engine
-        engine.runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
+        await engine.runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
         consumer.takeRequests()
         try await consumer.find(provider)
         try await name("ada")
@@ -117,7 +117,7 @@ struct CallOwnerTests {
         let address = ServiceApplication(app: provider.peer.app)
         _ = try await consumer.client.send(EngineFixture.method, to: address)
         let engine = provider.engine
-        engine.runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
+        await engine.runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
         let bob = UserWord.signedIn("bob")
         try await engine.runner.perform { session, context in session.userSet(bob, at: context.now) }
         for request in try consumer.postedRequests() { try await provider.bring(request) }
