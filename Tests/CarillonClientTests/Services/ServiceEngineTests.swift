@@ -241,6 +241,7 @@ struct ServiceEngineTests {
     @Test func `the fingerprint waits until the user of the device is known`() async throws {
         let engine = try await engine()
         let runner = await engine.runner
+        runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
         let identity = try #require(runner.identity)
         try await runner.perform { session, context in session.userSet(.signedIn("t"), at: context.now) }
         let early = Task { try await ServiceProvider(engine: engine).fingerprint }
