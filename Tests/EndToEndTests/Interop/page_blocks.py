@@ -84,11 +84,22 @@ ELSEWHERE = {
 DRAWING = "It is a drawing."
 
 # Why a block is not run.
+SENTENCE = "What commands print; ConnectionFailureCommandTests provokes both."
 NOT_RUN = {
     ("Sources/CarillonNotification/CarillonNotification.docc/CarillonNotification.md", "import CarillonNotification"): (
         "UserNotifications exists on Apple's platforms only, and the system starts the extension on a device."),
     ("Benchmarks/README.md", "swift build -c release --package-path .. # the server, and the simulator"): (
         "It builds everything with optimization and measures for minutes; `make check` builds the benchmarks."),
+    (
+        "docs/command-line.md",
+        "carillon: http://127.0.0.1:1 cannot be reached: connection refused. Check that the server is running and that the port is right",
+    ): SENTENCE,
+    (
+        "docs/command-line.md",
+        "carillon: cannot connect to wss://push.example.com/: name not found; retrying in 2 s. Check the host name, and whether …",
+    ): SENTENCE,
+    ("docs/services.md", "carillon services identities --app com.example.mail --state ./mail --server $SERVER"): (
+        "An identity that changed needs a device whose storage was lost; IdentityChoiceTests has what the commands choose."),
     ("docs/architecture.md", "POST /push/{token} CarillonServer/HTTP PublishDoor, PublishHeaders"): DRAWING,
     ("docs/architecture.md", "POST /v1/items/{item}/updates CarillonServer/HTTP ItemRoutes, UpdateLines"): DRAWING,
     ("docs/architecture.md", "POST /v1/updates CarillonServer/HTTP UpdateRoutes"): DRAWING,

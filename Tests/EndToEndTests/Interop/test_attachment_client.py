@@ -126,7 +126,7 @@ def test_sentences_and_exit_codes(command):
     waiting = command.start(
         command.uploader.device, "put", "file", "--for", command.uploader.reader.id, url="http://127.0.0.1:1")
     await_value(lambda: len(list((command.directory / "state").iterdir())), lambda it: it == 3, "it is sealed")
-    assert "has state open" in command.run(command.uploader.device, "resume", code=73)
+    assert "state open" in command.run(command.uploader.device, "resume", code=73)
     waiting.send_signal(signal.SIGINT)
     assert "resume" in waiting.communicate(timeout=PATIENCE)[1] and waiting.returncode == 130
 

@@ -164,7 +164,7 @@ def test_the_server_has_neither_key_nor_text(listener, server):
     assert listener.message() == b"nobody else reads this"
     secrets = [b"nobody else reads this"] + [decode64(key) for key in listener.subscription["keys"].values()]
     secrets += [key.encode() for key in listener.subscription["keys"].values()]
-    for file in [*server.data.iterdir(), server.log]:
+    for file in [*(path for path in server.data.rglob("*") if path.is_file()), server.log]:
         content = file.read_bytes()
         assert not any(secret in content for secret in secrets), file
 

@@ -65,7 +65,7 @@ def start(block, shell) -> tuple[str, str]:
     shell.run(filled(create, data))
     secret = re.search(r"car_client_\w+", shell.run(filled(key, data)))[0]
     LEDGER.note(secret)
-    shell.serve(filled(serve, data | {"127.0.0.1:8080": url[7:], "https://push.example.com": url}), url)
+    shell.serve(filled(serve, data | {"127.0.0.1:8080": url[7:]}), url)
     return url, secret
 
 
@@ -111,9 +111,14 @@ def test_a_condition_is_checked_as_the_page_shows(page, shell):
 
 
 def test_each_target_of_make_exists(page, shell):
-    lines = page("CONTRIBUTING.md").take("make run").code.splitlines()
+    contributing = page("CONTRIBUTING.md")
+    lines = contributing.take("make run").code.splitlines()
     targets = re.findall(r"^make ([\w-]+)  ", "\n".join(lines), re.M)
     assert len(targets) >= 8
     for target in targets:
         # Each builds, and some run all tests, this one among them: make only says what it would do.
         shell.run(f"make -n -C {ROOT} {target}")
+    # The test that it names runs with all others; here it is found.
+    command = contributing.take("CARILLON_EXECUTABLE=").code.replace("pytest ", "pytest --collect-only -q ")
+    python = filled(command, {".venv/bin/python": sys.executable})
+    assert "test_random_client.py" in shell.run(f"cd {ROOT}; {python}")
