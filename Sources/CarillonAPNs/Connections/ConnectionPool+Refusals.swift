@@ -1,6 +1,6 @@
-/// What the refusal of one push means for its connection, and for pushes that wait.
+/// Decides what a refusal of one push changes for its connection and for the pushes that wait.
 extension ConnectionPool {
-    /// What a refusal concerns that pushes which wait would have, too.
+    /// The part of a refusal that also applies to waiting pushes.
     enum SharedRefusal {
         case credentials
         case topic(String)
@@ -83,7 +83,7 @@ extension ConnectionPool {
         return true
     }
 
-    /// What a refusal concerns; nil when it is about one push alone, or when other pushes have another connection, token or key.
+    /// Returns what a refusal applies to; nil if it applies to one push only, or if other pushes use another connection, token or key.
     func sharedRefusal(
         _ rejection: APNsRejection, of submission: Submission, on link: Link, _ now: Moment
     ) -> SharedRefusal? {

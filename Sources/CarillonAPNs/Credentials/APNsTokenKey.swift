@@ -15,7 +15,7 @@ public struct APNsTokenKey: Sendable {
     public let teamID: String
     private let key: P256.Signing.PrivateKey
 
-    /// The public key, by which two keys are told apart.
+    /// The public key. It identifies the key.
     var publicKeyBytes: [UInt8] { Array(key.publicKey.rawRepresentation) }
 
     /// Reads a `.p8` file.

@@ -1,7 +1,7 @@
 import Synchronization
 
 extension ProviderTokenSource {
-    /// What clients have in common that share a source.
+    /// The values that must be equal for clients to share a source.
     private struct Owner: Hashable {
         var keyID: String
         var teamID: String

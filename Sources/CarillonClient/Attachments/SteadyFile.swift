@@ -37,7 +37,7 @@ struct SteadyFile: Sendable {
         throw PushError(.attachmentChanged, "\(path) changed while it was read; send it when nothing writes to it.")
     }
 
-    /// What changes when a file does.
+    /// The attributes that change when the content of a file changes.
     struct Mark: Equatable, Sendable {
         var device: UInt64
         var inode: UInt64

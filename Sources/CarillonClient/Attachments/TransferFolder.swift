@@ -13,7 +13,7 @@ import Synchronization
     import Darwin
 #endif
 
-/// What is stored of a transfer.
+/// The stored state of a transfer.
 protocol TransferState: Codable, Sendable {
     /// The state with its paths converted.
     func converting(_ convert: (String) -> String) -> Self

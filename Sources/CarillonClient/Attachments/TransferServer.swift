@@ -15,7 +15,7 @@ struct TransferServer: Sendable {
     let backOff: PushClient.BackOff
     let recognition: ServerRecognition
     let failures: FailureNote
-    /// Nil for an address that is none.
+    /// Nil if the text is not an address.
     private let server: WebAddress?
     /// Nil while it is not registered.
     let bearer: @Sendable () -> String?

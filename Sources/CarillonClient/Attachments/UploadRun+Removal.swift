@@ -1,4 +1,4 @@
-/// What the server has of an upload that was given up.
+/// Removes uploads that were given up from the server.
 extension UploadRun {
     private static let patience = Duration.seconds(600)
 
@@ -31,7 +31,7 @@ extension UploadRun {
         return true
     }
 
-    /// Whether the server answered that an upload is removed, or that there is none.
+    /// Returns whether the server answered that the upload is removed or does not exist.
     private func isRemoved(_ state: TransferFolder.UploadState) async -> Bool {
         var location = state.location
         if location == nil {

@@ -41,7 +41,7 @@ final class MessageStarts: Sendable {
 
     func handled(_ message: BufferedMessage) { _ = take(message.position) }
 
-    /// Returns the message whose start is to be taken back; nil if there is none any more.
+    /// Returns the message whose start must be taken back; nil if no start is stored.
     func take(_ position: Int64) -> BufferedMessage? {
         suspects.end(.message(position))
         return state.withLock { $0.messages.removeValue(forKey: position) }
