@@ -253,6 +253,20 @@ struct TransferTests {
         #expect(folder.ids(.download).isEmpty)
     }
 
+    @Test(arguments: [ErrorCode.credentialInvalid, .roleForbidden])
+    func `an upload whose credential the server refuses stays`(_ refused: ErrorCode) async throws {
+        try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
+        let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+        let whole = Data(#"{"id":"x","expiresAt":"2099-01-31T12:00:00.000Z"}"#.utf8)
+        let files = ScriptedFiles([.problem(refused), begun, FileAnswer(status: 200, headers: [:], body: whole)])
+        let store = store(files)
+        let upload = try await store.upload(directory.path + "/file", for: [.senders])
+        #expect(await code { _ = try await upload.value } == .attachmentRefused)
+        #expect(try store.uploads().map(\.id) == [upload.id])
+        upload.resume()
+        #expect(try await upload.value.id == "x")
+    }
+
     @Test func `what is paused stays, and goes on in another store; what is given up is gone`() async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
         let path = directory.path + "/file"
