@@ -92,6 +92,15 @@ struct CrashedMessageTests {
         #expect(starts.began(message))
     }
 
+    @Test func `the end of a run ends the turn of a message`() {
+        let suspects = SuspectTurns()
+        let starts = MessageStarts(suspects)
+        let message = BufferedMessage(position: 1, id: "a", body: [], coding: nil, starts: 1)
+        #expect(suspects.begin(.message(1), at: .now))
+        #expect(starts.began(message) && starts.stop() == [message])
+        #expect(suspects.begin(.update(1), at: .now))
+    }
+
     @Test(arguments: [9, 10])
     func `after ten starts that ended with the process a message is not shown, and its sender hears of it`(times: Int)
         async throws

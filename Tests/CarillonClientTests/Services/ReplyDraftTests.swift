@@ -103,6 +103,27 @@ struct ReplyDraftTests {
         }
     }
 
+    @Test func `the turn of a request that was under way when the process ended ends with its handler`() async throws {
+        let fixture = try await Fixture()
+        let calls = Mutex(0)
+        await ServiceProvider(engine: fixture.engine).handle(Self.method) { _ in
+            calls.withLock { $0 += 1 }
+            return ServiceReply("x")
+        }
+        let body = try await request(fixture).body
+        try await fixture.store.inStep { db in
+            try StoreChange.saveServiceEvent(body).apply(to: db)
+            try db.execute(sql: "UPDATE service_event SET starts = 1")
+        }
+        let suspects = fixture.engine.suspects
+        // At this moment no turn has lasted so long that the next entry is started beside it.
+        let began = ContinuousClock.now
+        try await fixture.running {
+            try await eventually { calls.withLock { $0 } == 1 }
+            try await eventually { suspects.begin(.update(1), at: began) }
+        }
+    }
+
     @Test func `the start of a handler whose request is cancelled does not count, also before it ends`() async throws {
         let fixture = try await Fixture()
         let calls = Mutex(0)

@@ -183,6 +183,25 @@ struct UpdateStartsTests {
         #expect(try await Self.starts(fixture, of: "c") == 0, "it was cancelled")
     }
 
+    @Test func `a dialog that changes while its attachment is downloaded does not end the start of the download`()
+        async throws
+    {
+        let fixture = try await Fixture()
+        try await fixture.receive(
+            Fixture.frame("a", "popup", #"{"style":"failure","title":"t","object":"pump"}"#))
+        let (rounds, record) = (Record(), Record())
+        try await fixture.run(fixture.worker()) {
+            guard fixture.presenter.seen.shown?.button == .downloading(0.5) else { return false }
+            // So long that the start would have been taken back.
+            rounds.add("round")
+            guard rounds.all.count > 30 else { return false }
+            let starts = try await Self.starts(fixture)
+            record.add("\(starts ?? -1)")
+            return true
+        }
+        #expect(record.all == ["1"])
+    }
+
     @Test func `updates that were under way when the process ended are started one after the other`() async throws {
         let fixture = try await Fixture()
         try await fixture.receive(Fixture.frame("a", Self.kind), Fixture.frame("b", Self.kind))
