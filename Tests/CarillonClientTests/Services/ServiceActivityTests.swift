@@ -1,3 +1,4 @@
+import CarillonWire
 import Synchronization
 import TestSupport
 import Testing
@@ -46,5 +47,26 @@ struct ServiceActivityTests {
         activity.ended()
         await waiting.value
         #expect(isDone.withLock { $0 } && activity.endedEvents == 1)
+    }
+
+    @Test func `an event that is handled at once is no work afterwards`() async throws {
+        let fixture = try await EngineFixture()
+        let (present, box) = await (fixture.engine.activity, fixture.engine.box)
+        try await fixture.bring(.received(try #require(ServiceRequestID(String(repeating: "a", count: 32)))))
+        let run = Task { await fixture.engine.run() }
+        try await eventually { try await box.eventNumbers().isEmpty }
+        let isIdle = await PushClient.isDone(by: ContinuousClock.now + .seconds(10)) { await present.idle() }
+        #expect(isIdle && present.endedEvents == 1)
+        run.cancel()
+        await run.value
+    }
+
+    @Test func `an event of the device counts as something that came`() async throws {
+        let server = try await ScriptedServer.start()
+        let (client, _, socket, _) = try await PushClientTests().makeOpen(server)
+        let before = client.runner.catchUps.items
+        socket.send(.deviceStatus(DeviceStatusFrame(version: "v", status: "registered", at: 1)))
+        try await eventually { client.runner.catchUps.items == before + 1 }
+        await client.stop()
     }
 }
