@@ -251,6 +251,31 @@ struct ServiceStorageTests {
         #expect(consumer.web.bodies("POST /v1/services/requests").isEmpty)
     }
 
+    @Test func `a call whose storage works again ends at its deadline with another reason`() async throws {
+        let consumer = try await EngineFixture()
+        let provider = try await EngineFixture(Fixture.other.app, number: 2)
+        try await consumer.find(provider)
+        consumer.takeRequests()
+        // The server does not answer before the call ends.
+        consumer.web.on("POST /v1/services/requests") { _ in
+            try? await Task.sleep(for: .seconds(3600))
+            return nil
+        }
+        let store = await consumer.engine.box.store
+        try await store.inStep {
+            try $0.execute(sql: "CREATE TRIGGER full BEFORE INSERT ON service_call BEGIN SELECT raise(ABORT, 'full'); END")
+        }
+        let calling = Task {
+            try await consumer.client.call(
+                EngineFixture.method, of: .init(app: Fixture.other.app), deadline: .seconds(3))
+        }
+        try await eventually { store.health.isFailing }
+        try await store.inStep { try $0.execute(sql: "DROP TRIGGER full") }
+        try await eventually { !consumer.web.bodies("POST /v1/services/requests").isEmpty }
+        let error = await #expect(throws: ServiceError.self) { _ = try await calling.value }
+        #expect(error?.code == .deadlineExceeded)
+    }
+
     @Test func `a reply that cannot be stored is given up at the deadline, and a late one after a minute`() async throws {
         let fixture = try await Fixture()
         func moment(_ left: Int64?) async -> Double {
