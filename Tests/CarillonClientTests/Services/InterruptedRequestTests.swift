@@ -128,6 +128,37 @@ struct InterruptedRequestTests {
         try await consumer.bring(try #require(try provider.postedReplies().first))
     }
 
+    @Test func `the files of a reply that the server refuses are removed from the server`() async throws {
+        let (consumer, provider) = try await pair()
+        let path = try provider.file("a.txt")
+        await provider.provider.handle(EngineFixture.method) { _ in ServiceReply("done", attachments: [path]) }
+        try provider.web.refuse("POST /v1/services/requests/", .requestFinished)
+        _ = try await consumer.client.send(EngineFixture.method, to: address)
+        try await provider.bring(try #require(try consumer.postedRequests().first))
+        let run = Task { await provider.engine.run() }
+        let attachment = String(repeating: "a", count: 35) + "1"
+        try await eventually { provider.web.asked.contains("DELETE /v1/attachments/\(attachment)") }
+        #expect(try provider.postedReplies().count == 1)
+        run.cancel()
+        await run.value
+    }
+
+    @Test func `the size of a result includes the files that came with it`() async throws {
+        let (consumer, provider) = try await pair()
+        try await replyWithFile(consumer, provider, deadline: .seconds(50))
+        let events = consumer.client.events
+        let run = Task { await consumer.engine.run() }
+        guard case .success? = await result(events) else {
+            Issue.record("no result")
+            return
+        }
+        let box = await consumer.engine.box
+        let kept = try #require(try await box.results().first)
+        #expect(kept.bytes == Int64(kept.payload.count) + 100)
+        run.cancel()
+        await run.value
+    }
+
     private func result(_ events: AsyncStream<ServiceClientEvent>) async -> Result<ServiceReply, ServiceError>? {
         for await event in events {
             if case .didReceive(_, let result, _) = event { return result }

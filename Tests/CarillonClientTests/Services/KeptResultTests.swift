@@ -238,6 +238,23 @@ struct KeptResultTests {
         await removal.value
     }
 
+    @Test func `a result that is removed is not read from the late replies any more`() async throws {
+        let fixture = try await Fixture()
+        await fixture.engine.finish(try await fixture.ask(1), .success(ServiceReply("x")), nil)
+        try await fixture.store.inStep { try $0.execute(sql: "UPDATE service_result SET received_at = 1") }
+        let removal = Task { [engine = fixture.engine] in await engine.runResultRemoval(every: .milliseconds(5)) }
+        try await eventually { try await fixture.box.results().isEmpty }
+        removal.cancel()
+        await removal.value
+        let reading = Task { [client = fixture.client] in
+            var replies = client.replies.makeAsyncIterator()
+            return await replies.next()?.id
+        }
+        try await Task.sleep(for: .milliseconds(50))
+        reading.cancel()
+        #expect(await reading.value == nil)
+    }
+
     @Test func `late replies are read by one reader at a time, each once`() async throws {
         let replies = LateReplies()
         func reply(_ id: String) -> LateReply {

@@ -211,6 +211,19 @@ struct ServiceProgressTests {
         #expect(try await box.results().isEmpty, "nobody waits for a result")
     }
 
+    @Test func `the files of a request that was sent are removed from the server when it is cancelled`() async throws {
+        let fixture = try await ServiceEngineFixture()
+        let (id, box) = (ServiceEngineFixture.id(1), fixture.box)
+        var call = ServiceEngineFixture.call(id)
+        call.files = ["7"]
+        try await box.save(call, body: [1], claiming: [], keptUntil: ServiceEngine.now + 1_000_000)
+        try await box.sent(id)
+        fixture.server.answers.withLock { $0["DELETE"] = (204, "") }
+        #expect(try await fixture.client.cancel(id))
+        try await eventually { fixture.server.asked.withLock { $0.contains("DELETE /v1/attachments/7") } }
+        #expect(try await box.call(id) == nil)
+    }
+
     @Test func `what is taken back does not keep the engine`() async throws {
         weak var engine: ServiceEngine?
         do {
