@@ -127,6 +127,24 @@ struct LateAnswerTests {
         #expect(try await fixture.results().isEmpty)
     }
 
+    @Test func `an answer that was not used before its update was taken back is none about what is given again`()
+        async throws
+    {
+        let fixture = try await Self.asked()
+        let worker = fixture.worker()
+        let update = try #require(try await fixture.inbox.next())
+        try await fixture.inbox.setAway(update)
+        let question = await worker.beginSideWork(of: update)
+        await worker.answered(update, question, .given)
+        await worker.arrived(try await fixture.receive(Fixture.frame("a", "status", attempt: 0)))
+        await worker.arrived(try await fixture.receive(Fixture.frame("a", "status", Self.maintenance, attempt: 2)))
+        try await fixture.run(worker) {
+            !fixture.presenter.seen.questions.isEmpty || fixture.content.content.commits > 0
+        }
+        #expect(fixture.presenter.seen.questions == ["a"])
+        #expect(fixture.content.content.edits == 2 && fixture.content.content.commits == 0)
+    }
+
     @Test func `an announcement that failed and comes again after its end changes nothing`() async throws {
         let fixture = try await Fixture(ContentFixture(.manual))
         try await fixture.receive(Fixture.frame("a", "status", Self.maintenance))

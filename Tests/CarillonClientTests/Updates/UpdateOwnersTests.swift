@@ -139,6 +139,26 @@ struct UpdateOwnersTests {
         #expect(left[1].count == UpdateInbox.rememberedDone && left[1].first == "old0")
     }
 
+    @Test func `an owner's finished updates remove none of others`() async throws {
+        let fixture = try await Fixture()
+        let inbox = fixture.inbox
+        try await inbox.belong(to: UpdateOwner(device: "d", user: "bob", profile: ""))
+        try await inbox.belong(to: Fixture.owner)
+        try await inbox.store.inStep { db in
+            for (owner, number, id) in [(1, UpdateInbox.rememberedDone + 1, "old"), (2, 1, "of bob")] {
+                try db.execute(
+                    sql: "INSERT INTO update_done (owner, number, id, entry, result) VALUES (?, ?, ?, 1, '{}')",
+                    arguments: [owner, number, id])
+            }
+        }
+        try await fixture.receive(Fixture.frame("a", "definitions"))
+        try await inbox.finished(try #require(try await inbox.next()), .done())
+        let left = try await inbox.store.inStep { db in
+            try String.fetchAll(db, sql: "SELECT id FROM update_done ORDER BY owner, number")
+        }
+        #expect(left == ["old", "a", "of bob"])
+    }
+
     @Test func `nothing of a payload is stored for a former owner, and nothing at all for a deleted device`() async throws {
         let fixture = try await Fixture()
         try await fixture.receive(
