@@ -101,6 +101,25 @@ struct CredentialUseTests {
         try await stage.end()
     }
 
+    @Test func `a connection that was replaced for a topic is no reason to keep one with too many tokens`() async throws {
+        let clock = ManualTime()
+        let stage = try await Stage(configure: { $0.timeSource = clock.source }) { connection, request in
+            let isNew = request.headers["apns-topic"] == "com.example.new"
+            if connection.number == 1, isNew {
+                connection.reject(request, 400, "TopicDisallowed")
+            } else if connection.number == 2, !isNew {
+                connection.reject(request, 429, "TooManyProviderTokenUpdates")
+            } else {
+                connection.accept(request)
+            }
+        }
+        for topic in ["com.example.app", "com.example.new", "com.example.app"] {
+            #expect(try await stage.client.send(.alert("Hi").bundleID(topic), to: Samples.token).isAccepted)
+        }
+        #expect(stage.server.requests.map(\.connection) == [1, 1, 2, 2, 3])
+        try await stage.end()
+    }
+
     @Test func `a topic that is refused for good costs the pool one connection`() async throws {
         let stage = try await Stage(configure: {
             $0.pool.minimum = 4

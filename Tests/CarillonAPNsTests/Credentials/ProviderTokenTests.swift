@@ -1,3 +1,4 @@
+import Crypto
 import Testing
 
 @testable import CarillonAPNs
@@ -205,6 +206,17 @@ struct ProviderTokenTests {
             ProviderTokenSource.shared(for: try key(), time: ManualTime().source),
         ]
         #expect(others.allSatisfy { $0 !== source })
+    }
+
+    @Test func `another key with the same ID has a source of its own`() throws {
+        let clock = ManualTime().source
+        func source(_ pem: String) throws -> ProviderTokenSource {
+            let key = try APNsTokenKey(pem: pem, keyID: "SAMEKEYID1", teamID: "KLMNOPQRST")
+            return ProviderTokenSource.shared(for: key, time: clock)
+        }
+        let former = try source(Samples.keyPEM)
+        let present = try source(P256.Signing.PrivateKey().pemRepresentation)
+        #expect(present !== former)
     }
 
     @Test func `a token outlives its last client until it is fifty minutes old`() throws {

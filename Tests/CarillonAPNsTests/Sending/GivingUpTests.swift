@@ -96,4 +96,20 @@ struct GivingUpTests {
         #expect(try await response.rejection?.reason == .tooManyRequests)
         try await stage.end()
     }
+
+    @Test func `a date in retry-after is read by the client's clock, though the answer never ends`() async throws {
+        let start = ContinuousClock.now
+        let stage = try await Stage(configure: {
+            $0.timeout = .seconds(1)
+            $0.timeSource = APNsTimeSource(
+                elapsed: { ContinuousClock.now - start }, secondsSince1970: { 1_000_000_000 })
+        }) { connection, request in
+            connection.answer(
+                request.stream, 429, [("retry-after", "Sun, 09 Sep 2001 01:48:10 GMT")], endsStream: false)
+        }
+        let response = try await stage.client.send(.alert("Hi"), to: Samples.token)
+        #expect(response.status == 429)
+        #expect(response.rejection?.retryAfter == .seconds(90))
+        try await stage.end()
+    }
 }

@@ -225,4 +225,106 @@ struct SharedRefusalTests {
         #expect(seen.withLock { $0.count { $0.token == "aa" } } == 2)
         try await stage.end()
     }
+
+    @Test func `a refusal of a former token ends nothing that waits for the newer one`() async throws {
+        let clock = ManualTime()
+        let held = Mutex<[Held]>([])
+        let stage = try await Stage(configure: {
+            $0.timeSource = clock.source
+            $0.pool.maximum = 1
+        }) { connection, request in
+            if request.token == "cc" {
+                connection.accept(request)
+            } else {
+                held.withLock { $0.append((connection, request)) }
+            }
+        }
+        let client = stage.client
+        let old = Task { try await client.send(.alert("Hi"), to: "aa") }
+        try await eventually { held.withLock { $0.count } == 1 }
+        // Another token is signed after the wall clock was set. It is for fresh connections.
+        clock.setWall(by: 600)
+        async let new = Self.outcomes(client, ["bb", "cc"])
+        try await eventually { held.withLock { $0.count } == 2 }
+        for (connection, request) in held.withLock({ $0 }) where request.token == "aa" {
+            connection.reject(request, 403, "BadEnvironmentKeyIdInToken")
+        }
+        #expect(try await old.value.rejection?.reason?.rawValue == "BadEnvironmentKeyIdInToken")
+        for (connection, request) in held.withLock({ $0 }) where request.token == "bb" { connection.accept(request) }
+        #expect(try await new == ["accepted": 2])
+        #expect(Set(stage.server.requests.compactMap { $0.headers["authorization"] }).count == 2)
+        try await stage.end()
+    }
+
+    @Test func `a certificate that one connection refuses ends nothing while another connection takes it`() async throws {
+        let held = Mutex<[Held]>([])
+        let good = Mutex<Int?>(nil)
+        let stage = try await Stage(
+            .init(settings: [HTTP2Setting(parameter: .maxConcurrentStreams, value: 1)]), credentials: Self.certificate(),
+            configure: {
+                $0.pool.minimum = 2
+                $0.pool.maximum = 2
+            }
+        ) { connection, request in
+            if request.token == "aa" { good.withLock { $0 = connection.number } }
+            // The last push finds both connections full.
+            guard ["bb", "cc"].contains(request.token) else { return connection.accept(request) }
+            let number = good.withLock { $0 }
+            let refused = held.withLock { held -> Held? in
+                held.append((connection, request))
+                return held.count == 2 ? held.first { $0.connection.number != number } : nil
+            }
+            if let refused { refused.connection.reject(refused.request, 403, "BadCertificate") }
+        }
+        let client = stage.client
+        try await client.warmUp()
+        #expect(try await client.send(.alert("Hi"), to: "aa").isAccepted)
+        let number = good.withLock { $0 }
+        var outcomes: [String: Int] = [:]
+        for await result in try client.send(.alert("Hi"), to: ["bb", "cc", "dd"]) {
+            let word = Scene.word(result.result)
+            outcomes[word, default: 0] += 1
+            guard word != "accepted", outcomes[word] == 1 else { continue }
+            for (connection, request) in held.withLock({ $0 }) where connection.number == number {
+                connection.accept(request)
+            }
+        }
+        #expect(outcomes == ["accepted": 2, "BadCertificate": 1])
+        try await stage.end()
+    }
+
+    @Test func `connections that refuse what another one takes are not replaced without end`() async throws {
+        let clock = ManualTime()
+        let good = Mutex<Int?>(nil)
+        let isHeld = Mutex(false)
+        let stage = try await Stage(configure: {
+            $0.timeSource = clock.source
+            $0.pool.minimum = 2
+            $0.pool.maximum = 2
+        }) { connection, request in
+            let isGood = good.withLock { good -> Bool in
+                good = good ?? connection.number
+                return good == connection.number
+            }
+            guard isGood else { return connection.reject(request, 403, "BadEnvironmentKeyIdInToken") }
+            // The connection is busier than any other, so that further pushes go to another connection.
+            if request.token == "bb" { isHeld.withLock { $0 = true } } else { connection.accept(request) }
+        }
+        let client = stage.client
+        try await client.warmUp()
+        #expect(try await client.send(.alert("Hi"), to: "aa").isAccepted)
+        let push = Task { try await client.send(.alert("Hi"), to: "bb") }
+        try await eventually { isHeld.withLock { $0 } }
+        var refused = 0
+        for _ in 0..<1000 {
+            let response = try await client.send(.alert("Hi"), to: "cc")
+            if !response.isAccepted { refused += 1 }
+        }
+        // The second connection and four in its place; the clock stands.
+        #expect((1...5).contains(refused))
+        #expect(stage.server.connections.count <= 6)
+        push.cancel()
+        _ = await push.result
+        try await stage.end()
+    }
 }
