@@ -34,6 +34,38 @@ struct MisbehaviourTests {
         await scene.end()
     }
 
+    @Test(arguments: [
+        (APNsSimulator.Device.State.unregistered(since: 1_700_000_000_000), "Unregistered"),
+        (.expired(since: 1_700_000_000_000), "ExpiredToken"),
+    ])
+    func `hundreds of tokens that are gone do not keep a connection at one stream`(
+        state: APNsSimulator.Device.State, reason: String
+    ) async throws {
+        let scene = try await Scene(
+            simulator: { $0.faults = [.init(.delay(.milliseconds(50)))] }, client: { $0.pool.maximum = 1 })
+        let tokens = Samples.tokens(200)
+        for token in tokens {
+            try scene.simulator.add(APNsSimulator.Device(token: token, topic: Scene.app, state: state))
+        }
+        #expect(try await scene.outcomes(tokens) == [reason: 200])
+        let report = try #require(scene.simulator.connections.first)
+        #expect(report.mostStreamsAtFirst == 1)
+        #expect(report.mostStreams > 100)
+        await scene.end()
+    }
+
+    @Test func `a page of another program counts as no acceptance of the simulator`() async throws {
+        let scene = try await Scene(simulator: { $0.faults = [.init(.answer(status: 200, .html))] })
+        let error = await #expect(throws: APNsError.self) {
+            try await scene.client.send(.alert("Hi"), to: Samples.token)
+        }
+        #expect(error?.code == .answerInvalid)
+        let report = try #require(scene.simulator.connections.first)
+        #expect(report.requests == 1)
+        #expect(report.accepted == 0)
+        await scene.end()
+    }
+
     @Test(arguments: [APNsSimulator.Reason.invalidProviderToken, .topicDisallowed, .serviceUnavailable])
     func `refused credentials and trouble keep a connection at one stream`(reason: APNsSimulator.Reason) async throws {
         let scene = try await Scene(
