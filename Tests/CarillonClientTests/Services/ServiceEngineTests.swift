@@ -204,6 +204,46 @@ struct ServiceEngineTests {
         #expect(try await !isBelieved(try bundle(.init()), nil))
     }
 
+    @Test func `an identity that another one replaced is believed no more`() async throws {
+        let engine = try await engine()
+        func bundle() throws -> KeyBundle {
+            try KeyBundle(
+                Curve25519.KeyAgreement.PrivateKey(), named: "0011223344556677", until: ServiceEngine.now + 1_000_000,
+                device: other.device, by: Curve25519.Signing.PrivateKey())
+        }
+        func isBelieved(_ bundle: KeyBundle) async throws -> Bool {
+            do {
+                try await engine.believe(bundle, of: other, user: nil)
+                return true
+            } catch let error as ServiceError where error.code == .identityChanged {
+                return false
+            }
+        }
+        let (former, present) = (try bundle(), try bundle())
+        // The second time the engine remembers the identity.
+        for _ in 0..<2 { #expect(try await isBelieved(former)) }
+        #expect(try await !isBelieved(present))
+        #expect(try await engine.accept(other.device))
+        #expect(try await !isBelieved(former))
+        #expect(try await isBelieved(present))
+    }
+
+    @Test func `a server knows an identity for the user whose devices it asked for`() async throws {
+        let engine = try await engine()
+        let client = ServiceClient(engine: engine)
+        server.answers.withLock { $0["POST"] = (201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#) }
+        let (ada, ben) = (try found(other, signedFor: other.device), try found(other, signedFor: other.device))
+        let calls: [(user: String, body: String, wanted: ServiceError.Code?)] = [
+            ("ada", ada, nil), ("ben", ben, nil), ("ben", ada, .identityChanged), ("ada", ada, nil),
+        ]
+        for (number, (user, body, wanted)) in calls.enumerated() {
+            server.answers.withLock { $0["GET /v1/services"] = (200, body) }
+            _ = try await client.providers(user: user)
+            // What was found a moment ago is of another service.
+            #expect(await code(call(service: "com.example.x\(number)"), engine) == wanted, "call \(number)")
+        }
+    }
+
     @Test(arguments: [false, true])
     func `a first identity is stored after the app accepts it, and the app is asked once`(_ accepts: Bool) async throws {
         let engine = try await engine()

@@ -100,6 +100,25 @@ struct ServiceIdentityTests {
         #expect(try await box.keys(at: 2).identity.rawRepresentation != first.identity.rawRepresentation)
     }
 
+    @Test func `an identity that is used again is not the one that goes`() async throws {
+        let box = try box()
+        let first = try await box.keys(at: 1)
+        try await box.store.inStep { db in
+            try db.execute(
+                sql: """
+                    WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+                    INSERT INTO service_identity SELECT 'user ' || i, x'00', i FROM n
+                    """, arguments: [ServiceBox.mostIdentities])
+        }
+        try await apply([.saveTakenUser("other"), .saveTakenUser(nil)], to: box)
+        #expect(try await box.keys(at: 5000).identity.rawRepresentation == first.identity.rawRepresentation)
+        try await apply([.saveTakenUser("new")], to: box)
+        _ = try await box.keys(at: 6000)
+        let users = try await box.store.inStep { db in try String.fetchSet(db, sql: "SELECT user FROM service_identity") }
+        #expect(users.count == ServiceBox.mostIdentities)
+        #expect(users.contains("new") && users.contains("") && !users.contains("user 2"))
+    }
+
     @Test func `identities are listed for the present user, and accepted by their fingerprint`() async throws {
         let box = try box()
         try await apply([.saveTakenUser("ada")], to: box)
