@@ -85,4 +85,18 @@ struct SteadyFileTests {
         #expect(!FileManager.default.fileExists(atPath: sealed))
         #expect(ServiceError(PushError(.attachmentChanged, "")).code == .attachmentChanged)
     }
+
+    @Test func `a file that changed twice is not read a third time`() throws {
+        try write("one")
+        var changes = 0
+        let fault = #expect(throws: PushError.self) {
+            _ = try seal(
+                changing: {
+                    changes += 1
+                    try write(String(repeating: "x", count: 10 + changes))
+                }, in: [1, 2])
+        }
+        #expect(fault?.code == .attachmentChanged)
+        #expect(changes == 2)
+    }
 }
