@@ -72,6 +72,22 @@ struct ConnectionFailureTests {
         await client.stop()
     }
 
+    @Test func `the end of a connection after the server accepted the device is no failure`() async throws {
+        let server = try await ScriptedServer.start()
+        let client = try client(at: server.address)
+        try client.start()
+        for number in 1...3 {
+            let (socket, _) = try await server.welcome()
+            try await eventually { client.runner.failures.liveCount == number }
+            socket.drop()
+        }
+        // The end of the third connection was seen.
+        _ = try await server.welcome()
+        #expect(lines.warnings.isEmpty, "\(lines.warnings)")
+        #expect(client.runner.failures.present == nil)
+        await client.stop()
+    }
+
     @Test func `a logger that is not given writes warnings`() {
         let configuration = PushClient.Configuration(server: "http://h", app: "a", storageDirectory: "/s")
         #expect(configuration.logger.label == "carillon.client" && configuration.logger.logLevel == .warning)
