@@ -31,7 +31,7 @@ enum Interop {
     /// In CI nothing is skipped, so that it fails there without them.
     static let isCI = ProcessInfo.processInfo.environment["CI"] != nil
 
-    private static let directory = Program.packageDirectory + "/Tests/EndToEndTests/Interop"
+    static let directory = Program.packageDirectory + "/Tests/EndToEndTests/Interop"
     private static let turnstile = Turnstile(limit: 6)
 
     /// The largest first: a file that takes long must not be the last to begin.

@@ -13,25 +13,35 @@ final class LiveServer {
     let directory: String
     let port: Int
     private(set) var program: Program
+    private let publicAddress: String
     private let environment: [String: String]
     private let secrets = UsedSecrets()
 
     var address: String { "http://127.0.0.1:\(port)" }
 
-    private init(directory: String, port: Int, program: Program, environment: [String: String]) {
+    private init(
+        directory: String, port: Int, publicAddress: String, program: Program, environment: [String: String]
+    ) {
         self.directory = directory
         self.port = port
+        self.publicAddress = publicAddress
         self.program = program
         self.environment = environment
     }
 
     /// Makes a data directory with one app, and serves it.
-    static func start(environment: [String: String] = [:]) async throws -> LiveServer {
+    ///
+    /// - Parameter publicAddress: Returns the address that clients are told, for a port. Without it, they are told the server's own.
+    static func start(
+        environment: [String: String] = [:], publicAddress: ((_ port: Int) async throws -> String)? = nil
+    ) async throws -> LiveServer {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("carillon-\(UUID().uuidString)").path
         _ = try await run(["apps", "create", app, "--data", directory, "--init"], environment: environment)
         let port = try freePort()
-        let program = try launch(directory, port, environment)
-        let server = LiveServer(directory: directory, port: port, program: program, environment: environment)
+        let address = try await publicAddress?(port) ?? "http://127.0.0.1:\(port)"
+        let program = try launch(directory, port, address, environment)
+        let server = LiveServer(
+            directory: directory, port: port, publicAddress: address, program: program, environment: environment)
         try await server.awaitReadiness()
         return server
     }
@@ -62,15 +72,17 @@ final class LiveServer {
         _ = await program.exitStatus()
         secrets.check(program.output)
         let value = try await work(directory)
-        program = try Self.launch(directory, port, environment)
+        program = try Self.launch(directory, port, publicAddress, environment)
         try await awaitReadiness()
         return value
     }
 
-    private static func launch(_ directory: String, _ port: Int, _ environment: [String: String]) throws -> Program {
-        let address = "127.0.0.1:\(port)"
-        return try Program(
-            Program.carillon, ["serve", "--data", directory, "--listen", address, "--public-url", "http://\(address)"],
+    private static func launch(
+        _ directory: String, _ port: Int, _ publicAddress: String, _ environment: [String: String]
+    ) throws -> Program {
+        try Program(
+            Program.carillon,
+            ["serve", "--data", directory, "--listen", "127.0.0.1:\(port)", "--public-url", publicAddress],
             environment: environment)
     }
 

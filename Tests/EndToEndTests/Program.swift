@@ -68,11 +68,19 @@ final class Program: Sendable {
         posix_spawn_file_actions_addopen(&actions, 0, input == nil ? "/dev/null" : inputFile, O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
         posix_spawn_file_actions_adddup2(&actions, ends[1], 2)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // A thread of Swift's pool blocks signals, which a child would inherit.
+        var blocked = sigset_t()
+        sigemptyset(&blocked)
+        posix_spawnattr_setsigmask(&attributes, &blocked)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
         let argv = ([executable] + arguments).map { strdup($0) } + [nil]
         let envp = environment.map { strdup($0) } + [nil]
         defer { for text in argv + envp { free(text) } }
         var pid: pid_t = 0
-        guard posix_spawnp(&pid, executable, &actions, nil, argv, envp) == 0 else {
+        guard posix_spawnp(&pid, executable, &actions, &attributes, argv, envp) == 0 else {
             close(ends[0])
             throw Ended(description: "\(executable) cannot be started")
         }
