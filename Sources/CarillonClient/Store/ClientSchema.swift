@@ -4,7 +4,7 @@ import GRDB
 enum ClientSchema {
     /// In the header of the file (`PRAGMA application_id`): "CrCl".
     static let applicationID = 0x4372_436C
-    static let version = 13
+    static let version = 14
 
     /// Brings the tables of an earlier version to this one; refuses, without a change, a file that is damaged, foreign or
     /// newer, and one without tables: no store is ever without.
@@ -106,7 +106,20 @@ enum ClientSchema {
                 return .commit
             }
         }
+        if found < 14 {
+            try database.inTransaction(.immediate) {
+                try database.execute(sql: registrations + "PRAGMA user_version = 14;")
+                return .commit
+            }
+        }
     }
+
+    /// What version 14 added.
+    private static let registrations = """
+        -- Of a device that was signed out before the server accepted its credential.
+        ALTER TABLE farewell ADD COLUMN registration TEXT;
+
+        """
 
     /// What version 5 added.
     private static let user = """
@@ -224,6 +237,7 @@ enum ClientSchema {
                     \(ServiceKeepingSchema.sql)
                     \(ServiceBoxSchema.identitiesOfUsers)
                     \(HandlerStarts.keptSchema)
+                    \(registrations)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);
                     """)

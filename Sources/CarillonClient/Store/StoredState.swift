@@ -9,7 +9,7 @@ struct StoredState: Sendable {
     var withdrawals: Set<ChannelID> = []
     var buffers: [String: BufferUse] = [:]
     var reports: [MessageAnswer] = []
-    /// The secret of a registration that is not over.
+    /// The secret of a registration whose credential the server has not accepted yet.
     var registration: String?
     var serverID: String?
     /// The address of the identity's server, when it is not the configured one.
