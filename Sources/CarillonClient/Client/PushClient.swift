@@ -76,7 +76,8 @@ public final class PushClient: Sendable, Service {
             }
         }
         let transport = NIOTransport(tls: tls, timeout: configuration.connectTimeout)
-        let recognition = ServerRecognition(configuration.backOff)
+        let recognition = ServerRecognition(
+            configuration.backOff, memory: NamedServers(stored.namedServers, store: store))
         registrar = ClientRegistrar(
             server: server, app: configuration.app, clientKey: configuration.clientKey, transport: transport,
             recognition: recognition)

@@ -108,16 +108,19 @@ enum ClientSchema {
         }
         if found < 14 {
             try database.inTransaction(.immediate) {
-                try database.execute(sql: registrations + "PRAGMA user_version = 14;")
+                try database.execute(sql: lateAnswers + "PRAGMA user_version = 14;")
                 return .commit
             }
         }
     }
 
     /// What version 14 added.
-    private static let registrations = """
+    private static let lateAnswers = """
         -- Of a device that was signed out before the server accepted its credential.
         ALTER TABLE farewell ADD COLUMN registration TEXT;
+        -- Servers that named themselves in Carillon-Server.
+        CREATE TABLE named_server (
+            base TEXT PRIMARY KEY, id TEXT NOT NULL, seen_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
         """
 
@@ -237,7 +240,7 @@ enum ClientSchema {
                     \(ServiceKeepingSchema.sql)
                     \(ServiceBoxSchema.identitiesOfUsers)
                     \(HandlerStarts.keptSchema)
-                    \(registrations)
+                    \(lateAnswers)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);
                     """)

@@ -175,6 +175,9 @@ extension StoredState {
                 device: $0["device"], credential: $0["credential"], nextCredential: $0["next_credential"],
                 registration: $0["registration"], server: $0["server"])
         }
+        state.namedServers = try Row.all(database, "SELECT * FROM named_server").map {
+            NamedServer(base: $0["base"], id: $0["id"], seenAt: $0["seen_at"])
+        }
         return state
     }
 

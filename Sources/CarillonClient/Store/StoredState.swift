@@ -19,6 +19,7 @@ struct StoredState: Sendable {
     /// The secret of a renewal that is not over.
     var renewal: String?
     var farewells: [Farewell] = []
+    var namedServers: [NamedServer] = []
     var device = PushDeviceMachine()
     /// What the server was not told of the user.
     var user: UserWord?

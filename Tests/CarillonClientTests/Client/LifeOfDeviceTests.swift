@@ -73,6 +73,17 @@ struct LifeOfDeviceTests {
         #expect(secrets.count == 2 && Set(secrets).count == 1)
     }
 
+    @Test func `a server that names itself is remembered in the storage`() async throws {
+        let server = try await ScriptedServer.start()
+        do {
+            let (client, _, _, _) = try await base.makeOpen(server)
+            await client.stop()
+        }
+        let store = try ClientStore(directory: directory.path, patience: 10)
+        let named = try store.load(server: server.address, app: "com.example.app").namedServers
+        #expect(named.map(\.id) == [server.id] && named.map(\.base) == [server.address])
+    }
+
     @Test func `a device that is registered needs no key, and one that is not says so`() async throws {
         let server = try await ScriptedServer.start()
         do {

@@ -3,7 +3,8 @@ import GRDB
 /// Makes the tables of an earlier version, as a store of that version has them.
 enum ClientSchemaUndo {
     static func version14(_ database: Database) throws {
-        try database.execute(sql: "ALTER TABLE farewell DROP COLUMN registration; PRAGMA user_version = 13")
+        try database.execute(
+            sql: "ALTER TABLE farewell DROP COLUMN registration; DROP TABLE named_server; PRAGMA user_version = 13")
     }
 
     /// Undoes version 14 as well.
