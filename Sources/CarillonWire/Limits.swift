@@ -16,6 +16,8 @@ package enum Limits {
     package static let topicCharacters = 32
     /// The longest name of a channel, in bytes of UTF-8.
     package static let channelNameBytes = 256
+    /// The longest name of a key, in bytes of UTF-8.
+    package static let keyNameBytes = 256
     /// The most channels of one device.
     package static let channelsPerDevice = 1000
     /// The most updates in one `ack` frame, and the most results in one request.
