@@ -22,6 +22,8 @@ package enum Limits {
     package static let channelsPerDevice = 1000
     /// The most updates in one `ack` frame, and the most results in one request.
     package static let resultsPerRequest = 1000
+    /// The longest reason of an update's result, in bytes of UTF-8; a longer one is cut.
+    package static let reasonBytes = 256
     /// The longest `wait` of a long poll, in seconds.
     package static let pollWaitSeconds = 300
     /// The most envelopes in one answer to a poll.
