@@ -16,10 +16,14 @@ package enum Limits {
     package static let topicCharacters = 32
     /// The longest name of a channel, in bytes of UTF-8.
     package static let channelNameBytes = 256
+    /// The longest name of a key, in bytes of UTF-8.
+    package static let keyNameBytes = 256
     /// The most channels of one device.
     package static let channelsPerDevice = 1000
     /// The most updates in one `ack` frame, and the most results in one request.
     package static let resultsPerRequest = 1000
+    /// The longest reason of an update's result, in bytes of UTF-8; a longer one is cut.
+    package static let reasonBytes = 256
     /// The longest `wait` of a long poll, in seconds.
     package static let pollWaitSeconds = 300
     /// The most envelopes in one answer to a poll.

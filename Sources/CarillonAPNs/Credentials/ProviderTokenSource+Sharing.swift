@@ -1,39 +1,16 @@
 import Synchronization
 
 extension ProviderTokenSource {
-    /// The values that must be equal for clients to share a source.
-    private struct Owner: Hashable {
-        var keyID: String
-        var teamID: String
-        var publicKey: [UInt8]
-        /// Tokens of clients with different clocks have nothing to do with each other.
-        var clock: ObjectIdentifier
-    }
-
-    private struct Entry {
-        var source: ProviderTokenSource
-
-        /// Whether no client uses the source, and its token is too old for another one.
-        mutating func isOver() -> Bool { isKnownUniquelyReferenced(&source) && !source.hasYoungToken }
-    }
-
     /// The sources of the process that a client uses or that have a young token.
-    private static let sources = Mutex<[Owner: Entry]>([:])
+    private static let sources = Mutex(SharedTokenSources())
 
     /// Returns the source of all clients of the process with the same key ID, team, key and time source.
     ///
     /// The process keeps a source without a client until its token is to be renewed, so that a program that makes a client for
-    /// each job does not sign a token for each job. The next call after that removes the source.
+    /// each job does not sign a token for each job. It keeps ``SharedTokenSources/mostUnused`` of them; beyond that the next call
+    /// removes the source that has been unused for the longest time.
     static func shared(for key: APNsTokenKey, time: APNsTimeSource) -> ProviderTokenSource {
-        let owner = Owner(
-            keyID: key.keyID, teamID: key.teamID, publicKey: key.publicKeyBytes, clock: ObjectIdentifier(time.identity))
-        return sources.withLock { sources -> ProviderTokenSource in
-            for owner in Array(sources.keys) where sources[owner]?.isOver() == true { sources[owner] = nil }
-            if let known = sources[owner]?.source { return known }
-            let source = ProviderTokenSource(key: key, time: time)
-            sources[owner] = Entry(source: source)
-            return source
-        }
+        sources.withLock { $0.source(for: key, time: time) }
     }
 }
 

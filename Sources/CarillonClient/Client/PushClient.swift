@@ -76,7 +76,8 @@ public final class PushClient: Sendable, Service {
             }
         }
         let transport = NIOTransport(tls: tls, timeout: configuration.connectTimeout)
-        let recognition = ServerRecognition(configuration.backOff)
+        let recognition = ServerRecognition(
+            configuration.backOff, memory: NamedServers(stored.namedServers, store: store))
         registrar = ClientRegistrar(
             server: server, app: configuration.app, clientKey: configuration.clientKey, transport: transport,
             recognition: recognition)
@@ -88,14 +89,14 @@ public final class PushClient: Sendable, Service {
         let transfers = TransferServer(
             base: server.text, transport: transport, backOff: configuration.backOff, logger: configuration.logger,
             recognition: recognition, failures: runner.failures
-        ) { [runner] in runner.identity?.credential }
+        ) { [runner] in runner.usableIdentity?.credential }
         attachments = AttachmentStore(directory: storage + "/attachments", storage: storage, server: transfers)
         services = ServiceEngine(
             runner: runner, app: configuration.app, box: ServiceBox(store: store),
             server: ServiceServer(
                 base: transfers.base, transport: transport, backOff: configuration.backOff, asks: runner.asks,
                 recognition: recognition, failures: runner.failures
-            ) { [runner] in runner.identity },
+            ) { [runner] in runner.usableIdentity },
             files: AttachmentStore(directory: storage + "/services", storage: storage, server: transfers),
             inbox: MessageFiles(root: storage + "/Inbox"),
             local: configuration.localDirectory.map { LocalSockets(directory: AbsolutePath.of($0)) },

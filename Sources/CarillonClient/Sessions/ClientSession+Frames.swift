@@ -60,7 +60,12 @@ extension ClientSession {
         liveVersion = carillon.version
         takesServices = carillon.also.contains("services") || carillon.version >= Self.servicesSince
         mustLocate = false
-        var actions = reports.map { SessionAction.send($0.frame) }
+        var actions: [SessionAction] = []
+        if registration != nil {
+            registration = nil
+            actions.append(.write(.saveRegistration(nil)))
+        }
+        actions += reports.map { SessionAction.send($0.frame) }
         if !reports.isEmpty { actions.append(.write(.removeReports)) }
         reports = []
         // The server knows the credential, and so it is ours, whatever it calls itself by now.

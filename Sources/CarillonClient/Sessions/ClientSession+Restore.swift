@@ -35,9 +35,11 @@ extension ClientSession {
         return [.write(.saveRenewal(nil))]
     }
 
-    /// The server knows neither credential: the device is gone, or another restored install has it.
-    mutating func renewalRefused() -> [SessionAction] {
+    /// The server knows neither credential: the device is gone, another restored install has it, or another answer to its
+    /// registration replaced the credential.
+    mutating func renewalRefused(at now: ContinuousClock.Instant, random: Double) -> [SessionAction] {
         guard phase == .renewing else { return [] }
+        if registration != nil { return repeatRegistration(at: now, random: random) }
         phase = .resting
         return parted(network: true)
     }

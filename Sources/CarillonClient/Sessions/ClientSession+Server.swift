@@ -68,15 +68,22 @@ extension ClientSession {
         if let identity {
             let farewell = Farewell(
                 device: identity.device, credential: identity.credential,
-                nextCredential: renewal.map(identity.renewed), server: formerServer ?? settings.server)
+                nextCredential: renewal.map(identity.renewed), registration: registration,
+                server: formerServer ?? settings.server)
             farewells.append(farewell)
             isFarewellUnderWay = true
             actions.append(.write(.saveFarewell(farewell)))
+            if registration != nil {
+                // The next device is another one.
+                registration = nil
+                actions.append(.write(.saveRegistration(nil)))
+            }
         }
         identity = nil
         serverID = nil
         formerServer = nil
         mustLocate = false
+        mustRegisterAgain = false
         awaitsDemand = true
         reports = []
         withdrawals = []

@@ -13,15 +13,16 @@ import CarillonWire
 /// | parting | `farewellSaid` → the next of these; `farewellFailed` → waiting |
 /// | registering | `deviceRegistered` → opening; `deviceRegistrationFailed` → waiting or resting |
 /// | locating | `serverLocated` → opening or renewing; another server's answer → waiting; none → the same, or waiting when it moved |
-/// | renewing | `credentialRenewed`, `renewalUnsupported` → opening; `renewalRefused` → resting; `renewalFailed` → waiting |
+/// | renewing | `credentialRenewed`, `renewalUnsupported` → opening; `renewalRefused` → resting or waiting; `renewalFailed` → waiting |
 /// | opening | `socketOpened` → identifying; `socketFailed` → waiting |
 /// | identifying | the server's hello → live; no hello in time, or any other frame → closing |
 /// | live | the end of the socket |
 /// | closing | the end of the socket: we asked for it |
 /// | waiting | its time → parting, registering, locating, renewing or opening |
 ///
-/// The end of a socket leads to waiting, or, when its code says that the device is unknown, to resting. `stopped` ends
-/// every phase.
+/// The end of a socket leads to waiting, or, when its code says that the device is unknown, to resting. If the server never
+/// accepted the credential of the registration, an unknown device leads to waiting and then to registering with the same
+/// secret; so does `renewalRefused`. `stopped` ends every phase.
 struct ClientSession: Sendable {
     struct Settings: Sendable {
         /// The configured address.
@@ -82,8 +83,10 @@ struct ClientSession: Sendable {
     var lastPosition: Int64
     /// Failures that the app told of while there was no connection.
     var reports: [MessageAnswer]
-    /// The secret of a registration that is under way, or whose answer was lost.
+    /// The secret of a registration until the server accepts its credential for the first time.
     var registration: String?
+    /// The server refuses the credential of the registration: the registration is repeated with its secret.
+    var mustRegisterAgain = false
     /// The server that the identity belongs to; nil when it never said its name.
     var serverID: String?
     /// Where the identity was made, when that is another address than the configured one, and as long as it is not known
@@ -248,54 +251,6 @@ struct ClientSession: Sendable {
         }
     }
 
-    // MARK: The device
-
-    /// A registration begins; its secret is stored before the first attempt, and is the same for each, so that one whose
-    /// answer was lost leads to the same device.
-    mutating func registrationBegan(secret: String) -> [SessionAction] {
-        guard phase == .registering, registration == nil else { return [] }
-        registration = secret
-        return [.write(.saveRegistration(secret))]
-    }
-
-    mutating func deviceRegistered(_ identity: DeviceIdentity, server: String? = nil) -> [SessionAction] {
-        guard phase == .registering else { return [] }
-        self.identity = identity
-        registration = nil
-        awaitsDemand = false
-        formerServer = nil
-        serverID = server
-        phase = .opening
-        availability.network = true
-        let save: [SessionAction] = server.map { [.write(.saveServer(address: settings.server, id: $0))] } ?? []
-        return [
-            .write(.saveIdentity(identity)), .write(.saveRenewal(nil)), .markInstall(device: identity.device),
-        ] + save
-            + [.tellAvailability(availability)]
-    }
-
-    mutating func deviceRegistrationFailed(
-        _ failure: RegistrationFailure, at now: ContinuousClock.Instant, random: Double
-    ) -> [SessionAction] {
-        guard phase == .registering else { return [] }
-        switch failure {
-        case .unreachable:
-            availability.network = false
-            phase = .waiting(until: now + schedule.failed(random: random))
-            return [.tellAvailability(availability)]
-        case .unavailable(let retryAfter):
-            availability.network = true
-            phase = .waiting(until: now + schedule.failed(hint: retryAfter, random: random))
-            return [.tellAvailability(availability)]
-        case .refused:
-            availability.network = true
-            awaitsDemand = true
-            phase = .resting
-            return [.tellAvailability(availability)]
-                + endChannels { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
-        }
-    }
-
     // MARK: The socket
 
     mutating func socketOpened(at now: ContinuousClock.Instant) -> [SessionAction] {
@@ -332,6 +287,7 @@ struct ClientSession: Sendable {
         case .unauthorized, .gone:
             phase = .resting
             guard identity != nil else { return endConnection(network: true) + goOn() }
+            if code == .unauthorized, registration != nil { return repeatRegistration(at: now, random: random) }
             return parted(network: true)
         case .replaced:
             phase = .waiting(until: now + schedule.delay(after: settings.replacedDelay, random: random))
@@ -365,7 +321,7 @@ struct ClientSession: Sendable {
     mutating func goOn() -> [SessionAction] {
         if !farewells.isEmpty, !isFarewellUnderWay {
             phase = .parting
-        } else if identity != nil {
+        } else if identity != nil, !mustRegisterAgain {
             phase = formerServer != nil || mustLocate ? .locating : reaching
         } else if awaitsDemand, !channels.values.contains(where: { $0.state == .connecting }) {
             phase = .resting
@@ -392,9 +348,10 @@ struct ClientSession: Sendable {
             + endConnection(network: network) + loseDevice()
     }
 
-    private mutating func loseDevice() -> [SessionAction] {
+    mutating func loseDevice() -> [SessionAction] {
         identity = nil
         serverID = nil
+        mustRegisterAgain = false
         (isRestored, renewal) = (false, nil)
         awaitsDemand = true
         reports = []

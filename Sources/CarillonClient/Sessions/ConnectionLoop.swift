@@ -87,7 +87,10 @@ struct ConnectionLoop: Sendable {
                 }
             }
         case .unsupported: await take("renewalUnsupported") { session, _ in session.renewalUnsupported() }
-        case .unknown: await take("renewalRefused") { session, _ in session.renewalRefused() }
+        case .unknown:
+            await take("renewalRefused") { session, context in
+                session.renewalRefused(at: context.now, random: context.random)
+            }
         case .failed(let failure, let error):
             failures.failed(at: registrar.server, by: .http, error)
             await take("renewalFailed") { session, context in

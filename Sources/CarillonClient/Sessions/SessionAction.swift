@@ -77,9 +77,8 @@ enum SessionMove: Equatable, Sendable {
 
 /// One durable change.
 enum StoreChange: Equatable, Sendable {
-    /// The secret by which a repeated registration is recognised.
-    case saveRegistration(String)
-    /// The registration is over, and its secret is forgotten.
+    /// The secret by which a repeated registration is recognised; nil when the server has accepted its credential.
+    case saveRegistration(String?)
     case saveIdentity(DeviceIdentity)
     /// The server that the identity belongs to, and the address at which it was found.
     case saveServer(address: String, id: String)
@@ -125,6 +124,9 @@ struct Farewell: Hashable, Sendable {
     var credential: String
     /// The next one, of a renewal that the server may have taken: a secret, too.
     var nextCredential: String?
+    /// The secret of a registration whose credential the server never accepted: a secret, too. The server may have replaced
+    /// the credential.
+    var registration: String?
     /// The address of the server that it is told to.
     var server: String
 }

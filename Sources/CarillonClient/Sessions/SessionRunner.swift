@@ -109,6 +109,10 @@ final class SessionRunner: Sendable {
 
     var identity: DeviceIdentity? { session.withLock { $0.identity } }
 
+    /// The identity for requests beside the socket; nil while the server refuses its credential and the registration is repeated,
+    /// so that they wait.
+    var usableIdentity: DeviceIdentity? { session.withLock { $0.mustRegisterAgain ? nil : $0.identity } }
+
     var updateScope: UpdateScope {
         session.withLock { UpdateScope(identity: $0.identity, user: $0.takenUser, isUserPending: $0.user != nil) }
     }

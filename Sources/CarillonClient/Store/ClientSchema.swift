@@ -4,7 +4,7 @@ import GRDB
 enum ClientSchema {
     /// In the header of the file (`PRAGMA application_id`): "CrCl".
     static let applicationID = 0x4372_436C
-    static let version = 13
+    static let version = 14
 
     /// Brings the tables of an earlier version to this one; refuses, without a change, a file that is damaged, foreign or
     /// newer, and one without tables: no store is ever without.
@@ -106,7 +106,23 @@ enum ClientSchema {
                 return .commit
             }
         }
+        if found < 14 {
+            try database.inTransaction(.immediate) {
+                try database.execute(sql: lateAnswers + "PRAGMA user_version = 14;")
+                return .commit
+            }
+        }
     }
+
+    /// What version 14 added.
+    private static let lateAnswers = """
+        -- Of a device that was signed out before the server accepted its credential.
+        ALTER TABLE farewell ADD COLUMN registration TEXT;
+        -- Servers that named themselves in Carillon-Server.
+        CREATE TABLE named_server (
+            base TEXT PRIMARY KEY, id TEXT NOT NULL, seen_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+        """
 
     /// What version 5 added.
     private static let user = """
@@ -224,6 +240,7 @@ enum ClientSchema {
                     \(ServiceKeepingSchema.sql)
                     \(ServiceBoxSchema.identitiesOfUsers)
                     \(HandlerStarts.keptSchema)
+                    \(lateAnswers)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);
                     """)

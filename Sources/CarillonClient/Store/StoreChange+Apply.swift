@@ -15,8 +15,7 @@ extension StoreChange {
             try database.run("UPDATE owner SET registration = ?", [secret])
         case .saveIdentity(let identity):
             try database.run(
-
-                "UPDATE owner SET device = ?, credential = ?, socket = ?, was_lost = 0, registration = NULL",
+                "UPDATE owner SET device = ?, credential = ?, socket = ?, was_lost = 0",
                 [identity.device, identity.credential, identity.socket])
         case .saveServer(let address, let id):
             try database.run("UPDATE owner SET server = ?, server_id = ?", [address, id])
@@ -65,8 +64,14 @@ extension StoreChange {
             try database.run("DELETE FROM withdrawal WHERE channel_id = ?", [id.description])
         case .saveFarewell(let farewell):
             try database.run(
-                "INSERT OR REPLACE INTO farewell (device, credential, server, next_credential) VALUES (?, ?, ?, ?)",
-                [farewell.device, farewell.credential, farewell.server, farewell.nextCredential])
+                """
+                INSERT OR REPLACE INTO farewell (device, credential, server, next_credential, registration)
+                VALUES (?, ?, ?, ?, ?)
+                """,
+                [
+                    farewell.device, farewell.credential, farewell.server, farewell.nextCredential,
+                    farewell.registration,
+                ])
         case .removeFarewell(let device):
             try database.run("DELETE FROM farewell WHERE device = ?", [device])
         case .saveDevice(let device):
@@ -168,7 +173,10 @@ extension StoredState {
         state.farewells = try Row.all(database, "SELECT * FROM farewell ORDER BY device").map {
             Farewell(
                 device: $0["device"], credential: $0["credential"], nextCredential: $0["next_credential"],
-                server: $0["server"])
+                registration: $0["registration"], server: $0["server"])
+        }
+        state.namedServers = try Row.all(database, "SELECT * FROM named_server").map {
+            NamedServer(base: $0["base"], id: $0["id"], seenAt: $0["seen_at"])
         }
         return state
     }

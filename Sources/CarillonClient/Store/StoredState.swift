@@ -9,7 +9,7 @@ struct StoredState: Sendable {
     var withdrawals: Set<ChannelID> = []
     var buffers: [String: BufferUse] = [:]
     var reports: [MessageAnswer] = []
-    /// The secret of a registration that is not over.
+    /// The secret of a registration whose credential the server has not accepted yet.
     var registration: String?
     var serverID: String?
     /// The address of the identity's server, when it is not the configured one.
@@ -19,6 +19,7 @@ struct StoredState: Sendable {
     /// The secret of a renewal that is not over.
     var renewal: String?
     var farewells: [Farewell] = []
+    var namedServers: [NamedServer] = []
     var device = PushDeviceMachine()
     /// What the server was not told of the user.
     var user: UserWord?

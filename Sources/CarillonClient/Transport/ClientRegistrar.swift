@@ -39,8 +39,10 @@ struct ClientRegistrar: Sendable {
         return Base64URL.encode((0..<bytes / 8).flatMap { _ in generator.next().bigEndianBytes })
     }
 
-    /// - Parameter secret: the same for each attempt of one registration.
-    func register(as secret: String) async -> Registration {
+    /// - Parameters:
+    ///   - secret: The same for each attempt of one registration.
+    ///   - address: The address of the server; nil for the configured one.
+    func register(as secret: String, at address: String? = nil) async -> Registration {
         guard let clientKey else {
             return .failed(
                 .refused,
@@ -50,7 +52,7 @@ struct ClientRegistrar: Sendable {
         }
         let body = RegisterDevice(app: app, registration: secret)
         let reply = await ask(
-            question(.post, "/v1/devices", bearer: clientKey, json: try? JSONEncoder().encode(body)),
+            question(.post, "/v1/devices", at: address, bearer: clientKey, json: try? JSONEncoder().encode(body)),
             "to register the device"
         ) { $0.json(201, as: RegisteredDevice.self) }
         switch reply {
@@ -82,22 +84,36 @@ struct ClientRegistrar: Sendable {
         }
     }
 
-    /// Deletes a device. A device whose credentials the server refuses (`credential_invalid`) is deleted.
+    /// Deletes a device. A device whose credentials the server refuses (`credential_invalid`) is deleted, unless the server
+    /// never accepted one: then the registration is repeated for a valid credential.
     func delete(_ farewell: Farewell) async -> Deletion {
         for credential in [farewell.credential, farewell.nextCredential].compactMap(\.self) {
-            let reply = await askForNoContent(
-                question(.delete, "/v1/device", at: farewell.server, bearer: credential), "to delete the device")
-            switch reply {
-            case .done: return .done
-            case .failed(let fault): return .failed(fault.kind, fault.error)
-            case .refused(let refusal, _) where refusal.code == .credentialInvalid: continue
-            case .refused(let refusal, let wait):
-                let what = "answered the deletion of the device with status \(refusal.status)"
-                let fault = unavailable(what, wait)
-                return .failed(fault.kind, fault.error)
-            }
+            if let end = await delete(with: credential, at: farewell.server) { return end }
         }
-        return .done
+        guard let secret = farewell.registration else { return .done }
+        switch await register(as: secret, at: farewell.server) {
+        case .registered(let identity, _):
+            if let end = await delete(with: identity.credential, at: farewell.server) { return end }
+            let fault = unavailable("refused the credential of a repeated registration", nil)
+            return .failed(fault.kind, fault.error)
+        // Nobody has a credential of the device.
+        case .failed(.refused, _): return .done
+        case .failed(let failure, let error): return .failed(failure, error)
+        }
+    }
+
+    /// - Returns: Nil if the server refuses the credential.
+    private func delete(with credential: String, at address: String) async -> Deletion? {
+        let reply = await askForNoContent(
+            question(.delete, "/v1/device", at: address, bearer: credential), "to delete the device")
+        switch reply {
+        case .done: return .done
+        case .failed(let fault): return .failed(fault.kind, fault.error)
+        case .refused(let refusal, _) where refusal.code == .credentialInvalid: return nil
+        case .refused(let refusal, let wait):
+            let fault = unavailable("answered the deletion of the device with status \(refusal.status)", wait)
+            return .failed(fault.kind, fault.error)
+        }
     }
 
     enum Renewal: Sendable {

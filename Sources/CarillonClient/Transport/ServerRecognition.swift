@@ -13,14 +13,20 @@ enum ServerAnswer<Value: Sendable>: Sendable {
 /// `Carillon-Server`.
 ///
 /// A response without content is the server's only if it names the server. A server of an earlier version never does. Before
-/// the first response that shows it, `GET /v1/server` is asked: its response has content in every version.
+/// the first response that shows it, `GET /v1/server` is asked: its response has content in every version. If the server named
+/// itself in an earlier run, only another server, with another id, can do without.
 final class ServerRecognition: Sendable {
-    /// Whether the server at a base address names itself; no entry before that is known.
+    /// Whether the server at a base address names itself; no entry before a response in this run shows it.
     private let namesItself = Mutex<[String: Bool]>([:])
     /// The longest wait that a response of another program can ask for.
     private let longestForeignWait: Duration
+    /// What earlier runs learned.
+    private let memory: NamedServers?
 
-    init(_ backOff: PushClient.BackOff = .init()) { longestForeignWait = backOff.maximum }
+    init(_ backOff: PushClient.BackOff = .init(), memory: NamedServers? = nil) {
+        longestForeignWait = backOff.maximum
+        self.memory = memory
+    }
 
     /// Sends one request and decides about its response.
     ///
@@ -73,20 +79,37 @@ final class ServerRecognition: Sendable {
         let verdict = decide(known == false)
         switch verdict {
         case .success, .refused:
-            if response.isNamed { namesItself.withLock { $0[base] = true } }
+            if response.isNamed { learned(response, base) }
             return verdict
         case .foreign:
             return .foreign
         case .unnamed:
             guard known == nil, let description = await describe() else { return .foreign }
+            let id: String?
             switch description.verdict(reading: { $0.json(200, as: ServerBody.self) }) {
             case .unnamed, .foreign: return .foreign
+            case .success(let body): id = body.server
             // A server that does not know the address refuses.
-            case .success, .refused: break
+            case .refused: id = nil
             }
-            namesItself.withLock { $0[base] = description.isNamed }
-            return description.isNamed ? .foreign : decide(true)
+            guard !description.isNamed else {
+                learned(description, base)
+                return .foreign
+            }
+            if let former = memory?.id(of: base) {
+                // A proxy can remove the header. It does not change the id.
+                guard let id, id != former else { return .foreign }
+                memory?.forget(base)
+            }
+            namesItself.withLock { $0[base] = false }
+            return decide(true)
         }
+    }
+
+    /// A response named the server.
+    private func learned(_ response: ServerResponse, _ base: String) {
+        namesItself.withLock { $0[base] = true }
+        if let id = response.server { memory?.named(base, id) }
     }
 
     private static func describe(_ base: String, over transport: any ClientTransport) async -> ServerResponse? {

@@ -14,7 +14,7 @@ struct KeysCommand: AsyncParsableCommand {
             abstract: "Create a key.", discussion: "The secret is printed once; only a hash of it is kept.")
         @Option(help: "admin, sender or client.") var role: String
         @Option(help: "The app of a sender or client key.") var app: String?
-        @Option(help: "What the key is for, in your words.") var name: String?
+        @Option(help: "What the key is for, in your words: up to 256 bytes.") var name: String?
         @OptionGroup var options: OperatorOptions
         @OptionGroup var new: NewStoreOption
 

@@ -1,7 +1,9 @@
 import CarillonBasics
 package import CarillonWire
+import Crypto
 
-/// The secret that a device gets at registration: `<device id>.<192 random bits>`.
+/// The secret that a device gets at registration: `<device id>.<192 bits>`. The bits are random, or derived from the secret
+/// of the registration.
 package struct DeviceCredential: Sendable {
     package let device: DeviceID
     package let text: String
@@ -13,6 +15,14 @@ package struct DeviceCredential: Sendable {
     package init(device: DeviceID, secret: [UInt8]) {
         self.device = device
         text = "\(device).\(Base64URL.encode(secret))"
+    }
+
+    /// Makes the credential of a registration with a secret: the same one for each repetition, so that every answer to the
+    /// registration stays valid.
+    package init(device: DeviceID, registration secret: String) {
+        let code = HMAC<SHA256>.authenticationCode(
+            for: Array("carillon device credential \(device)".utf8), using: SymmetricKey(data: Array(secret.utf8)))
+        self.init(device: device, secret: Array(code.prefix(Self.secretByteCount)))
     }
 
     package init?(parsing text: some StringProtocol) {

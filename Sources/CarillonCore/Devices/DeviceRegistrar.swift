@@ -34,9 +34,10 @@ package struct DeviceRegistrar: Sendable {
 
     /// Registers a device, or finds the one that the same registration led to before.
     ///
-    /// A device that did not hear the answer asks again with the secret that it chose for its registration, and is given
-    /// another credential in place of the one that it never saw. Only the hash of that secret is kept, and no key of the
-    /// app does instead of it.
+    /// A device that did not hear the answer asks again with the secret that it chose for its registration, and gets the
+    /// same credential: answers can arrive late and in any order. The server stores only the hash of that secret, and no
+    /// key of the app does instead of it. A credential that the device chose later, with `PUT /v1/device/credential`, and
+    /// one of an earlier version of the server are replaced.
     ///
     /// - Parameters:
     ///   - user: Finds out what it says of its user, when its allowance was taken.
@@ -47,24 +48,26 @@ package struct DeviceRegistrar: Sendable {
         of user: () async throws -> UserWord? = { nil }, with key: KeyID? = nil, from address: NetworkAddress? = nil
     ) async throws -> (device: Device, credential: DeviceCredential) {
         try allowances.takeDevice(from: address)
-        let registration = try registration.map(Self.hash(ofRegistration:))
+        let hash = try registration.map(Self.hash(ofRegistration:))
         let user = try await user()
         try await vetoes.ask(.registration(profile, user, isAnonymous: false), of: app)
         var generator = random
         let proposed = DeviceID.random(using: &generator)
         let secret = random.bytes(DeviceCredential.secretByteCount)
-        let new = NewDevice(proposed, app: app, registration: registration, key: key, profile: profile, user: user)
-        let inserted = try await devices.insertDevice(new, at: time.now()) {
-            DeviceCredential(device: $0, secret: secret).hash
+        let credential: @Sendable (DeviceID) -> DeviceCredential = { device in
+            registration.map { DeviceCredential(device: device, registration: $0) }
+                ?? DeviceCredential(device: device, secret: secret)
         }
+        let new = NewDevice(proposed, app: app, registration: hash, key: key, profile: profile, user: user)
+        let inserted = try await devices.insertDevice(new, at: time.now()) { credential($0).hash }
         switch inserted {
         case .stored(let device):
             if profile != nil { try await subscriptions.deviceChanged(device.serial) }
-            return (device, DeviceCredential(device: device.id, secret: secret))
+            return (device, credential(device.id))
         case .handedOver(let device, let ended):
             try await dropFormerUser(of: device.serial, ended)
             if profile != nil { try await subscriptions.deviceChanged(device.serial) }
-            return (device, DeviceCredential(device: device.id, secret: secret))
+            return (device, credential(device.id))
         case .refused(let refusal): throw refusal
         case .addressFull: throw allowances.refuseAnonymousDevice(from: address)
         case .notAllowed:

@@ -1,8 +1,8 @@
 package import CarillonWire
 
 package protocol DeviceStore: Sendable {
-    /// Stores a device under a proposed id, with what it says of itself; or gives one that the same registration led to before
-    /// another credential.
+    /// Stores a device under a proposed id, with what it says of itself; or gives the device
+    /// that the same registration led to before this credential.
     func insertDevice(
         _ new: NewDevice, at now: Timestamp, credential: @escaping @Sendable (DeviceID) -> SecretHash
     ) async throws -> InsertedDevice

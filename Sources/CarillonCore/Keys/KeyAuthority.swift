@@ -15,6 +15,8 @@ package struct KeyAuthority: Sendable {
     }
 
     /// A new key with its secret, which nobody can ask for again.
+    ///
+    /// - Parameter name: At most ``Limits/keyNameBytes``.
     package func createKey(role: KeyRole, app: AppID?, name: String?) async throws -> (key: AccessKey, secret: KeySecret) {
         switch (role, app) {
         case (.admin, .some):
@@ -23,6 +25,11 @@ package struct KeyAuthority: Sendable {
             throw Refusal(.fieldMissing, "A \(role.rawValue) key belongs to one app; say which in \"app\".")
         default:
             break
+        }
+        if let name, name.utf8.count > Limits.keyNameBytes {
+            throw Refusal(
+                .fieldInvalid,
+                "The \"name\" of a key has at most \(Limits.keyNameBytes) bytes; this one has \(name.utf8.count).")
         }
         let secret = KeySecret(role: role, id: KeyID(random.next()), random: random)
         let key = AccessKey(

@@ -6,16 +6,19 @@ import Synchronization
 extension UpdateDelivery {
     /// Holds the log against a binding, where that was not done yet. What does not fit into its inbox is held another time.
     ///
-    /// - Returns: Whether it was done now.
+    /// - Returns: Whether it was done now, by this call or by another at the same time.
     @discardableResult
     func hold(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
-        let log = try await logs.log(of: device.app)
-        let look = Look(binding: binding.serial, revision: binding.revision, log)
-        if isHeld(binding, look, of: device) { return false }
-        lookCount.wrappingAdd(1, ordering: .relaxed)
-        let facts = logs.facts(binding.counting(at: time.now()), of: device.id, device.appID, by: log.rules)
-        if try await hold(binding, log, facts) { note(look, facts, of: device) }
-        return true
+        if try await isHeld(binding, of: device) { return false }
+        return try await turns.take(binding.serial) {
+            let log = try await logs.log(of: device.app)
+            let look = Look(binding: binding.serial, revision: binding.revision, log)
+            if isHeld(binding, look, of: device) { return true }
+            lookCount.wrappingAdd(1, ordering: .relaxed)
+            let facts = logs.facts(binding.counting(at: time.now()), of: device.id, device.appID, by: log.rules)
+            if try await hold(binding, log, facts) { note(look, facts, of: device) }
+            return true
+        }
     }
 
     /// Whether nothing came since it was held.
@@ -237,7 +240,7 @@ extension UpdateDelivery {
                 let facts = logs.facts(
                     sleeping.binding.counting(at: time.now()), of: sleeping.device, waking.app, by: log.rules)
                 guard log.holds(entry, for: facts) == true else { continue }
-                _ = try await hold(sleeping.binding, log, facts)
+                _ = try await turns.take(sleeping.binding.serial) { try await hold(sleeping.binding, log, facts) }
             }
         }
         try await store.woke(waking.update.serial, to: page.count == limit ? page.last?.binding.serial : nil)

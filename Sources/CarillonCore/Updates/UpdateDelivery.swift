@@ -22,6 +22,7 @@ package final class UpdateDelivery: Sendable {
     /// How often a log was held against a device.
     package var looks: Int { lookCount.load(ordering: .relaxed) }
     let lookCount = Atomic(0)
+    let turns = HoldTurns()
     let present = Mutex<[AppSerial: PresentDevices]>([:])
     /// When the audit is looked at next, by the monotonic clock; nil: now.
     let auditTended = Mutex<Int64?>(nil)

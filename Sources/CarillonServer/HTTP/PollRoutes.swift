@@ -266,7 +266,6 @@ extension ReportedResult {
     private static let memberNames: Set = ["update", "entry", "attempt", "result", "reason", "delay", "until", "permanent"]
     /// What must happen at the device, which looks at the update again by itself then.
     private static let conditions: Set = ["committed", "mode", "maintenanceOver", "answer"]
-    private static let longestReason = 256
 
     fileprivate init(_ json: JSONValue) throws(Refusal) {
         if let unknown = json.names.subtracting(Self.memberNames).min() {
@@ -283,8 +282,7 @@ extension ReportedResult {
         case .integer(let number) where number > 0: attempt = number
         default: throw Refusal(.fieldInvalid, "The \"attempt\" of a result is that of the update that was given.")
         }
-        var reason = try json.textMember("reason")
-        if let text = reason, text.utf8.count > Self.longestReason { reason = String(text.prefix(Self.longestReason / 4)) }
+        let reason = try json.textMember("reason")?.cut(toBytes: Limits.reasonBytes)
         self.init(update: update, entry: entry, attempt: attempt, result: try Self.result(json, reason))
     }
 
@@ -299,7 +297,7 @@ extension ReportedResult {
                     .fieldInvalid, "\"until\" can be: \(Self.conditions.sorted().joined(separator: ", ")).")
             }
             let told = [until, reason].compactMap { $0 }
-            let why = told.isEmpty ? nil : told.joined(separator: ": ")
+            let why = told.isEmpty ? nil : told.joined(separator: ": ").cut(toBytes: Limits.reasonBytes)
             switch json["delay"] {
             case nil, .null: return .deferred(seconds: nil, reason: why)
             case .integer(let seconds) where seconds >= 0: return .deferred(seconds: Int64(seconds), reason: why)

@@ -243,6 +243,54 @@ struct ProviderTokenTests {
         #expect(try bearer() != first)
     }
 
+    private func key(_ number: Int) throws -> APNsTokenKey {
+        try APNsTokenKey(pem: Samples.keyPEM, keyID: "ABCDEFGH\(10 + number)", teamID: "KLMNOPQRST")
+    }
+
+    @Test func `of the sources that no client uses, the one that has been unused for the longest time goes first`() throws {
+        let clock = ManualTime().source
+        var sources = SharedTokenSources(mostUnused: 2)
+        /// Makes a client that ends at once, and returns its token.
+        func token(_ number: Int) throws -> ProviderToken {
+            try sources.source(for: try key(number), time: clock).current(clock.now()).token
+        }
+        let first = try (0..<3).map { try token($0) }
+        // The first one is used once more, and the second one is unused for the longest time.
+        #expect(try token(0) === first[0])
+        _ = try token(3)
+        #expect(sources.count == 3, "two without a client, and the newest")
+        #expect(try token(0) === first[0])
+        #expect(try token(2) === first[2])
+        #expect(try token(1) !== first[1])
+    }
+
+    @Test func `a source that a client uses is never removed`() throws {
+        let clock = ManualTime().source
+        var sources = SharedTokenSources(mostUnused: 2)
+        let used = try (0..<5).map { sources.source(for: try key($0), time: clock) }
+        for source in used { _ = try source.current(clock.now()) }
+        for number in 5..<15 { _ = try sources.source(for: try key(number), time: clock).current(clock.now()) }
+        #expect(sources.count == 8)
+        for (number, source) in used.enumerated() {
+            let again = sources.source(for: try key(number), time: clock)
+            #expect(again === source)
+        }
+    }
+
+    @Test func `a source that a client used for long was unused for a shorter time than one of before`() throws {
+        let clock = ManualTime().source
+        var sources = SharedTokenSources(mostUnused: 2)
+        var long: ProviderTokenSource? = try sources.source(for: try key(0), time: clock)
+        let token = try long?.current(clock.now()).token
+        _ = try sources.source(for: try key(1), time: clock).current(clock.now())
+        _ = try sources.source(for: try key(2), time: clock).current(clock.now())
+        long = nil
+        _ = try sources.source(for: try key(3), time: clock).current(clock.now())
+        #expect(sources.count == 3)
+        let again = try sources.source(for: try key(0), time: clock).current(clock.now())
+        #expect(again.token === token)
+    }
+
     @Test func `a source stays shared while a client uses it, however old its token is`() throws {
         let clock = ManualTime()
         let key = try APNsTokenKey(pem: Samples.keyPEM, keyID: "USEDKEY001", teamID: "KLMNOPQRST")

@@ -42,6 +42,48 @@ struct LifeOfDeviceTests {
         #expect(secrets.first != .some(nil))
     }
 
+    @Test func `a credential that was replaced before the first hello is asked for again, also by another process`()
+        async throws
+    {
+        let server = try await ScriptedServer.start()
+        func answer(with credential: String) throws {
+            let device = RegisteredDevice(
+                id: "d", credential: credential, socket: "ws://localhost:\(server.port)/", server: server.id)
+            server.answerRegistrations(with: .init(body: try JSONEncoder().encode(device)))
+        }
+        try answer(with: "older")
+        do {
+            let client = try client(at: server.address)
+            try client.start()
+            _ = try await server.nextSocket().receive()
+            await client.stop()
+        }
+        try answer(with: "newer")
+        let client = try client(at: server.address)
+        try client.start()
+        let refused = try await server.nextSocket()
+        guard case .hello(let first) = try await refused.receive() else { throw ServerSocket.Ended() }
+        #expect(first.credential == "older")
+        refused.close(code: 4401)
+        let (_, hello) = try await server.welcome()
+        #expect(hello.device == "d" && hello.credential == "newer")
+        try await eventually { client.runner.registration == nil }
+        await client.stop()
+        let secrets = try server.received.map { try JSONDecoder().decode(RegisterDevice.self, from: $0.body).registration }
+        #expect(secrets.count == 2 && Set(secrets).count == 1)
+    }
+
+    @Test func `a server that names itself is remembered in the storage`() async throws {
+        let server = try await ScriptedServer.start()
+        do {
+            let (client, _, _, _) = try await base.makeOpen(server)
+            await client.stop()
+        }
+        let store = try ClientStore(directory: directory.path, patience: 10)
+        let named = try store.load(server: server.address, app: "com.example.app").namedServers
+        #expect(named.map(\.id) == [server.id] && named.map(\.base) == [server.address])
+    }
+
     @Test func `a device that is registered needs no key, and one that is not says so`() async throws {
         let server = try await ScriptedServer.start()
         do {

@@ -42,7 +42,7 @@ struct RestoreSessionTests {
 
     @Test func `one that the server does not know any more begins anew, and a server of before is connected to as it is`() {
         var lost = restored(renewal: "s")
-        let actions = lost.renewalRefused()
+        let actions = lost.renewalRefused(at: Base.start, random: 0)
         #expect(actions.contains(.write(.eraseIdentity)) && lost.identity == nil)
         #expect(actions.contains(.deliver(.tellError(code: 201), to: Base.name)))
         #expect(lost.move == .rest && !lost.isRestored && lost.renewal == nil)

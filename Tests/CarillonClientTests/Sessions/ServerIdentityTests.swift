@@ -25,7 +25,7 @@ struct ServerIdentityTests {
 
     // MARK: Registration
 
-    @Test func `the secret of a registration is stored before the first attempt and kept until one succeeds`() {
+    @Test func `the secret of a registration is stored before the first attempt and kept until the first hello`() {
         var session = ClientSession(Self.settings)
         _ = session.started(at: Self.start)
         #expect(session.registrationBegan(secret: "first") == [.write(.saveRegistration("first"))])
@@ -36,8 +36,11 @@ struct ServerIdentityTests {
         #expect(session.registration == "first")
         let actions = session.deviceRegistered(Base.identity, server: "s1")
         #expect(actions.contains(.write(.saveServer(address: "https://new.example.com", id: "s1"))))
-        #expect(session.registration == nil)
+        #expect(session.registration == "first")
         #expect(session.serverID == "s1")
+        _ = session.socketOpened(at: Self.start)
+        #expect(Base.receive(.hello(Base.hello), &session).contains(.write(.saveRegistration(nil))))
+        #expect(session.registration == nil)
     }
 
     @Test func `an attempt that an earlier process made is gone on with`() {

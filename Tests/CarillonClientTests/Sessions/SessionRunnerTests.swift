@@ -29,6 +29,30 @@ struct SessionRunnerTests {
         gate.signal()
     }
 
+    @Test func `requests beside the socket wait while the registration is repeated`() async throws {
+        do {
+            let store = try ClientStore(directory: directory.path)
+            _ = try store.load(server: "http://host", app: "com.example.app")
+            try await store.inStep { database in
+                try StoreChange.saveIdentity(Base.identity).apply(to: database)
+                try StoreChange.saveRegistration("secret").apply(to: database)
+            }
+            try store.marker.put(for: Base.identity.device)
+        }
+        let (runner, _) = try makeRunner()
+        try await runner.perform { session, context in session.started(at: context.now) }
+        #expect(runner.usableIdentity == Base.identity)
+        try await runner.perform { session, context in session.socketOpened(at: context.now) }
+        try await runner.perform { session, context in
+            session.socketClosed(code: 4401, at: context.now, random: context.random)
+        }
+        #expect(runner.identity == Base.identity && runner.usableIdentity == nil)
+        try await runner.perform { session, context in session.timerFired(at: context.now + .seconds(60)) }
+        let newer = DeviceIdentity(device: "d", credential: "newer", socket: Base.identity.socket)
+        try await runner.perform { session, _ in session.deviceRegistered(newer) }
+        #expect(runner.usableIdentity == newer && runner.registration == "secret")
+    }
+
     @Test func `a step that cannot be stored fails alone, and the others of its group are done in order`() async throws {
         let (runner, store) = try makeRunner()
         try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in

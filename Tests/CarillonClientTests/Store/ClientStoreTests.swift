@@ -89,6 +89,19 @@ struct ClientStoreTests {
         #expect(state.channels["a"]?.keys == nil)
     }
 
+    @Test func `a storage of version 13 is taken over with its farewells`() async throws {
+        let farewell = Farewell(device: "d", credential: "c", nextCredential: "n", server: "s")
+        do {
+            let (store, _) = try open()
+            try await commit([.saveFarewell(farewell)], to: store)
+        }
+        let queue = try connect()
+        try await queue.writeWithoutTransaction { try ClientSchemaUndo.version14($0) }
+        try queue.close()
+        let (_, state) = try open()
+        #expect(state.farewells == [farewell])
+    }
+
     private static func undoVersion8(_ database: Database) throws {
         try ClientSchemaUndo.version12(database)
         try ClientSchemaUndo.version11(database)
@@ -312,7 +325,7 @@ struct ClientStoreTests {
 
     @Test func `reports, farewells and the secret of a registration outlive the process`() async throws {
         let reports = [MessageAnswer(id: "b", code: 301), MessageAnswer(id: "a", code: 303)]
-        let farewell = Farewell(device: "d", credential: "c", server: "http://host")
+        let farewell = Farewell(device: "d", credential: "c", registration: "secret-1", server: "http://host")
         do {
             let (store, _) = try open()
             try await commit(
@@ -325,6 +338,11 @@ struct ClientStoreTests {
             #expect(state.registration == "secret")
             try await commit(
                 [.removeReports, .removeFarewell(device: "d"), .saveIdentity(Self.identity)], to: store)
+        }
+        do {
+            let (store, state) = try open()
+            #expect(state.registration == "secret", "the server did not accept the credential yet")
+            try await commit([.saveRegistration(nil)], to: store)
         }
         let (_, state) = try open()
         #expect(state.reports.isEmpty)

@@ -110,6 +110,39 @@ struct ClientRegistrarTests {
         #expect(answers.asked.withLock { $0.map(\.bearer) } == ["d.old", "d.new"])
     }
 
+    private func deletion(
+        _ answers: [(status: Int, body: String)], key: String? = "key"
+    ) async throws -> (outcome: String, bearers: [String]) {
+        let answers = Answers(answers)
+        let registrar = ClientRegistrar(
+            server: try #require(WebAddress(http: "http://host:1/")), app: "com.example.app", clientKey: key,
+            transport: answers)
+        let farewell = Farewell(device: "d", credential: "d.old", registration: "secret", server: "http://host:1")
+        let name =
+            switch await registrar.delete(farewell) {
+            case .done: "done"
+            case .failed(let failure, _): "\(failure)"
+            }
+        let asked = answers.asked.withLock { $0 }
+        #expect(asked.allSatisfy { ($0.bearer == "key") == $0.body.contains(#""registration":"secret""#) })
+        return (name, asked.compactMap(\.bearer))
+    }
+
+    @Test func `a device that was signed out before its credential was accepted is deleted with a valid credential`()
+        async throws
+    {
+        let refused = problem(.credentialInvalid)
+        let device = (201, #"{"id":"d","credential":"d.new","socket":"ws://host:1/"}"#)
+        #expect(try await deletion([(204, "")]) == ("done", ["d.old"]))
+        #expect(try await deletion([refused, device, (204, "")]) == ("done", ["d.old", "key", "d.new"]))
+        #expect(try await deletion([refused, device]) == ("unreachable", ["d.old", "key", "d.new"]))
+        #expect(
+            try await deletion([refused, device, refused]) == ("unavailable(retryAfter: nil)", ["d.old", "key", "d.new"]))
+        #expect(try await deletion([refused]) == ("unreachable", ["d.old", "key"]))
+        #expect(try await deletion([refused, refused]) == ("done", ["d.old", "key"]), "no key registers it any more")
+        #expect(try await deletion([refused], key: nil) == ("done", ["d.old"]))
+    }
+
     // MARK: Users
 
     private func said(_ word: UserWord, _ answer: (status: Int, body: String)) async throws -> (String, String) {

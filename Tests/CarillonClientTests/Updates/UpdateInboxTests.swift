@@ -181,7 +181,7 @@ struct UpdateInboxTests {
         ] {
             let json = try #require(JSONValue(parsing: Array(outcome.json(of: key, 1).utf8)))
             guard case .string(let reason)? = json["reason"] else { return #expect(Bool(false)) }
-            #expect(reason.count == 200)
+            #expect(reason == String(repeating: "é", count: 128), "256 bytes")
         }
     }
 }

@@ -23,15 +23,30 @@ struct RegistrationTests {
         try await routes.request(.get, "/v1/device", key: credential).status == 200
     }
 
-    @Test func `a registration that is repeated leads to the same device, with another credential`() async throws {
+    @Test func `a registration that is repeated leads to the same device, and every answer stays valid`() async throws {
         let routes = try await RouteFixture()
         let (_, _, key) = try await routes.device()
         let first = try await register(routes, key)
         let second = try await register(routes, key)
-        #expect(second.id == first.id)
-        #expect(second.credential != first.credential)
-        #expect(try await opens(second.credential, routes))
+        #expect(second.id == first.id && second.credential == first.credential)
+        #expect(try await opens(first.credential, routes))
+        #expect(first.credential.hasPrefix(first.id + ".") && first.credential.utf8.count == first.id.utf8.count + 33)
+        #expect(try await routes.store.rowCount(of: "registration") == 1)
+    }
+
+    @Test func `a repeated registration replaces a credential that the device chose`() async throws {
+        let routes = try await RouteFixture()
+        let (_, _, key) = try await routes.device()
+        let first = try await register(routes, key)
+        let chosen = String(repeating: "b", count: 32)
+        let renewal = try await routes.request(
+            .put, "/v1/device/credential", key: first.credential, #"{"secret":"\#(chosen)"}"#)
+        #expect(renewal.status == 204)
         #expect(try await !opens(first.credential, routes))
+        let again = try await register(routes, key)
+        #expect(again.id == first.id && again.credential == first.credential)
+        #expect(try await opens(first.credential, routes))
+        #expect(try await !opens("\(first.id).\(chosen)", routes))
     }
 
     @Test func `another secret, or none, is another device, and takes nobody's place`() async throws {

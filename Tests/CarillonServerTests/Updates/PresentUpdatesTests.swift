@@ -1,6 +1,8 @@
 import CarillonBasics
 import CarillonSQLite
 import CarillonWire
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import CarillonCore
@@ -189,6 +191,48 @@ struct PresentUpdatesTests {
         #expect(candidates(try entry(5, "region == 'north' && region != 'north'")) == [1, 2, 3], "under other rules")
         for serial in Int64(1)...3 { present.remove(DeviceSerial(serial)) }
         #expect(candidates(try entry(6, nil)) == [])
+    }
+
+    @Test func `a poll waits for another that holds the log against the same binding`() async throws {
+        let world = try await UpdateWorld()
+        let refresh = #"{"action":"refresh","object":"a"}"#
+        try await world.publish("content", refresh)
+        try await world.ask(nil, #""max":0"#)
+        let store = world.routes.store
+        let device = try #require(try await store.device(try #require(DeviceID(world.first.id))))
+        let binding = try #require(try await store.presentBinding(of: device.serial)).serial
+        let turns = world.routes.domain.updateDelivery.turns
+        let (later, poll) = try await turns.take(binding) {
+            let later = try await world.publish("content", refresh)
+            // The device is there, and is told at once.
+            try await eventually { turns.waiters(for: binding) == 1 }
+            let poll = Task { try await world.poll().map(\.update) }
+            try await eventually { turns.waiters(for: binding) == 2 }
+            return (later, poll)
+        }
+        #expect(try await poll.value == [later])
+    }
+
+    @Test func `turns of a binding follow one another, and turns of another do not wait`() async throws {
+        let turns = HoldTurns()
+        let (one, other) = (BindingSerial(1), BindingSerial(2))
+        let order = Mutex<[Int]>([])
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            try await turns.take(one) {
+                for number in 1...3 {
+                    group.addTask { try await turns.take(one) { order.withLock { $0.append(number) } } }
+                    try await eventually { turns.waiters(for: one) == number }
+                }
+                try await turns.take(other) { order.withLock { $0.append(0) } }
+            }
+            try await group.waitForAll()
+        }
+        #expect(order.withLock { $0 } == [0, 1, 2, 3])
+        await #expect(throws: StoreFault.self) {
+            try await turns.take(one) { () async throws -> Void in throw StoreFault(.unavailable, "the end of a turn") }
+        }
+        let isFree = try await turns.take(one) { true }
+        #expect(isFree, "the turn ended with the error")
     }
 
     @Test func `a device that connects is given what was published since it polled, if its connection knows updates`()

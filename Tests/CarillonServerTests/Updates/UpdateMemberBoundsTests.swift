@@ -34,15 +34,33 @@ struct UpdateMemberBoundsTests {
         #expect(try await poll(largest).status == 200)
     }
 
-    @Test(arguments: [(256, 256), (257, 64), (5000, 64)])
-    func `the reason of a result is kept up to a length`(given: Int, kept: Int) async throws {
+    @Test(arguments: [
+        ("x", 256, 256), ("x", 257, 256), ("x", 5000, 256), ("ä", 128, 256), ("ä", 129, 256), ("€", 86, 255),
+        ("👍🏽", 33, 256), ("👩🏽‍🚀", 20, 255),
+    ])
+    func `the reason of a result is kept up to 256 bytes, in whole characters`(
+        character: String, count: Int, bytes: Int
+    ) async throws {
+        let world = try await UpdateWorld()
+        try await world.publish()
+        let copies = try await world.poll()
+        let reason = String(repeating: character, count: count)
+        let said = UpdateWorld.result(
+            try #require(copies.first), "deferred", #","delay":60,"reason":"\#(reason)""#)
+        try await world.ask(nil, said)
+        let kept = try await world.routes.store.numbers("SELECT length(CAST(reason AS BLOB)) FROM completion")
+        #expect(kept == [Int64(bytes)])
+        #expect(bytes.isMultiple(of: character.utf8.count))
+    }
+
+    @Test func `a reason with its condition has 256 bytes as well`() async throws {
         let world = try await UpdateWorld()
         try await world.publish()
         let copies = try await world.poll()
         let said = UpdateWorld.result(
-            try #require(copies.first), "deferred", #","delay":60,"reason":\#(Self.text(given))"#)
+            try #require(copies.first), "deferred", #","until":"mode","reason":\#(Self.text(256))"#)
         try await world.ask(nil, said)
-        #expect(try await world.routes.store.numbers("SELECT length(reason) FROM completion") == [Int64(kept)])
+        #expect(try await world.routes.store.numbers("SELECT length(CAST(reason AS BLOB)) FROM completion") == [256])
     }
 
     static let updates = [

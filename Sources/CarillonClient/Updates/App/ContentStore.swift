@@ -27,7 +27,7 @@ public struct UncommittedChanges: Hashable, Sendable {
 /// What came of a commit.
 public enum CommitOutcome: Hashable, Sendable {
     case committed
-    /// The server will not have the changes as they are, for a reason of at most 200 characters.
+    /// The server will not have the changes as they are, for a reason of at most 256 bytes of UTF-8.
     case refused(String)
     /// The server was not reached; nothing was committed.
     case unreachable

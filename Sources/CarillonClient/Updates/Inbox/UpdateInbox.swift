@@ -393,8 +393,6 @@ struct UpdateInbox: Sendable {
 }
 
 extension UpdateOutcome {
-    private static let longestReason = 200
-
     /// As the server is told it.
     func json(of key: UpdateKey, _ attempt: Int) -> String {
         var members: [JSONValue.Member] = [
@@ -402,7 +400,7 @@ extension UpdateOutcome {
             .init(name: "attempt", value: .integer(attempt)),
         ]
         func add(_ name: String, _ value: JSONValue) { members.append(.init(name: name, value: value)) }
-        func reason(_ text: String) { add("reason", .string(String(text.prefix(Self.longestReason)))) }
+        func reason(_ text: String) { add("reason", .string(text.cut(toBytes: Limits.reasonBytes))) }
         switch self {
         case .done(let code):
             add("result", .string("done"))

@@ -320,15 +320,6 @@ private struct PlaceholderParser {
     }
 }
 
-extension String {
-    /// As much of it as has so many bytes, in whole characters.
-    fileprivate func cut(toBytes limit: Int) -> String {
-        var end = utf8.index(startIndex, offsetBy: limit)
-        while end > startIndex, end.samePosition(in: self) == nil { end = utf8.index(before: end) }
-        return String(self[..<end])
-    }
-}
-
 extension StringProtocol {
     /// Where a text of ASCII first stands.
     fileprivate func range(of text: String) -> Range<Index>? {

@@ -1,0 +1,9 @@
+extension String {
+    /// Returns the longest start of the text in whole characters that has at most so many bytes of UTF-8.
+    package func cut(toBytes limit: Int) -> String {
+        guard utf8.count > limit else { return self }
+        var end = utf8.index(startIndex, offsetBy: limit)
+        while end > startIndex, end.samePosition(in: self) == nil { end = utf8.index(before: end) }
+        return String(self[..<end])
+    }
+}

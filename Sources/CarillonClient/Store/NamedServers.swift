@@ -1,0 +1,94 @@
+import GRDB
+import Synchronization
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// A server that named itself in `Carillon-Server`.
+struct NamedServer: Equatable, Sendable {
+    /// The address, without a slash at its end.
+    var base: String
+    /// The id with which the server named itself.
+    var id: String
+    /// When the server named itself, in milliseconds of the wall clock. It is stored again after ``NamedServers/storedEach``.
+    var seenAt: Int64
+}
+
+/// The servers that named themselves, also in earlier runs of the client.
+///
+/// A record ends seven days after the last response that named the server, so that a server which was replaced by an earlier
+/// version without a change of its id is accepted again.
+final class NamedServers: Sendable {
+    static let mostServers = 8
+    static let longestIDBytes = 128
+    static let keptFor: Int64 = 7 * 86_400_000
+    static let storedEach: Int64 = 86_400_000
+
+    private let store: ClientStore
+    private let now: @Sendable () -> Int64
+    private let servers: Mutex<[String: NamedServer]>
+
+    init(
+        _ servers: [NamedServer], store: ClientStore,
+        now: @escaping @Sendable () -> Int64 = { Date().milliseconds }
+    ) {
+        self.store = store
+        self.now = now
+        self.servers = Mutex(Dictionary(servers.map { ($0.base, $0) }) { _, last in last })
+    }
+
+    /// The id with which the server at an address named itself; nil if it did not within seven days.
+    func id(of base: String) -> String? {
+        guard let server = servers.withLock({ $0[base] }), now() - server.seenAt <= Self.keptFor else { return nil }
+        return server.id
+    }
+
+    /// A response of the server named it.
+    func named(_ base: String, _ id: String) {
+        guard id.utf8.count <= Self.longestIDBytes else { return }
+        let server = NamedServer(base: base, id: id, seenAt: now())
+        let (former, isNews) = servers.withLock { servers in
+            let former = servers[base]
+            let isNews = former.map { $0.id != id || abs(server.seenAt - $0.seenAt) >= Self.storedEach } ?? true
+            if isNews { servers[base] = server }
+            return (former, isNews)
+        }
+        guard isNews else { return }
+        write { database in
+            try database.run(
+                "INSERT OR REPLACE INTO named_server (base, id, seen_at) VALUES (?, ?, ?)", [base, id, server.seenAt])
+            try database.run(
+                "DELETE FROM named_server WHERE base NOT IN (SELECT base FROM named_server ORDER BY seen_at DESC LIMIT ?)",
+                [Self.mostServers])
+        } orElse: { [self] in
+            // The next response that names the server stores it.
+            servers.withLock { if $0[base] == server { $0[base] = former } }
+        }
+    }
+
+    /// Another server has the address, and does not name itself.
+    func forget(_ base: String) {
+        guard servers.withLock({ $0.removeValue(forKey: base) }) != nil else { return }
+        write {
+            try $0.run("DELETE FROM named_server WHERE base = ?", [base])
+        } orElse: {
+            // The same response removes it in the next run.
+        }
+    }
+
+    private func write(
+        _ change: @escaping @Sendable (Database) throws -> Void, orElse failed: @escaping @Sendable () -> Void
+    ) {
+        store.schedule { [store] database in
+            do {
+                // A power failure may take it back: the next response says it again.
+                try store.transaction(reachingDisk: false, in: database) { try change(database) }
+            } catch {
+                failed()
+            }
+        }
+    }
+}

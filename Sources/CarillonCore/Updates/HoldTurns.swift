@@ -1,0 +1,43 @@
+import Synchronization
+
+/// Lets one at a time hold the log against a binding, in the order in which they came. Two at once would each read what the other
+/// has not written yet, and a device could get content for which later content stands.
+final class HoldTurns: Sendable {
+    /// Those who wait for a binding; there is an entry while somebody has the turn.
+    private let waiting = Mutex<[BindingSerial: [CheckedContinuation<Void, Never>]]>([:])
+
+    /// Runs the body when nobody else has the turn of the binding.
+    func take<Value>(_ binding: BindingSerial, _ body: () async throws -> Value) async throws -> Value {
+        await begin(binding)
+        defer { end(binding) }
+        return try await body()
+    }
+
+    /// How many wait for a binding.
+    func waiters(for binding: BindingSerial) -> Int { waiting.withLock { $0[binding]?.count ?? 0 } }
+
+    private func begin(_ binding: BindingSerial) async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let isFree = waiting.withLock { waiting in
+                guard waiting[binding] != nil else {
+                    waiting[binding] = []
+                    return true
+                }
+                waiting[binding]?.append(continuation)
+                return false
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    private func end(_ binding: BindingSerial) {
+        let next = waiting.withLock { waiting -> CheckedContinuation<Void, Never>? in
+            guard waiting[binding]?.isEmpty == false else {
+                waiting[binding] = nil
+                return nil
+            }
+            return waiting[binding]?.removeFirst()
+        }
+        next?.resume()
+    }
+}

@@ -1,0 +1,135 @@
+import CarillonMessages
+import CarillonWire
+import Testing
+
+@testable import CarillonClient
+
+/// Registrations whose credential the server replaced before it accepted it.
+struct RepeatedRegistrationTests {
+    private typealias Base = ClientSessionTests
+
+    private static let replaced = DeviceIdentity(device: "d", credential: "c2", socket: Base.identity.socket)
+
+    /// A process that begins with an identity whose credential the server never accepted.
+    private func unproven(isRestored: Bool = false, _ state: ChannelState? = nil) -> ClientSession {
+        var stored = Base.stored(state)
+        stored.registration = "secret"
+        stored.isRestored = isRestored
+        var session = ClientSession(.init(), restoring: stored)
+        _ = session.started(at: Base.start)
+        return session
+    }
+
+    private func refuse(_ session: inout ClientSession, code: UInt16 = 4401) -> [SessionAction] {
+        _ = session.socketOpened(at: Base.start)
+        return session.socketClosed(code: code, at: Base.start, random: 0)
+    }
+
+    @Test func `a credential that is refused before the first hello is asked for again with the same secret`() {
+        var session = unproven()
+        let actions = refuse(&session)
+        #expect(!actions.contains { $0.kind == "write" })
+        #expect(session.identity == Base.identity)
+        #expect(session.move == .rest, "the server is not asked at once")
+        _ = session.timerFired(at: Base.start + .seconds(60))
+        #expect(session.move == .registerDevice)
+        #expect(session.registrationBegan(secret: "fresh").isEmpty)
+        #expect(session.registration == "secret")
+        #expect(session.deviceRegistered(Self.replaced).contains(.write(.saveIdentity(Self.replaced))))
+        #expect(session.move == .openSocket(Self.replaced))
+        _ = session.socketOpened(at: Base.start)
+        #expect(Base.receive(.hello(Base.hello), &session).contains(.write(.saveRegistration(nil))))
+    }
+
+    @Test func `an answer that is replaced again and again is asked for again, and later each time`() {
+        var session = unproven()
+        var waits: [ContinuousClock.Instant] = []
+        for _ in 0..<3 {
+            _ = refuse(&session)
+            #expect(session.move == .rest)
+            waits.append(session.deadline ?? Base.start)
+            _ = session.timerFired(at: Base.start + .seconds(60))
+            #expect(session.move == .registerDevice)
+            _ = session.deviceRegistrationFailed(.unreachable, at: Base.start, random: 0)
+            _ = session.timerFired(at: Base.start + .seconds(120))
+            #expect(session.move == .registerDevice)
+            _ = session.deviceRegistered(Self.replaced)
+        }
+        #expect(session.registration == "secret")
+        #expect(waits == waits.sorted() && Set(waits).count == 3)
+    }
+
+    @Test func `a channel that waits stays until the device is registered`() {
+        var session = unproven(.connecting)
+        #expect(!refuse(&session).contains { $0.kind == "deliver" })
+        #expect(session.channels[Base.name]?.state == .connecting)
+        _ = session.timerFired(at: Base.start + .seconds(60))
+        _ = session.deviceRegistered(Self.replaced)
+        _ = session.socketOpened(at: Base.start)
+        let actions = Base.receive(.hello(Base.hello), &session)
+        #expect(actions.contains { if case .send(.register) = $0 { true } else { false } })
+    }
+
+    @Test func `a device that the server accepted once is lost when it is unknown`() {
+        var session = unproven()
+        _ = session.socketOpened(at: Base.start)
+        _ = Base.receive(.hello(Base.hello), &session)
+        #expect(session.socketClosed(code: 4401, at: Base.start, random: 0).contains(.write(.eraseIdentity)))
+        #expect(session.identity == nil)
+    }
+
+    @Test func `a device that was deleted before the first hello is lost`() {
+        var session = unproven()
+        #expect(refuse(&session, code: 4410).contains(.write(.eraseIdentity)))
+        #expect(session.move == .rest)
+    }
+
+    @Test func `a registration that is refused when it is repeated loses the device`() {
+        var session = unproven(.connecting)
+        _ = refuse(&session)
+        _ = session.timerFired(at: Base.start + .seconds(60))
+        let actions = session.deviceRegistrationFailed(.refused, at: Base.start, random: 0)
+        #expect(actions.contains(.write(.eraseIdentity)))
+        #expect(actions.contains(.deliver(.tellError(code: 202), to: Base.name)))
+        #expect(session.identity == nil && !session.mustRegisterAgain)
+        #expect(session.move == .rest && session.deadline == nil)
+    }
+
+    @Test func `an install without its mark whose renewal is refused repeats its registration`() {
+        var session = unproven(isRestored: true)
+        #expect(session.move == .renewCredential(Base.identity))
+        _ = session.renewalBegan(secret: "next")
+        #expect(!session.renewalRefused(at: Base.start, random: 0).contains(.write(.eraseIdentity)))
+        #expect(session.move == .rest)
+        _ = session.timerFired(at: Base.start + .seconds(60))
+        #expect(session.move == .registerDevice)
+        let actions = session.deviceRegistered(Self.replaced)
+        #expect(actions.contains(.write(.saveRenewal(nil))) && actions.contains(.markInstall(device: "d")))
+        #expect(session.move == .openSocket(Self.replaced))
+        #expect(session.renewal == nil && !session.isRestored)
+    }
+
+    @Test(arguments: [false, true])
+    func `a device that signs out before the first hello is deleted with the secret`(isRefused: Bool) {
+        var session = unproven()
+        if isRefused { _ = refuse(&session) }
+        let actions = session.signedOut(at: Base.start)
+        let farewell = Farewell(device: "d", credential: "c", registration: "secret", server: "")
+        #expect(actions.contains(.write(.saveFarewell(farewell))))
+        #expect(actions.contains(.write(.saveRegistration(nil))))
+        _ = session.farewellSaid(farewell)
+        _ = session.deviceWanted()
+        _ = session.timerFired(at: Base.start + .seconds(60))
+        #expect(session.move == .registerDevice)
+        #expect(session.registrationBegan(secret: "fresh") == [.write(.saveRegistration("fresh"))])
+    }
+
+    @Test func `a sign-out while the registration is repeated ignores its answer`() {
+        var session = unproven()
+        _ = refuse(&session)
+        _ = session.timerFired(at: Base.start + .seconds(60))
+        _ = session.signedOut(at: Base.start)
+        #expect(session.deviceRegistered(Self.replaced).isEmpty)
+        #expect(session.identity == nil && session.farewells.map(\.registration) == ["secret"])
+    }
+}
