@@ -22,6 +22,8 @@ public protocol PushDeviceDelegate: AnyObject, Sendable {
     func didResetBadge(of device: PushDevice)
     /// The server could not be told to begin anew.
     func didFailBadgeReset(of device: PushDevice, _ error: PushError)
+    /// The process ended ten times while the app handled a firing: see ``PushDeviceEvent/firingCrashed(_:)``.
+    func handlerCrashed(for firing: SubscriptionFiring, of device: PushDevice)
     /// The client's storage begins to fail: see ``PushDeviceEvent/storageFailed(_:)``.
     func didFailStorage(of device: PushDevice, _ error: PushError)
     /// The client's storage works again.
@@ -40,6 +42,7 @@ extension PushDeviceDelegate {
     public func didUpdateSubscriptions(of device: PushDevice) {}
     public func didResetBadge(of device: PushDevice) {}
     public func didFailBadgeReset(of device: PushDevice, _ error: PushError) {}
+    public func handlerCrashed(for firing: SubscriptionFiring, of device: PushDevice) {}
     public func didFailStorage(of device: PushDevice, _ error: PushError) {}
     public func didRecoverStorage(of device: PushDevice) {}
 }

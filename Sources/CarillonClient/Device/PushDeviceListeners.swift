@@ -26,6 +26,7 @@ extension PushDeviceDelegate {
         case .subscriptionsUpdated: didUpdateSubscriptions(of: device)
         case .badgeReset: didResetBadge(of: device)
         case .badgeResetFailed(let error): didFailBadgeReset(of: device, error)
+        case .firingCrashed(let firing): handlerCrashed(for: firing, of: device)
         case .storageFailed(let error): didFailStorage(of: device, error)
         case .storageRecovered: didRecoverStorage(of: device)
         }

@@ -23,6 +23,10 @@ final class SessionRunner: Sendable {
 
         func answer(to id: String) throws(PushError) -> Int? { try ClientStore.answer(to: id, in: database) }
 
+        func firingStarts(of id: String) throws(PushError) -> Int {
+            try ClientStore.firingStarts(of: id, in: database)
+        }
+
         func isStored(_ message: BufferedMessage) throws(PushError) -> Bool {
             try ClientStore.isStored(message.position, in: database)
         }
@@ -62,7 +66,8 @@ final class SessionRunner: Sendable {
     let providerChanges = Signal()
     let asks: SocketAsks
     let starts: MessageStarts
-    /// For messages, updates and requests: an entry that ends the process is found among those of all kinds.
+    let firingStarts: FiringStarts
+    /// For messages, updates, requests, results and firings: an entry that ends the process is found among those of all kinds.
     let suspects: SuspectTurns
 
     /// What the app shares with its notification service extension.
@@ -79,6 +84,7 @@ final class SessionRunner: Sendable {
         let suspects = SuspectTurns()
         self.suspects = suspects
         starts = MessageStarts(suspects)
+        firingStarts = FiringStarts(suspects)
         failures = FailureNote(logger: logger)
         let own = WeakRunner()
         let listeners = deviceListeners
@@ -91,7 +97,11 @@ final class SessionRunner: Sendable {
             own.runner?.begin({ session, _ in session.deviceWanted() }) { _ in }
         }
         asks = SocketAsks { request in own.runner?.send(.request(request)) }
-        firings = FiringQueue { firing in own.runner?.firingHandled(firing) }
+        firings = FiringQueue(
+            .init(
+                begins: { entry, isOver in await own.runner?.beginFiring(entry, isOver: isOver) ?? false },
+                handled: { entry in own.runner?.firingHandled(entry) },
+                brokeOff: { entry in own.runner?.firingBrokeOff(entry) }))
         own.set(self)
         shareKeys(of: session, isFirst: true)
     }
@@ -294,16 +304,8 @@ final class SessionRunner: Sendable {
         serviceChanges.send()
     }
 
-    /// The app is done with a firing. It is tried again until that is stored: the server sends no more than its window before.
-    private func firingHandled(_ firing: SubscriptionFiring) {
-        begin({ session, _ in session.firingHandled(firing) }) { [weak self] result in
-            guard let self, case .failure = result else { return }
-            again { $0.firingHandled(firing) }
-        }
-    }
-
     /// Does something again that the storage prevented, once it may work.
-    private func again(_ body: @escaping @Sendable (SessionRunner) -> Void) {
+    func again(_ body: @escaping @Sendable (SessionRunner) -> Void) {
         // Ends after the wait.
         Task { [health, weak self] in
             try await health.wait(atMost: Self.retryInterval)
@@ -389,8 +391,8 @@ final class SessionRunner: Sendable {
             asks.disconnected()
             subscriptions.deviceLost()
         case .answered(let answer): subscriptions.answered(answer)
-        case .fired(let firing):
-            guard firings.add(firing) else { return }
+        case .fired(let firing, let starts):
+            guard firings.add(firing, starts: starts) else { return }
             catchUps.took()
             subscriptions.fired(firing.subscriptionID, at: firing.milliseconds)
         }
@@ -582,6 +584,7 @@ final class SessionRunner: Sendable {
             logger.warning(
                 "A channel's buffer is full, and messages for it are refused",
                 metadata: ["channel": "\(identifier)", "waiting": "\(waiting)"])
+        case .noteCrashingFiring(let firing, let starts): noteCrashing(firing, starts: starts)
         case .noteFailure(let code, let message):
             failures.obstructed(PushError(code, message))
         case .reportDevice(let report, let identity): self.report(report, identity)

@@ -4,7 +4,7 @@ import GRDB
 enum ClientSchema {
     /// In the header of the file (`PRAGMA application_id`): "CrCl".
     static let applicationID = 0x4372_436C
-    static let version = 13
+    static let version = 15
 
     /// Brings the tables of an earlier version to this one; refuses, without a change, a file that is damaged, foreign or
     /// newer, and one without tables: no store is ever without.
@@ -103,6 +103,12 @@ enum ClientSchema {
         if found < 13 {
             try database.inTransaction(.immediate) {
                 try database.execute(sql: HandlerStarts.keptSchema + "PRAGMA user_version = 13;")
+                return .commit
+            }
+        }
+        if found < 15 {
+            try database.inTransaction(.immediate) {
+                try database.execute(sql: HandlerStarts.firingSchema + "PRAGMA user_version = 15;")
                 return .commit
             }
         }
@@ -224,6 +230,7 @@ enum ClientSchema {
                     \(ServiceKeepingSchema.sql)
                     \(ServiceBoxSchema.identitiesOfUsers)
                     \(HandlerStarts.keptSchema)
+                    \(HandlerStarts.firingSchema)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);
                     """)

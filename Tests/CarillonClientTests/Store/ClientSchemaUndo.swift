@@ -2,14 +2,20 @@ import GRDB
 
 /// Makes the tables of an earlier version, as a store of that version has them.
 enum ClientSchemaUndo {
+    static func version15(_ database: Database) throws {
+        try database.execute(sql: "DROP TABLE firing_start; PRAGMA user_version = 14")
+    }
+
+    /// Undoes version 15 as well.
     static func version13(_ database: Database) throws {
+        try version15(database)
         for table in ["service_result", "maintenance"] {
             try database.execute(sql: "ALTER TABLE \(table) DROP COLUMN starts")
         }
         try database.execute(sql: "PRAGMA user_version = 12")
     }
 
-    /// Undoes version 13 as well.
+    /// Undoes versions 13 and 15 as well.
     static func version12(_ database: Database) throws {
         try version13(database)
         try database.execute(
