@@ -140,7 +140,10 @@ public final class ServiceClient: Sendable {
     /// `didReceiveFrom`. Without a confirmation a result is kept for seven days. At most 1,000 results are kept, and 64 MiB with their
     /// files; beyond that the oldest are removed with their files, and ``ServiceClientEvent/resultRemoved(from:id:)`` names each. The newest
     /// result is kept whatever its size.
-    public var replies: AsyncStream<LateReply> { engine.late.stream() }
+    ///
+    /// A result with which the process ended ten times, before the iteration asked for the next one, is removed in the same way at the next
+    /// start. The end of the client, and the end of an iteration by `break`, an error or cancellation, do not count.
+    public var replies: AsyncStream<LateReply> { engine.replies() }
 
     /// Takes a request back, from ``makeRequestID()`` on.
     ///

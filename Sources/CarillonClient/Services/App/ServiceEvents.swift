@@ -16,7 +16,7 @@ public enum ServiceClientEvent: Sendable {
     /// The one result. After this the files have their names, and not before.
     case didReceive(from: ServiceApplication, Result<ServiceReply, ServiceError>, id: String)
     /// A result was removed with its files, as nobody confirmed it for seven days, as more than 1,000 results or 64 MiB waited, or as the process
-    /// ended ten times while a delegate was called with it.
+    /// ended ten times while a delegate was called with it or a reader of ``ServiceClient/replies`` had it.
     case resultRemoved(from: ServiceApplication, id: String)
     /// A device came with another identity than was accepted. Nothing is sent to it before ``ServiceClient/accept(_:fingerprint:)``.
     case identityChanged(ServiceApplication, fingerprint: String)

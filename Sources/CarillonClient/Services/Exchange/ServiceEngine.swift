@@ -200,7 +200,7 @@ actor ServiceEngine {
             // Ends at once.
             Task { await self.stopClearing() }
         }
-        takeBackDelegateStarts()
+        takeBackResultStarts()
         // The next run keeps the times of what is stored.
         for time in localTimes.values { time.cancel() }
         localTimes = [:]
@@ -321,6 +321,7 @@ actor ServiceEngine {
         known.removeAll()
         memory = ServiceMemory(owner: present)
         late.removeAll()
+        for id in unconfirmed.started { suspects.end(.result(id)) }
         unconfirmed = UnconfirmedResults()
         heldBack = []
         // Whoever hears it finds nothing any more.
