@@ -61,7 +61,7 @@ final class SessionRunner: Sendable {
     let updateChanges = Signal()
     /// Says that something about requests of services came. Awaited by the run of services alone.
     let serviceChanges = Signal()
-    let serviceActivity = ServiceActivity()
+    let serviceActivity = WakeActivity()
     /// Says that others may provide services by now. Awaited by the run of services alone.
     let providerChanges = Signal()
     let asks: SocketAsks
@@ -182,6 +182,9 @@ final class SessionRunner: Sendable {
                 isBeingRead: inbox(of: identifier).isHeld)
         }
     }
+
+    /// Whether messages wait of a channel that the app reads.
+    var isHandlingMessages: Bool { summaries.contains { $0.isBeingRead && $0.waitingMessages > 0 } }
 
     // MARK: Changes
 

@@ -169,7 +169,7 @@ actor ServiceEngine {
     // MARK: Running
 
     /// What a wake waits for.
-    nonisolated var activity: ServiceActivity { runner.serviceActivity }
+    nonisolated var activity: WakeActivity { runner.serviceActivity }
 
     func run() async {
         // Another run is just ending: two would handle the same.
