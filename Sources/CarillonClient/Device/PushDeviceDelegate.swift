@@ -28,6 +28,9 @@ public protocol PushDeviceDelegate: AnyObject, Sendable {
     func didFailStorage(of device: PushDevice, _ error: PushError)
     /// The client's storage works again.
     func didRecoverStorage(of device: PushDevice)
+    /// Calls were dropped, as the delegate did not return in time; how many. Up to 1,000 events and 16 MiB of their content wait for the delegates.
+    /// The properties of ``PushDevice`` have the present state.
+    func didMissEvents(_ count: Int, of device: PushDevice)
 }
 
 /// Each does nothing, so that a delegate has only what it needs.
@@ -45,4 +48,5 @@ extension PushDeviceDelegate {
     public func handlerCrashed(for firing: SubscriptionFiring, of device: PushDevice) {}
     public func didFailStorage(of device: PushDevice, _ error: PushError) {}
     public func didRecoverStorage(of device: PushDevice) {}
+    public func didMissEvents(_ count: Int, of device: PushDevice) {}
 }

@@ -32,7 +32,7 @@ public struct PushDeviceSuspension: RawRepresentable, Hashable, Sendable {
 /// Later versions of the library can add cases: keep a `default` in a `switch` over an event.
 public enum PushDeviceEvent: Sendable {
     /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait.
-    /// ``PushDevice/status`` and ``PushDevice/subscriptions`` have the present state. Delegates do not hear it.
+    /// ``PushDevice/status`` and ``PushDevice/subscriptions`` have the present state.
     case missed(_ count: Int)
     /// The status is another than before. It comes before the event that says why.
     case statusChanged(PushDeviceStatus)
