@@ -1,4 +1,3 @@
-import CarillonBasics
 import Foundation
 import Synchronization
 import TestSupport
