@@ -54,6 +54,14 @@ struct CallOwnerTests {
         return call
     }
 
+    /// Sends a request of a device without a user: in that time a call that waits for nobody goes out.
+    private func sendAnother() async throws {
+        let other = try await EngineFixture("com.example.other", number: 3)
+        other.takeRequests()
+        try await other.find(provider)
+        _ = try await other.client.send(EngineFixture.method, to: ServiceApplication(app: provider.peer.app))
+    }
+
     private func expectMismatch(_ call: Task<ServiceReply, any Error>) async {
         let error = await #expect(throws: ServiceError.self) { try await call.value }
         #expect(error?.code == .userMismatch)
@@ -62,7 +70,7 @@ struct CallOwnerTests {
     @Test func `a call for a user whom the server does not know yet waits, and goes out for that user`() async throws {
         try await name("bob")
         let call = try await call()
-        try await Task.sleep(for: .milliseconds(100))
+        try await sendAnother()
         #expect(consumer.web.asked.isEmpty)
         try await take("bob")
         try await eventually { [consumer] in try consumer.postedRequests().count == 1 }
@@ -97,7 +105,7 @@ struct CallOwnerTests {
         try await eventually { [engine = consumer.engine] in await engine.underWay.isEmpty }
         try await name("bob")
         let second = try await call()
-        try await Task.sleep(for: .milliseconds(100))
+        try await sendAnother()
         #expect(try consumer.postedRequests().count == 1)
         try await take("bob")
         await expectMismatch(first)
@@ -122,7 +130,8 @@ struct CallOwnerTests {
         try await engine.runner.perform { session, context in session.userSet(bob, at: context.now) }
         for request in try consumer.postedRequests() { try await provider.bring(request) }
         let run = Task { await engine.run() }
-        try await Task.sleep(for: .milliseconds(200))
+        try await eventually { await engine.isRunning }
+        try await sendAnother()
         #expect(called.withLock(\.self) == 0)
         try await engine.runner.perform { session, context in
             guard let identity = session.identity else { return [] }
@@ -149,7 +158,8 @@ struct CallOwnerTests {
         try await fixture.running {
             let late = try await fixture.ask(2)
             try await fixture.receive(.failed(try #require(ServiceRequestID(late)), code: "deadline_exceeded"))
-            try await Task.sleep(for: .milliseconds(100))
+            try await eventually { await fixture.engine.isRunning }
+            try await sendAnother()
             #expect(delegate.ids.isEmpty)
             try await fixture.engine.runner.perform { session, context in
                 guard let identity = session.identity else { return [] }
