@@ -9,14 +9,12 @@ import Testing
 /// A call is made for the user whom the app named last, and goes out for nobody else.
 @Suite(.timeLimit(.minutes(1)))
 struct CallOwnerTests {
-    private let consumer: EngineFixture
-    private let provider: EngineFixture
+    private let consumer: ServiceEngineFixture
+    private let provider: ServiceEngineFixture
 
     init() async throws {
-        consumer = try await EngineFixture()
-        provider = try await EngineFixture("com.example.files", number: 2)
-        let engine = consumer.engine
-        await engine.runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
+        consumer = try await ServiceEngineFixture()
+        provider = try await ServiceEngineFixture("com.example.files", number: 2)
         consumer.takeRequests()
         try await consumer.find(provider)
         try await name("ada")
@@ -48,7 +46,7 @@ struct CallOwnerTests {
     /// Begins a call, and returns when it is on its way.
     private func call() async throws -> Task<ServiceReply, any Error> {
         let call = Task { [client = consumer.client] in
-            try await client.call(EngineFixture.method, of: ServiceApplication(app: "com.example.files"))
+            try await client.call(ServiceEngineFixture.method, of: ServiceApplication(app: "com.example.files"))
         }
         try await eventually { [engine = consumer.engine] in await engine.underWay.count == 1 }
         return call
@@ -56,10 +54,10 @@ struct CallOwnerTests {
 
     /// Sends a request of a device without a user: in that time a call that waits for nobody goes out.
     private func sendAnother() async throws {
-        let other = try await EngineFixture("com.example.other", number: 3)
+        let other = try await ServiceEngineFixture("com.example.other", number: 3)
         other.takeRequests()
         try await other.find(provider)
-        _ = try await other.client.send(EngineFixture.method, to: ServiceApplication(app: provider.peer.app))
+        _ = try await other.client.send(ServiceEngineFixture.method, to: ServiceApplication(app: provider.peer.app))
     }
 
     private func expectMismatch(_ call: Task<ServiceReply, any Error>) async {
@@ -99,7 +97,7 @@ struct CallOwnerTests {
         async throws
     {
         let first = Task { [client = consumer.client] in
-            try await client.call(EngineFixture.method, of: ServiceApplication(app: "com.example.files"))
+            try await client.call(ServiceEngineFixture.method, of: ServiceApplication(app: "com.example.files"))
         }
         try await eventually { [consumer] in try consumer.postedRequests().count == 1 }
         try await eventually { [engine = consumer.engine] in await engine.underWay.isEmpty }
@@ -117,18 +115,17 @@ struct CallOwnerTests {
         async throws
     {
         let called = Mutex(0)
-        await provider.provider.handle(EngineFixture.method) { _ in
+        await provider.provider.handle(ServiceEngineFixture.method) { _ in
             called.withLock { $0 += 1 }
             return ServiceReply()
         }
         provider.takeRequests()
         let address = ServiceApplication(app: provider.peer.app)
-        _ = try await consumer.client.send(EngineFixture.method, to: address)
+        _ = try await consumer.client.send(ServiceEngineFixture.method, to: address)
         let engine = provider.engine
-        await engine.runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
         let bob = UserWord.signedIn("bob")
         try await engine.runner.perform { session, context in session.userSet(bob, at: context.now) }
-        for request in try consumer.postedRequests() { try await provider.bring(request) }
+        for request in try consumer.postedRequests() { try await provider.receive(request) }
         let run = Task { await engine.run() }
         try await eventually { await engine.isRunning }
         try await sendAnother()
