@@ -39,7 +39,7 @@ extension SessionRunner {
         }
     }
 
-    func perform(_ action: SessionAction) {
+    func carryOut(_ action: SessionAction) {
         switch action {
         case .write(.saveChannel(let identifier, let channel)):
             shareKeys(of: session.withLock { $0 })

@@ -242,7 +242,7 @@ final class SessionRunner: Sendable {
             updateChanges.send()
             scopeListener.withLock { $0 }?()
         }
-        for action in actions { perform(action) }
+        for action in actions { carryOut(action) }
         setAlarm(at: next.deadline)
         for (step, result) in zip(group, results) { step.done(result) }
         return true
