@@ -23,7 +23,7 @@ import Synchronization
 /// ```
 ///
 /// Transfers outlive the process: ``uploads()`` and ``downloads()`` have those that are not done. Apple's background transfers are not
-/// used: while the app is suspended, nothing moves.
+/// used: while the app is suspended, nothing moves. ``PushClient/handleWake(within:)`` waits for transfers that go on, up to its limit.
 public final class AttachmentStore: Sendable {
     /// What a program needs that is no device: a back end with a sender key.
     public struct Configuration: Sendable {
@@ -59,6 +59,8 @@ public final class AttachmentStore: Sendable {
         }
     }
 
+    /// The transfers that go on.
+    let activity = WakeActivity()
     private let folder: TransferFolder
     private let server: TransferServer
     private let lock = Mutex<TransferLock?>(nil)
@@ -137,6 +139,8 @@ public final class AttachmentStore: Sendable {
     public func upload(
         _ path: String, for readers: [AttachmentReader], lifetime: Duration = .seconds(7 * 86_400), moves: Bool = false
     ) async throws(PushError) -> AttachmentUpload {
+        activity.began()
+        defer { activity.ended() }
         try open()
         guard !readers.isEmpty else {
             throw PushError(.attachmentRefused, "Somebody must be allowed to fetch an attachment.")
@@ -185,7 +189,9 @@ public final class AttachmentStore: Sendable {
             let run = UploadRun(id: id, folder: folder, server: server)
             // The directory is the store's as long as a transfer of it goes on.
             let lock = lock.withLock(\.self)
-            let upload = AttachmentUpload(id: id, length: ChunkSeal.sealedLength(of: state.length)) { [weak self] moved in
+            let upload = AttachmentUpload(
+                id: id, length: ChunkSeal.sealedLength(of: state.length), activity: activity
+            ) { [weak self] moved in
                 defer {
                     if !run.isThere { self?.known.withLock { $0.uploads[id] = nil } }
                     withExtendedLifetime(lock) {}
@@ -249,6 +255,8 @@ public final class AttachmentStore: Sendable {
     public func download(
         _ manifest: AttachmentManifest, to path: String
     ) async throws(PushError) -> AttachmentDownload {
+        activity.began()
+        defer { activity.ended() }
         try open()
         guard manifest.isPossible else { throw PushError(.manifestInvalid, "The manifest of the attachment is none.") }
         let (folder, id) = (folder, manifest.id)
@@ -291,7 +299,9 @@ public final class AttachmentStore: Sendable {
             if let download = known.downloads[id] { return download }
             let run = DownloadRun(state: state, folder: folder, server: server)
             let lock = lock.withLock(\.self)
-            let download = AttachmentDownload(id: id, length: state.manifest.sealedLength) { [weak self] moved in
+            let download = AttachmentDownload(
+                id: id, length: state.manifest.sealedLength, activity: activity
+            ) { [weak self] moved in
                 defer {
                     if !run.isThere { self?.known.withLock { $0.downloads[id] = nil } }
                     withExtendedLifetime(lock) {}

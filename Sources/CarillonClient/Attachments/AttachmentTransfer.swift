@@ -28,13 +28,17 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
     private let work: @Sendable (@escaping @Sendable (Int64) -> Void) async throws -> Value
     private let giveUp: @Sendable () async throws(PushError) -> Void
     private let forget: @Sendable () -> Void
+    private let activity: WakeActivity
 
+    /// - Parameter activity: Hears when the transfer goes on, and when it stops.
     init(
-        id: String, length: Int64, work: @escaping @Sendable (@escaping @Sendable (Int64) -> Void) async throws -> Value,
+        id: String, length: Int64, activity: WakeActivity = WakeActivity(),
+        work: @escaping @Sendable (@escaping @Sendable (Int64) -> Void) async throws -> Value,
         giveUp: @escaping @Sendable () async throws(PushError) -> Void, forget: @escaping @Sendable () -> Void
     ) {
         self.id = id
         self.length = length
+        self.activity = activity
         self.work = work
         self.giveUp = giveUp
         self.forget = forget
@@ -93,11 +97,15 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
             if let task = state.task, !task.isCancelled || state.end == .done { return task }
             let before = state.task
             state.end = nil
-            let task = Task { [weak self, work] in
+            activity.began()
+            let task = Task { [weak self, work, activity] in
+                var isDone = false
+                defer { activity.ended(isEvent: isDone) }
                 _ = await before?.result
                 self?.state.withLock { $0.end = nil }
                 do {
                     let value = try await work { [weak self] bytes in self?.moved(to: bytes) }
+                    isDone = true
                     self?.ended(.done)
                     return value
                 } catch {

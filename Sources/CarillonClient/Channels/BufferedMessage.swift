@@ -25,6 +25,10 @@ struct BufferedMessage: Equatable, Sendable {
     }
 }
 
+extension BufferedMessage: CountedEntry {
+    var suspect: SuspectTurns.Entry { .message(position) }
+}
+
 /// How full one channel's buffer is, and when to look whether anybody empties it.
 struct BufferUse: Equatable, Sendable {
     var messages = 0

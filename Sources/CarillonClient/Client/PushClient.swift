@@ -182,7 +182,7 @@ public final class PushClient: Sendable, Service {
     private static func run(
         _ runner: SessionRunner, _ loop: ConnectionLoop, _ updates: PushUpdates, _ services: ServiceEngine
     ) async {
-        runner.starts.resume()
+        runner.resumeStarts()
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
                 group.addTask { await updates.run() }

@@ -148,8 +148,8 @@ public final class PushDevice: Sendable {
         return runner.subscriptions
     }
 
-    /// What fires while the device is connected, with ``PushClient/Configuration/receivesFirings``. Up to 1,000 firings wait or are not
-    /// received; see ``SubscriptionFirings``.
+    /// What fires while the device is connected, with ``PushClient/Configuration/receivesFirings``. Up to 1,000 firings and 8 MiB wait or are
+    /// not received; see ``SubscriptionFirings``.
     public var firings: SubscriptionFirings { SubscriptionFirings(queue: runner.firings) }
 
     // MARK: Listening

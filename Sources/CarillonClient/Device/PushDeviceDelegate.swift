@@ -22,10 +22,15 @@ public protocol PushDeviceDelegate: AnyObject, Sendable {
     func didResetBadge(of device: PushDevice)
     /// The server could not be told to begin anew.
     func didFailBadgeReset(of device: PushDevice, _ error: PushError)
+    /// The process ended ten times while the app handled a firing: see ``PushDeviceEvent/firingCrashed(_:)``.
+    func handlerCrashed(for firing: SubscriptionFiring, of device: PushDevice)
     /// The client's storage begins to fail: see ``PushDeviceEvent/storageFailed(_:)``.
     func didFailStorage(of device: PushDevice, _ error: PushError)
     /// The client's storage works again.
     func didRecoverStorage(of device: PushDevice)
+    /// Calls were dropped, as the delegate did not return in time; how many. Up to 1,000 events and 16 MiB of their content wait for the delegates.
+    /// The properties of ``PushDevice`` have the present state.
+    func didMissEvents(_ count: Int, of device: PushDevice)
 }
 
 /// Each does nothing, so that a delegate has only what it needs.
@@ -40,6 +45,8 @@ extension PushDeviceDelegate {
     public func didUpdateSubscriptions(of device: PushDevice) {}
     public func didResetBadge(of device: PushDevice) {}
     public func didFailBadgeReset(of device: PushDevice, _ error: PushError) {}
+    public func handlerCrashed(for firing: SubscriptionFiring, of device: PushDevice) {}
     public func didFailStorage(of device: PushDevice, _ error: PushError) {}
     public func didRecoverStorage(of device: PushDevice) {}
+    public func didMissEvents(_ count: Int, of device: PushDevice) {}
 }

@@ -15,7 +15,7 @@ extension PushDeviceListeners {
 extension PushDeviceDelegate {
     fileprivate func hear(_ event: PushDeviceEvent, of device: PushDevice) {
         switch event {
-        case .missed: break
+        case .missed(let count): didMissEvents(count, of: device)
         case .statusChanged(let status): didChangeStatus(of: device, to: status)
         case .registered: didRegister(device)
         case .suspended(let reason): didSuspend(device, because: reason)
@@ -26,6 +26,7 @@ extension PushDeviceDelegate {
         case .subscriptionsUpdated: didUpdateSubscriptions(of: device)
         case .badgeReset: didResetBadge(of: device)
         case .badgeResetFailed(let error): didFailBadgeReset(of: device, error)
+        case .firingCrashed(let firing): handlerCrashed(for: firing, of: device)
         case .storageFailed(let error): didFailStorage(of: device, error)
         case .storageRecovered: didRecoverStorage(of: device)
         }
@@ -35,7 +36,7 @@ extension PushDeviceDelegate {
 /// What happens to the device, from the beginning of each iteration on. An iteration ends when its task is cancelled or the
 /// client is released.
 ///
-/// Up to 100 events wait for a slow iteration. Beyond that the oldest event is dropped, and the next event is
+/// Up to 100 events, and 16 MiB of their content, wait for a slow iteration. Beyond that the oldest event is dropped, and the next event is
 /// ``PushDeviceEvent/missed(_:)``; the present state is in the properties of ``PushDevice``.
 public struct PushDeviceEvents: AsyncSequence, Sendable {
     public typealias Element = PushDeviceEvent

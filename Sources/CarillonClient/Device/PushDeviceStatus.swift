@@ -32,7 +32,7 @@ public struct PushDeviceSuspension: RawRepresentable, Hashable, Sendable {
 /// Later versions of the library can add cases: keep a `default` in a `switch` over an event.
 public enum PushDeviceEvent: Sendable {
     /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait.
-    /// ``PushDevice/status`` and ``PushDevice/subscriptions`` have the present state. Delegates do not hear it.
+    /// ``PushDevice/status`` and ``PushDevice/subscriptions`` have the present state.
     case missed(_ count: Int)
     /// The status is another than before. It comes before the event that says why.
     case statusChanged(PushDeviceStatus)
@@ -55,6 +55,9 @@ public enum PushDeviceEvent: Sendable {
     case badgeReset
     /// The server could not be told to begin anew.
     case badgeResetFailed(PushError)
+    /// The process ended ten times while the app handled a firing of ``PushDevice/firings``. The firing is not given to the app again, and the
+    /// server is told that its handler failed, with code 301.
+    case firingCrashed(SubscriptionFiring)
     /// The client's storage begins to fail, as its disk is full or cannot be used. It is told once; what could not be stored is tried again
     /// by itself, at the latest every 60 seconds.
     case storageFailed(PushError)
@@ -72,6 +75,7 @@ extension PushDeviceEvent: Equatable {
             (.subscriptionsUpdated, .subscriptionsUpdated), (.storageRecovered, .storageRecovered):
             true
         case (.suspended(let one), .suspended(let other)): one == other
+        case (.firingCrashed(let one), .firingCrashed(let other)): one == other
         case (.registrationFailed(let one), .registrationFailed(let other)),
             (.badgeResetFailed(let one), .badgeResetFailed(let other)), (.userRefused(let one), .userRefused(let other)),
             (.storageFailed(let one), .storageFailed(let other)):

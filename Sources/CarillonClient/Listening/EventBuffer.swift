@@ -1,11 +1,14 @@
-/// The events that wait for one iteration, in order and within two limits: one for progress, and one for all other events.
+/// The events that wait for one iteration, in order and within three limits: one for the number of transfers with progress, one for the number of
+/// all other events, and one for the bytes of their content.
 ///
 /// Of each transfer only the newest progress waits. When no progress fits, the oldest progress is dropped. When no other event fits, the
-/// oldest step is dropped; if no step waits, a new step is dropped itself, and a lasting event replaces the oldest one.
+/// oldest step is dropped; if no step waits, a new step is dropped itself, and a lasting event replaces the oldest one. When the content of an event
+/// does not fit, the oldest events with content are dropped; the newest event is kept, whatever its size.
 struct EventBuffer<Event: StreamedEvent> {
     private struct Entry {
         let event: Event
         let rank: EventRank
+        let bytes: Int
 
         var isProgress: Bool { if case .progress = rank { true } else { false } }
     }
@@ -14,41 +17,52 @@ struct EventBuffer<Event: StreamedEvent> {
     static var limit: Int { 100 }
     /// Of how many transfers progress waits at most.
     static var transferLimit: Int { 100 }
+    /// The most bytes of content of the events that wait.
+    static var byteLimit: Int { 16 << 20 }
 
     private var waiting: [Entry] = []
     private var progressCount = 0
+    /// The bytes of content of the events that wait.
+    private(set) var bytes = 0
     /// How many events were dropped since the last `next`.
     private var missed = 0
 
     var count: Int { waiting.count }
 
-    /// Returns the event that is dropped or replaced, so that the caller can release it outside of its lock.
-    mutating func append(_ event: Event) -> Event? {
-        let entry = Entry(event: event, rank: event.rank)
+    /// Returns the events that are dropped or replaced, so that the caller can release them outside of its lock.
+    mutating func append(_ event: Event) -> [Event] {
+        let entry = Entry(event: event, rank: event.rank, bytes: event.contentBytes)
         return entry.isProgress ? append(progress: entry) : append(other: entry)
     }
 
-    private mutating func append(progress entry: Entry) -> Event? {
-        var removed: Event?
+    private mutating func append(progress entry: Entry) -> [Event] {
+        var removed: [Event] = []
         if let older = waiting.firstIndex(where: { $0.rank == entry.rank }) {
-            removed = remove(at: older)
+            removed.append(remove(at: older))
         } else if progressCount >= Self.transferLimit, let oldest = waiting.firstIndex(where: \.isProgress) {
             missed += 1
-            removed = remove(at: oldest)
+            removed.append(remove(at: oldest))
         }
         waiting.append(entry)
         progressCount += 1
         return removed
     }
 
-    private mutating func append(other entry: Entry) -> Event? {
-        var removed: Event?
+    private mutating func append(other entry: Entry) -> [Event] {
+        var removed: [Event] = []
         if waiting.count - progressCount >= Self.limit {
             missed += 1
             let step = waiting.firstIndex { $0.rank == .step }
-            if step == nil, entry.rank == .step { return entry.event }
-            if let place = step ?? waiting.firstIndex(where: { !$0.isProgress }) { removed = remove(at: place) }
+            if step == nil, entry.rank == .step { return [entry.event] }
+            if let place = step ?? waiting.firstIndex(where: { !$0.isProgress }) { removed.append(remove(at: place)) }
         }
+        while entry.bytes > 0, bytes + entry.bytes > Self.byteLimit,
+            let oldest = waiting.firstIndex(where: { $0.bytes > 0 })
+        {
+            missed += 1
+            removed.append(remove(at: oldest))
+        }
+        bytes += entry.bytes
         waiting.append(entry)
         return removed
     }
@@ -65,6 +79,7 @@ struct EventBuffer<Event: StreamedEvent> {
     private mutating func remove(at place: Int) -> Event {
         let entry = waiting.remove(at: place)
         if entry.isProgress { progressCount -= 1 }
+        bytes -= entry.bytes
         return entry.event
     }
 }

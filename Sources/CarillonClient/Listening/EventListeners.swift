@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Who hears what happens to something: iterations, and delegates, which are called one after the other.
+/// Who hears what happens to something: iterations, and delegates, which are called one after the other. The calls that wait are bounded by
+/// ``DelegateCalls``.
 final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>: Sendable {
     typealias Delegate = AnyObject & Sendable
 
@@ -11,7 +12,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         let happened: @Sendable (any Delegate, Event, Subject) -> Void
         /// Called before delegates are called with an event.
         var willHappen: @Sendable (Event, Subject) async -> Void = { _, _ in }
-        /// Called after the delegates. No delegate heard the event if all were removed before their call.
+        /// Called after the delegates. No delegate heard the event if all were removed before their call, or if the event was dropped.
         var finished: @Sendable (Event, Subject, _ wasHeard: Bool) -> Void = { _, _, _ in }
     }
 
@@ -32,7 +33,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         var delegates: [Weak] = []
         /// What delegates are called with, as long as it lives.
         weak var subject: Subject?
-        var calls: [Call] = []
+        var calls = DelegateCalls<Event, Call>()
         var isCalling = false
     }
 
@@ -66,24 +67,47 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
 
     /// Tells events.
     ///
+    /// - Parameter isKept: Whether nobody but the delegates has the events, which are not dropped for them then.
     /// - Returns: Whether there are delegates, so that ``Calls/finished`` is called for each event.
-    func deliver(_ events: [Event]) -> Bool {
+    func deliver(_ events: [Event], isKept: Bool = false) -> Bool {
         guard !events.isEmpty else { return false }
         // Dropped events are taken out of the lock, so that they are not released inside it.
-        let (isQueued, begins, _) = state.withLock { state -> (Bool, Bool, [Event]) in
+        let (subject, begins, dropped, _) = state.withLock { state -> (Subject?, Bool, [Event], [Event]) in
             var removed: [Event] = []
-            for event in events { removed += state.readers.values.compactMap { $0.tell(event) } }
-            guard let subject = state.subject, !state.delegates.isEmpty else { return (false, false, removed) }
-            state.calls += events.map { .happened($0, subject, state.delegates) }
-            return (true, Self.begin(&state), removed)
+            for event in events { removed += state.readers.values.flatMap { $0.tell(event) } }
+            guard let subject = state.subject, !state.delegates.isEmpty else { return (nil, false, [], removed) }
+            var dropped: [Event] = []
+            for event in events {
+                let call = Call.happened(event, subject, state.delegates)
+                dropped += state.calls.append(call, for: event, isKept: isKept)
+            }
+            return (subject, Self.begin(&state), dropped, removed)
         }
         if begins { call() }
-        return isQueued
+        guard let subject else { return false }
+        for event in dropped { calls.finished(event, subject, false) }
+        return true
+    }
+
+    /// Somebody else has events that were kept for delegates: they can be dropped for them now.
+    func release(where isReleased: (Event) -> Bool) {
+        finish { $0.calls.release(where: isReleased) }
+    }
+
+    /// Events that wait for delegates are not to be told any more.
+    func cancelCalls(where isCancelled: (Event) -> Bool) {
+        finish { $0.calls.remove(where: isCancelled) }
+    }
+
+    private func finish(_ take: (inout State) -> [Event]) {
+        let (subject, events) = state.withLock { state in (state.subject, take(&state)) }
+        guard let subject else { return }
+        for event in events { calls.finished(event, subject, false) }
     }
 
     /// Tells iterations of a progress. Delegates do not hear of it.
     func tellProgress(_ event: Event) {
-        _ = state.withLock { state in state.readers.values.compactMap { $0.tell(event) } }
+        _ = state.withLock { state in state.readers.values.flatMap { $0.tell(event) } }
     }
 
     // MARK: Delegates
@@ -144,12 +168,17 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
     }
 
     private func next() -> Call? {
-        state.withLock { state in
-            guard !state.calls.isEmpty else {
-                state.isCalling = false
-                return nil
+        state.withLock { state -> Call? in
+            while let next = state.calls.next() {
+                switch next {
+                case .call(let call): return call
+                case .missed(let count):
+                    guard let subject = state.subject else { continue }
+                    return .happened(Event.missed(count), subject, state.delegates)
+                }
             }
-            return state.calls.removeFirst()
+            state.isCalling = false
+            return nil
         }
     }
 }

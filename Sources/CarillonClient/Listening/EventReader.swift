@@ -10,11 +10,11 @@ final class EventReader<Event: StreamedEvent>: Sendable {
 
     private let state = Mutex(State())
 
-    /// Returns the event that is dropped or replaced, so that the caller can release it outside of its lock.
-    func tell(_ event: Event) -> Event? {
-        let (waiter, removed) = state.withLock { state -> (CheckedContinuation<Event?, Never>?, Event?) in
-            guard !state.isFinished else { return (nil, nil) }
-            guard state.waiters.isEmpty else { return (state.waiters.removeFirst(), nil) }
+    /// Returns the events that are dropped or replaced, so that the caller can release them outside of its lock.
+    func tell(_ event: Event) -> [Event] {
+        let (waiter, removed) = state.withLock { state -> (CheckedContinuation<Event?, Never>?, [Event]) in
+            guard !state.isFinished else { return (nil, []) }
+            guard state.waiters.isEmpty else { return (state.waiters.removeFirst(), []) }
             return (nil, state.buffer.append(event))
         }
         waiter?.resume(returning: event)

@@ -1,9 +1,22 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// An event of a public stream, which can be dropped when the buffer of an iteration is full.
 protocol StreamedEvent: Sendable {
     /// Stands for events that were dropped.
     static func missed(_ count: Int) -> Self
 
     var rank: EventRank { get }
+
+    /// The bytes of the values, texts and paths that the event carries; 0 if its size has a small bound.
+    var contentBytes: Int { get }
+}
+
+extension StreamedEvent {
+    var contentBytes: Int { 0 }
 }
 
 /// Which events a full buffer drops first.
@@ -38,6 +51,15 @@ extension ServiceClientEvent: StreamedEvent {
         default: .lasting
         }
     }
+
+    var contentBytes: Int {
+        switch self {
+        case .didReceive(_, .success(let reply), _): reply.value.contentBytes + reply.attachments.contentBytes
+        case .didReceive(_, .failure(let error), _): error.contentBytes
+        case .didFinishSending(_, let attachments, let parameters, _): parameters.contentBytes + attachments.contentBytes
+        default: 0
+        }
+    }
 }
 
 extension ServiceProviderEvent: StreamedEvent {
@@ -49,12 +71,44 @@ extension ServiceProviderEvent: StreamedEvent {
         default: .lasting
         }
     }
+
+    var contentBytes: Int {
+        switch self {
+        case .didReceive(let request): request.parameters.contentBytes + request.attachments.contentBytes
+        case .didFinishSending(_, let attachments, _): attachments.contentBytes
+        case .requestFailed(_, let error, _): error.contentBytes
+        default: 0
+        }
+    }
 }
 
 extension PushDeviceEvent: StreamedEvent {
     var rank: EventRank { .lasting }
+
+    var contentBytes: Int { if case .firingCrashed(let firing) = self { firing.bytes } else { 0 } }
 }
 
 extension NotificationSubscriptionEvent: StreamedEvent {
     var rank: EventRank { .lasting }
+}
+
+extension ServiceValue {
+    /// The bytes of its texts, data and names, and 16 for each value.
+    fileprivate var contentBytes: Int {
+        switch self {
+        case .null, .bool, .integer, .number: 16
+        case .string(let text): 16 + text.utf8.count
+        case .bytes(let data): 16 + data.count
+        case .array(let elements): elements.reduce(16) { $0 + $1.contentBytes }
+        case .object(let members): members.reduce(16) { $0 + $1.key.utf8.count + $1.value.contentBytes }
+        }
+    }
+}
+
+extension ServiceError {
+    fileprivate var contentBytes: Int { text.utf8.count + (details?.contentBytes ?? 0) }
+}
+
+extension [String] {
+    fileprivate var contentBytes: Int { reduce(0) { $0 + $1.utf8.count } }
 }

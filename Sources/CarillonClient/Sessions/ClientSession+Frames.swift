@@ -2,8 +2,9 @@ import CarillonWire
 
 extension ClientSession {
     /// A frame came. `answered` is what the server was told of this message, or news, before, when it came before.
+    /// `firingStarts` are the starts of the app's code for a firing that ended with the process.
     mutating func received(
-        _ frame: ServerFrame, answered: Int?, at now: ContinuousClock.Instant, random: Double
+        _ frame: ServerFrame, answered: Int?, firingStarts: Int = 0, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
         receivedSignOfLife(at: now)
         switch (phase, frame) {
@@ -27,7 +28,7 @@ extension ClientSession {
             return channelEventReceived(event, answered: answered, at: now)
         case (.live, .deviceStatus(let frame)):
             return deviceStatusReceived(frame, answered: answered)
-        case (.live, .fired(let frame)): return firedReceived(frame, answered: answered)
+        case (.live, .fired(let frame)): return firedReceived(frame, answered: answered, starts: firingStarts)
         // Updates come by their own poll.
         case (.live, .update): return []
         case (.live, .service(let frame)): return serviceReceived(frame, answered: answered)

@@ -19,20 +19,30 @@ extension ClientSession {
         return phase == .resting ? goOn() : []
     }
 
-    /// - Parameter answered: What the server was told of it before, when it came before.
-    func firedReceived(_ frame: FiredFrame, answered: Int?) -> [SessionAction] {
+    /// - Parameters:
+    ///   - answered: What the server was told of it before, when it came before.
+    ///   - starts: The starts of the app's code for it that ended with the process.
+    func firedReceived(_ frame: FiredFrame, answered: Int?, starts: Int) -> [SessionAction] {
         if let answered { return [.send(MessageAnswer(id: frame.version, code: answered).frame)] }
         guard let firing = SubscriptionFiring(frame) else {
             // One of a later version.
             let answer = MessageAnswer(id: frame.version, code: ResultCode.other)
             return [.send(answer.frame)]
         }
-        return [.tellSubscriptions(.fired(firing))]
+        guard !HandlerStarts.isCrashing(starts) else {
+            let answer = MessageAnswer(id: firing.id, code: ResultCode.handlerFailed)
+            return [
+                .write(.saveAnswer(answer)), .write(.saveFiringStarts(id: firing.id, 0)), .send(answer.frame),
+                .noteCrashingFiring(firing, starts: starts),
+            ]
+        }
+        return [.tellSubscriptions(.fired(firing, starts: starts))]
     }
 
     /// The app is done with one.
     func firingHandled(_ firing: SubscriptionFiring) -> [SessionAction] {
         let answer = MessageAnswer(id: firing.id, code: ResultCode.delivered)
-        return [.write(.saveAnswer(answer))] + (phase == .live ? [.send(answer.frame)] : [])
+        return [.write(.saveAnswer(answer)), .write(.saveFiringStarts(id: firing.id, 0))]
+            + (phase == .live ? [.send(answer.frame)] : [])
     }
 }

@@ -221,15 +221,20 @@ struct ConnectionLoop: Sendable {
                 return []
             }
             var answered: Int?
+            var firingStarts = 0
             switch frame {
             case .notification(let message): answered = try context.answer(to: message.version)
             case .channelEvent(let event): answered = try context.answer(to: event.version)
             case .deviceStatus(let status): answered = try context.answer(to: status.version)
-            case .fired(let fired): answered = try context.answer(to: fired.version)
+            case .fired(let fired):
+                answered = try context.answer(to: fired.version)
+                // A start of this process has not ended.
+                if !runner.firings.isInHand(fired.version) { firingStarts = try context.firingStarts(of: fired.version) }
             case .service(let service): answered = try context.answer(to: service.version)
             default: break
             }
-            return session.received(frame, answered: answered, at: context.now, random: context.random)
+            return session.received(
+                frame, answered: answered, firingStarts: firingStarts, at: context.now, random: context.random)
         } done: { result in
             if case .success = result, case .deviceStatus? = frame { runner.catchUps.took() }
             if case .failure(let error) = result {

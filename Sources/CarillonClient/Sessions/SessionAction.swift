@@ -21,6 +21,8 @@ enum SessionAction: Equatable, Sendable {
     case lookForReader(of: String, waiting: Int)
     /// A message was refused because a channel's buffer is full.
     case noteFullBuffer(of: String, waiting: Int)
+    /// A firing with which the process ended too often is not given to the app.
+    case noteCrashingFiring(SubscriptionFiring, starts: Int)
     /// Say this to the server by HTTP, and say what became of it.
     case reportDevice(PushDeviceMachine.Report, DeviceIdentity)
     case reportUser(UserWord, DeviceIdentity)
@@ -58,7 +60,8 @@ enum SubscriptionFact: Equatable, Sendable {
     /// The server does not know the device any more.
     case deviceLost
     case answered(ServerFrame.Answer)
-    case fired(SubscriptionFiring)
+    /// - Parameter starts: The starts of the app's code for the firing that ended with the process.
+    case fired(SubscriptionFiring, starts: Int = 0)
 }
 
 /// What the next step needs of the world outside; read when the session says `wake` or a task of it has ended.
@@ -111,6 +114,8 @@ enum StoreChange: Equatable, Sendable {
     case saveMessage(BufferedMessage, of: String)
     /// The starts of the app's code for a message that did not end.
     case saveStarts(position: Int64, Int)
+    /// The starts of the app's code for a firing that did not end; 0 forgets them.
+    case saveFiringStarts(id: String, Int)
     case removeMessages(of: String)
     case removeMessage(position: Int64)
     /// Something about a request of a service, that is to be looked at.

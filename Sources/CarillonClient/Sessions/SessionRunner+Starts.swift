@@ -9,7 +9,7 @@ extension SessionRunner {
         do throws(PushError) {
             try await perform(mustReachDisk: false) { [starts] session, context throws(PushError) in
                 // The client may have stopped meanwhile.
-                guard starts.hasStarted(message.position) else { return [] }
+                guard starts.hasStarted(message) else { return [] }
                 return session.messageStarts(message, isStored: try context.isStored(message))
             }
         } catch {
@@ -18,14 +18,21 @@ extension SessionRunner {
         }
     }
 
-    /// The client stops: takes back the starts of messages that the app handles, and stores none until the client runs again.
+    /// The client begins to run: starts are stored.
+    func resumeStarts() {
+        starts.resume()
+        firingStarts.resume()
+    }
+
+    /// The client stops: takes back the starts of messages and firings that the app handles, and stores none until the client runs again.
     func stopStarts() {
         for message in starts.stop() { takeBack(message) }
+        for entry in firingStarts.stop() { takeBack(entry) }
     }
 
     /// The iteration that was given a message ended before it asked for the next event.
     func startTakenBack(_ position: Int64) {
-        if let message = starts.take(position) { takeBack(message) }
+        if let message = starts.take(.message(position)) { takeBack(message) }
     }
 
     func takeBack(_ message: BufferedMessage) {

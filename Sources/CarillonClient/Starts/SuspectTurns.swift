@@ -5,11 +5,14 @@ import Synchronization
 ///
 /// A client has one of it for entries of all kinds.
 final class SuspectTurns: Sendable {
-    /// An entry, by its number in the store.
+    /// An entry, by its number in the store, or by its id.
     enum Entry: Hashable, Sendable {
         case message(Int64)
         case update(Int64)
         case request(Int64)
+        /// A result of a request, by the id of the request.
+        case result(String)
+        case firing(String)
     }
 
     private struct Turn {

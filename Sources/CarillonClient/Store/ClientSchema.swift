@@ -4,7 +4,7 @@ import GRDB
 enum ClientSchema {
     /// In the header of the file (`PRAGMA application_id`): "CrCl".
     static let applicationID = 0x4372_436C
-    static let version = 14
+    static let version = 15
 
     /// Brings the tables of an earlier version to this one; refuses, without a change, a file that is damaged, foreign or
     /// newer, and one without tables: no store is ever without.
@@ -109,6 +109,12 @@ enum ClientSchema {
         if found < 14 {
             try database.inTransaction(.immediate) {
                 try database.execute(sql: lateAnswers + "PRAGMA user_version = 14;")
+                return .commit
+            }
+        }
+        if found < 15 {
+            try database.inTransaction(.immediate) {
+                try database.execute(sql: HandlerStarts.firingSchema + "PRAGMA user_version = 15;")
                 return .commit
             }
         }
@@ -241,6 +247,7 @@ enum ClientSchema {
                     \(ServiceBoxSchema.identitiesOfUsers)
                     \(HandlerStarts.keptSchema)
                     \(lateAnswers)
+                    \(HandlerStarts.firingSchema)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);
                     """)

@@ -21,6 +21,8 @@ final class ClientStore: Sendable {
     static let fileName = "carillon-client.sqlite"
     /// How many answers are remembered.
     static let handledLimit = 10_000
+    /// Of how many firings starts are remembered. As many can be with the app at once.
+    static let firingStartsLimit = FiringQueue.limit
 
     private let queue: DatabaseQueue
     let marker: InstallMarker
@@ -92,6 +94,16 @@ final class ClientStore: Sendable {
         do {
             return try Int.fetchOne(
                 database.cachedStatement(sql: "SELECT code FROM handled WHERE id = ?"), arguments: [id])
+        } catch {
+            throw Self.error(for: error, at: fileName)
+        }
+    }
+
+    /// The starts of the app's code for a firing that are stored.
+    static func firingStarts(of id: String, in database: Database) throws(PushError) -> Int {
+        do {
+            return try Int.fetchOne(
+                database.cachedStatement(sql: "SELECT starts FROM firing_start WHERE id = ?"), arguments: [id]) ?? 0
         } catch {
             throw Self.error(for: error, at: fileName)
         }

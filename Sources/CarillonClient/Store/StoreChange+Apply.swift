@@ -26,6 +26,7 @@ extension StoreChange {
             if former != user {
                 // The app has the results that came before the first user.
                 try database.execute(sql: former == nil ? ServiceBoxSchema.eraseForFirstUser : ServiceBoxSchema.erase)
+                try database.execute(sql: HandlerStarts.eraseFirings)
             }
             try database.run("UPDATE owner SET user = ?", [user])
         case .eraseIdentity:
@@ -36,6 +37,7 @@ extension StoreChange {
                     DELETE FROM handled;
                     DELETE FROM report;
                     DELETE FROM withdrawal;
+                    \(HandlerStarts.eraseFirings)
                     \(UpdateInboxSchema.eraseOwners)
                     \(ServiceBoxSchema.erase)
                     """)
@@ -93,6 +95,17 @@ extension StoreChange {
             }
         case .saveStarts(let position, let starts):
             try database.run("UPDATE message SET starts = ? WHERE position = ?", [starts, position])
+        case .saveFiringStarts(let id, 0):
+            try database.run("DELETE FROM firing_start WHERE id = ?", [id])
+        case .saveFiringStarts(let id, let starts):
+            try database.run(
+                """
+                INSERT INTO firing_start (id, starts) VALUES (?, ?)
+                    ON CONFLICT (id) DO UPDATE SET starts = excluded.starts
+                """, [id, starts])
+            try database.run(
+                "DELETE FROM firing_start WHERE position <= (SELECT max(position) FROM firing_start) - ?",
+                [ClientStore.firingStartsLimit])
         case .removeMessages(let identifier):
             try database.run("DELETE FROM message WHERE channel = ?", [identifier])
         case .removeMessage(let position):

@@ -22,6 +22,9 @@ public protocol NotificationSubscriptionDelegate: AnyObject, Sendable {
     /// The server refused the change of a property; it stays as it was there.
     func didFailModification(
         of property: NotificationSubscription.Property, of subscription: NotificationSubscription, _ error: PushError)
+    /// Calls were dropped, as the delegate did not return in time; how many. Up to 1,000 events wait for the delegates. The properties of
+    /// ``NotificationSubscription`` have the present state.
+    func didMissEvents(_ count: Int, of subscription: NotificationSubscription)
 }
 
 /// Each does nothing, so that a delegate has only what it needs.
@@ -39,6 +42,7 @@ extension NotificationSubscriptionDelegate {
     public func didFailModification(
         of property: NotificationSubscription.Property, of subscription: NotificationSubscription, _ error: PushError
     ) {}
+    public func didMissEvents(_ count: Int, of subscription: NotificationSubscription) {}
 }
 
 /// Something that happened to a ``NotificationSubscription``.
@@ -46,7 +50,7 @@ extension NotificationSubscriptionDelegate {
 /// Later versions of the library can add cases: keep a `default` in a `switch` over an event.
 public enum NotificationSubscriptionEvent: Sendable {
     /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait. The properties of
-    /// ``NotificationSubscription`` have the present state. Delegates do not hear it.
+    /// ``NotificationSubscription`` have the present state.
     case missed(_ count: Int)
     /// The status is another than before. It comes before the event that says why.
     case statusChanged(NotificationSubscription.Status)

@@ -23,7 +23,7 @@ extension NotificationSubscriptionListeners {
 extension NotificationSubscriptionDelegate {
     fileprivate func hear(_ event: NotificationSubscriptionEvent, of subscription: NotificationSubscription) {
         switch event {
-        case .missed: break
+        case .missed(let count): didMissEvents(count, of: subscription)
         case .statusChanged(let status): didChangeStatus(of: subscription, to: status)
         case .subscribed: didSubscribe(subscription)
         case .unsubscribed: didUnsubscribe(subscription)

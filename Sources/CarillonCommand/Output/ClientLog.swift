@@ -1,11 +1,12 @@
 import CarillonClient
+import CarillonServer
 import Foundation
 import Logging
 
 /// The log of a command that uses the client library. A failure to connect is one line for people, or one JSON object.
-struct ClientLog: LogHandler {
+struct ClientLog: ForwardingLogHandler {
     let printer: Printer
-    private var base: any LogHandler
+    var base: any LogHandler
 
     init(_ label: String, _ printer: Printer) {
         self.printer = printer
@@ -17,21 +18,6 @@ struct ClientLog: LogHandler {
         var logger = Logger(label: label, factory: { ClientLog($0, printer) })
         logger.logLevel = .warning
         return logger
-    }
-
-    var metadata: Logger.Metadata {
-        get { base.metadata }
-        set { base.metadata = newValue }
-    }
-
-    var logLevel: Logger.Level {
-        get { base.logLevel }
-        set { base.logLevel = newValue }
-    }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { base[metadataKey: key] }
-        set { base[metadataKey: key] = newValue }
     }
 
     func log(event: LogEvent) {

@@ -66,24 +66,9 @@ package final class BoundedLog: Sendable {
         return event
     }
 
-    fileprivate struct Handler: LogHandler {
+    fileprivate struct Handler: ForwardingLogHandler {
         let log: BoundedLog
         var base: any LogHandler
-
-        var metadata: Logger.Metadata {
-            get { base.metadata }
-            set { base.metadata = newValue }
-        }
-
-        var logLevel: Logger.Level {
-            get { base.logLevel }
-            set { base.logLevel = newValue }
-        }
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { base[metadataKey: key] }
-            set { base[metadataKey: key] = newValue }
-        }
 
         func log(event: LogEvent) { log.write(event, to: base) }
     }

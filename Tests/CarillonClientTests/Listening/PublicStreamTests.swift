@@ -223,7 +223,7 @@ struct PublicStreamTests {
     // MARK: Firings
 
     private static let firings = Stream("PushDevice.firings", expected: texts(0..<1000) + ["1200"]) { _ in
-        let queue = FiringQueue { _ in }
+        let queue = FiringQueue(.init())
         func firing(_ number: Int) throws -> SubscriptionFiring {
             let body =
                 #"{"subscription":"00000000000000000000000000000001","key":"k","item":"i","at":5,"notification":{"title":"t"}}"#

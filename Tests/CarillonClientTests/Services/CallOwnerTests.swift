@@ -9,14 +9,12 @@ import Testing
 /// A call is made for the user whom the app named last, and goes out for nobody else.
 @Suite(.timeLimit(.minutes(1)))
 struct CallOwnerTests {
-    private let consumer: EngineFixture
-    private let provider: EngineFixture
+    private let consumer: ServiceEngineFixture
+    private let provider: ServiceEngineFixture
 
     init() async throws {
-        consumer = try await EngineFixture()
-        provider = try await EngineFixture("com.example.files", number: 2)
-        let engine = consumer.engine
-        await engine.runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
+        consumer = try await ServiceEngineFixture()
+        provider = try await ServiceEngineFixture("com.example.files", number: 2)
         consumer.takeRequests()
         try await consumer.find(provider)
         try await name("ada")
@@ -48,10 +46,18 @@ struct CallOwnerTests {
     /// Begins a call, and returns when it is on its way.
     private func call() async throws -> Task<ServiceReply, any Error> {
         let call = Task { [client = consumer.client] in
-            try await client.call(EngineFixture.method, of: ServiceApplication(app: "com.example.files"))
+            try await client.call(ServiceEngineFixture.method, of: ServiceApplication(app: "com.example.files"))
         }
         try await eventually { [engine = consumer.engine] in await engine.underWay.count == 1 }
         return call
+    }
+
+    /// Sends a request of a device without a user: in that time a call that waits for nobody goes out.
+    private func sendAnother() async throws {
+        let other = try await ServiceEngineFixture("com.example.other", number: 3)
+        other.takeRequests()
+        try await other.find(provider)
+        _ = try await other.client.send(ServiceEngineFixture.method, to: ServiceApplication(app: provider.peer.app))
     }
 
     private func expectMismatch(_ call: Task<ServiceReply, any Error>) async {
@@ -62,7 +68,7 @@ struct CallOwnerTests {
     @Test func `a call for a user whom the server does not know yet waits, and goes out for that user`() async throws {
         try await name("bob")
         let call = try await call()
-        try await Task.sleep(for: .milliseconds(100))
+        try await sendAnother()
         #expect(consumer.web.asked.isEmpty)
         try await take("bob")
         try await eventually { [consumer] in try consumer.postedRequests().count == 1 }
@@ -91,13 +97,13 @@ struct CallOwnerTests {
         async throws
     {
         let first = Task { [client = consumer.client] in
-            try await client.call(EngineFixture.method, of: ServiceApplication(app: "com.example.files"))
+            try await client.call(ServiceEngineFixture.method, of: ServiceApplication(app: "com.example.files"))
         }
         try await eventually { [consumer] in try consumer.postedRequests().count == 1 }
         try await eventually { [engine = consumer.engine] in await engine.underWay.isEmpty }
         try await name("bob")
         let second = try await call()
-        try await Task.sleep(for: .milliseconds(100))
+        try await sendAnother()
         #expect(try consumer.postedRequests().count == 1)
         try await take("bob")
         await expectMismatch(first)
@@ -109,20 +115,20 @@ struct CallOwnerTests {
         async throws
     {
         let called = Mutex(0)
-        await provider.provider.handle(EngineFixture.method) { _ in
+        await provider.provider.handle(ServiceEngineFixture.method) { _ in
             called.withLock { $0 += 1 }
             return ServiceReply()
         }
         provider.takeRequests()
         let address = ServiceApplication(app: provider.peer.app)
-        _ = try await consumer.client.send(EngineFixture.method, to: address)
+        _ = try await consumer.client.send(ServiceEngineFixture.method, to: address)
         let engine = provider.engine
-        await engine.runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
         let bob = UserWord.signedIn("bob")
         try await engine.runner.perform { session, context in session.userSet(bob, at: context.now) }
-        for request in try consumer.postedRequests() { try await provider.bring(request) }
+        for request in try consumer.postedRequests() { try await provider.receive(request) }
         let run = Task { await engine.run() }
-        try await Task.sleep(for: .milliseconds(200))
+        try await eventually { await engine.isRunning }
+        try await sendAnother()
         #expect(called.withLock(\.self) == 0)
         try await engine.runner.perform { session, context in
             guard let identity = session.identity else { return [] }
@@ -149,7 +155,8 @@ struct CallOwnerTests {
         try await fixture.running {
             let late = try await fixture.ask(2)
             try await fixture.receive(.failed(try #require(ServiceRequestID(late)), code: "deadline_exceeded"))
-            try await Task.sleep(for: .milliseconds(100))
+            try await eventually { await fixture.engine.isRunning }
+            try await sendAnother()
             #expect(delegate.ids.isEmpty)
             try await fixture.engine.runner.perform { session, context in
                 guard let identity = session.identity else { return [] }

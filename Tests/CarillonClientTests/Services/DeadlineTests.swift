@@ -35,8 +35,8 @@ struct DeadlineTests {
 
     @Test(arguments: Obstacle.allCases)
     func `a call ends at its deadline, and leaves nothing`(_ obstacle: Obstacle) async throws {
-        let consumer = try await EngineFixture(isRegistered: obstacle != .noRegistration)
-        let provider = try await EngineFixture("com.example.files", number: 2)
+        let consumer = try await ServiceEngineFixture(isRegistered: obstacle != .noRegistration)
+        let provider = try await ServiceEngineFixture("com.example.files", number: 2)
         consumer.web.takeUploads()
         consumer.takeRequests()
         if obstacle != .noRegistration { try await consumer.find(provider) }
@@ -67,7 +67,8 @@ struct DeadlineTests {
         let begun = ContinuousClock.now
         let error = await #expect(throws: ServiceError.self) {
             _ = try await consumer.client.call(
-                EngineFixture.method, of: .init(app: "com.example.files"), .string(String(repeating: "x", count: 50_000)),
+                ServiceEngineFixture.method, of: .init(app: "com.example.files"),
+                .string(String(repeating: "x", count: 50_000)),
                 attachments: [path], deadline: .seconds(1))
         }
         let lasted = begun.duration(to: .now)
@@ -95,8 +96,8 @@ struct DeadlineTests {
     }
 
     @Test func `a request to come to the front and one without a wait end at their deadline`() async throws {
-        let consumer = try await EngineFixture()
-        for (digit, method) in [("a", ServiceMethod.frontRequest), ("b", EngineFixture.method)] {
+        let consumer = try await ServiceEngineFixture()
+        for (digit, method) in [("a", ServiceMethod.frontRequest), ("b", ServiceEngineFixture.method)] {
             let call = ServiceCall(
                 id: String(repeating: digit, count: 32), method: method, to: .init(app: "com.example.files"),
                 parameters: nil, attachments: [], deadline: .seconds(1), foreground: .none)
@@ -110,7 +111,7 @@ struct DeadlineTests {
     @Test func `a provider has the seconds that are left, rounded up`() {
         func left(_ duration: Duration) -> Int64 {
             ServiceCall(
-                id: "", method: EngineFixture.method, to: .init(app: ""), parameters: nil, attachments: [],
+                id: "", method: ServiceEngineFixture.method, to: .init(app: ""), parameters: nil, attachments: [],
                 deadlineSeconds: 60, foreground: .none, ends: .now + duration
             ).secondsLeft
         }
@@ -119,7 +120,7 @@ struct DeadlineTests {
         #expect(left(.milliseconds(200)) == 1)
         #expect(left(.seconds(-5)) == 1)
         let longest = ServiceCall(
-            id: "", method: EngineFixture.method, to: .init(app: ""), parameters: nil, attachments: [],
+            id: "", method: ServiceEngineFixture.method, to: .init(app: ""), parameters: nil, attachments: [],
             deadline: .seconds(Int64.max), foreground: .none)
         #expect(ContinuousClock.now.duration(to: longest.ends) <= .seconds(RequestHeader.longestDeadlineSeconds))
     }
@@ -129,7 +130,7 @@ struct DeadlineTests {
     func `a request that a former run left is cancelled after its deadline, and a result that the server has is kept`(
         _ refusal: ErrorCode?
     ) async throws {
-        let consumer = try await EngineFixture()
+        let consumer = try await ServiceEngineFixture()
         let id = String(repeating: "b", count: 32)
         let call = StoredCall(
             id: id, app: "com.example.files", device: String(repeating: "2", count: 32), service: "com.example.x",
@@ -158,12 +159,12 @@ struct DeadlineTests {
     }
 
     @Test func `a reply whose files do not reach the server ends at the deadline, and leaves no file`() async throws {
-        let consumer = try await EngineFixture()
-        let provider = try await EngineFixture("com.example.files", number: 2)
+        let consumer = try await ServiceEngineFixture()
+        let provider = try await ServiceEngineFixture("com.example.files", number: 2)
         try await consumer.find(provider)
         consumer.takeRequests()
         let call = ServiceCall(
-            id: String(repeating: "c", count: 32), method: EngineFixture.method, to: .init(app: "com.example.files"),
+            id: String(repeating: "c", count: 32), method: ServiceEngineFixture.method, to: .init(app: "com.example.files"),
             parameters: nil, attachments: [], deadline: .seconds(1), foreground: .none)
         try await consumer.engine.send(call, result: nil)
         let request = try #require(try consumer.postedRequests().first)
@@ -173,8 +174,8 @@ struct DeadlineTests {
             try await Task.sleep(for: .seconds(3600))
             throw TransportFault(.timeOut, nil)
         }
-        await provider.provider.handle(EngineFixture.method) { _ in ServiceReply(attachments: [path]) }
-        try await provider.bring(request)
+        await provider.provider.handle(ServiceEngineFixture.method) { _ in ServiceReply(attachments: [path]) }
+        try await provider.receive(request)
         let run = Task { await provider.engine.run() }
         try await eventually { provider.web.asked.contains { $0.hasPrefix("PATCH") } }
         try await eventually { provider.web.asked.contains("DELETE /v1/attachments/1") }

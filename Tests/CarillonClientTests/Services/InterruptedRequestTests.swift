@@ -13,9 +13,9 @@ struct InterruptedRequestTests {
 
     private let address = ServiceApplication(app: "com.example.files")
 
-    private func pair() async throws -> (consumer: EngineFixture, provider: EngineFixture) {
-        let consumer = try await EngineFixture()
-        let provider = try await EngineFixture("com.example.files", number: 2)
+    private func pair() async throws -> (consumer: ServiceEngineFixture, provider: ServiceEngineFixture) {
+        let consumer = try await ServiceEngineFixture()
+        let provider = try await ServiceEngineFixture("com.example.files", number: 2)
         try await consumer.find(provider)
         for fixture in [consumer, provider] {
             fixture.takeRequests()
@@ -31,7 +31,7 @@ struct InterruptedRequestTests {
     ) async throws {
         let (consumer, provider) = try await pair()
         let calls = Mutex(0)
-        await provider.provider.handle(EngineFixture.method) { _ in
+        await provider.provider.handle(ServiceEngineFixture.method) { _ in
             let isFirst = calls.withLock { count in
                 count += 1
                 return count == 1
@@ -45,8 +45,8 @@ struct InterruptedRequestTests {
             }
             return ServiceReply("not cancelled")
         }
-        _ = try await consumer.client.send(EngineFixture.method, to: address)
-        try await provider.bring(try #require(try consumer.postedRequests().first))
+        _ = try await consumer.client.send(ServiceEngineFixture.method, to: address)
+        try await provider.receive(try #require(try consumer.postedRequests().first))
         let first = Task { await provider.engine.run() }
         try await eventually { calls.withLock { $0 } == 1 }
         first.cancel()
@@ -62,15 +62,15 @@ struct InterruptedRequestTests {
 
     @Test func `a request whose parameters the server does not give to its provider ends with an error`() async throws {
         let (consumer, provider) = try await pair()
-        await provider.provider.handle(EngineFixture.method) { _ in ServiceReply() }
+        await provider.provider.handle(ServiceEngineFixture.method) { _ in ServiceReply() }
         let problem = #"{"type":"t","title":"no","status":403,"detail":"no","code":"call_forbidden"}"#
         provider.web.onFile("GET") { _ in
             FileAnswer(
                 status: 403, headers: ["content-type": ProblemDocument.mediaType], body: Data(problem.utf8))
         }
         let long = ServiceValue.string(String(repeating: "x", count: 50_000))
-        _ = try await consumer.client.send(EngineFixture.method, to: address, long)
-        try await provider.bring(try #require(try consumer.postedRequests().first))
+        _ = try await consumer.client.send(ServiceEngineFixture.method, to: address, long)
+        try await provider.receive(try #require(try consumer.postedRequests().first))
         let run = Task { await provider.engine.run() }
         try await eventually { try !provider.postedReplies().isEmpty }
         run.cancel()
@@ -79,17 +79,17 @@ struct InterruptedRequestTests {
 
     @Test func `a call returns its result though the server's answer to the request is lost`() async throws {
         let (consumer, provider) = try await pair()
-        await provider.provider.handle(EngineFixture.method) { _ in ServiceReply("done") }
+        await provider.provider.handle(ServiceEngineFixture.method) { _ in ServiceReply("done") }
         // The server has the request, and none of its answers arrives.
         consumer.web.on("POST /v1/services/requests") { _ in nil }
         let runs = [consumer, provider].map { fixture in Task { await fixture.engine.run() } }
         let calling = Task {
-            try await consumer.client.call(EngineFixture.method, of: address, deadline: .seconds(20))
+            try await consumer.client.call(ServiceEngineFixture.method, of: address, deadline: .seconds(20))
         }
         try await eventually { try !consumer.postedRequests().isEmpty }
-        try await provider.bring(try #require(try consumer.postedRequests().first))
+        try await provider.receive(try #require(try consumer.postedRequests().first))
         try await eventually { try !provider.postedReplies().isEmpty }
-        try await consumer.bring(try #require(try provider.postedReplies().first))
+        try await consumer.receive(try #require(try provider.postedReplies().first))
         #expect(try await calling.value.value == "done")
         try await eventually { await consumer.engine.underWay.isEmpty }
         let count = try consumer.postedRequests().count
@@ -104,7 +104,7 @@ struct InterruptedRequestTests {
     // MARK: Files of replies
 
     /// The files that were received.
-    private func inbox(_ fixture: EngineFixture) async -> [String] {
+    private func inbox(_ fixture: ServiceEngineFixture) async -> [String] {
         let root = await fixture.engine.inbox.root
         let paths = (try? FileManager.default.subpathsOfDirectory(atPath: root)) ?? []
         return paths.filter { path in
@@ -115,26 +115,28 @@ struct InterruptedRequestTests {
     }
 
     /// Has a consumer send a request, and its provider reply with a file.
-    private func replyWithFile(_ consumer: EngineFixture, _ provider: EngineFixture, deadline: Duration) async throws {
+    private func replyWithFile(_ consumer: ServiceEngineFixture, _ provider: ServiceEngineFixture, deadline: Duration)
+        async throws
+    {
         let path = try provider.file("a.txt")
-        await provider.provider.handle(EngineFixture.method) { _ in ServiceReply("done", attachments: [path]) }
-        _ = try await consumer.client.send(EngineFixture.method, to: address, deadline: deadline)
-        try await provider.bring(try #require(try consumer.postedRequests().first))
+        await provider.provider.handle(ServiceEngineFixture.method) { _ in ServiceReply("done", attachments: [path]) }
+        _ = try await consumer.client.send(ServiceEngineFixture.method, to: address, deadline: deadline)
+        try await provider.receive(try #require(try consumer.postedRequests().first))
         let run = Task { await provider.engine.run() }
         try await eventually { try !provider.postedReplies().isEmpty }
         run.cancel()
         await run.value
         consumer.web.giveFiles(of: provider.web)
-        try await consumer.bring(try #require(try provider.postedReplies().first))
+        try await consumer.receive(try #require(try provider.postedReplies().first))
     }
 
     @Test func `the files of a reply that the server refuses are removed from the server`() async throws {
         let (consumer, provider) = try await pair()
         let path = try provider.file("a.txt")
-        await provider.provider.handle(EngineFixture.method) { _ in ServiceReply("done", attachments: [path]) }
+        await provider.provider.handle(ServiceEngineFixture.method) { _ in ServiceReply("done", attachments: [path]) }
         try provider.web.refuse("POST /v1/services/requests/", .requestFinished)
-        _ = try await consumer.client.send(EngineFixture.method, to: address)
-        try await provider.bring(try #require(try consumer.postedRequests().first))
+        _ = try await consumer.client.send(ServiceEngineFixture.method, to: address)
+        try await provider.receive(try #require(try consumer.postedRequests().first))
         let run = Task { await provider.engine.run() }
         let attachment = String(repeating: "a", count: 35) + "1"
         try await eventually { provider.web.asked.contains("DELETE /v1/attachments/\(attachment)") }
@@ -172,9 +174,10 @@ struct InterruptedRequestTests {
         try await replyWithFile(consumer, provider, deadline: .seconds(50))
         if isDefined {
             let definition = ServiceDefinition(
-                service: EngineFixture.method.service, version: EngineFixture.method.version, title: "x", description: "x",
+                service: ServiceEngineFixture.method.service, version: ServiceEngineFixture.method.version, title: "x",
+                description: "x",
                 methods: [
-                    EngineFixture.method.name: .init(
+                    ServiceEngineFixture.method.name: .init(
                         description: "x", parameters: .any, reply: .any, attachments: 0...0, replyAttachments: 0...0,
                         errors: [:])
                 ])

@@ -145,6 +145,102 @@ struct KeptResultTests {
         try await eventually { try await starts().isEmpty }
     }
 
+    private func starts(_ fixture: Fixture) async throws -> [Int] {
+        try await fixture.store.inStep { db in
+            try Int.fetchAll(db, sql: "SELECT starts FROM service_result ORDER BY number")
+        }
+    }
+
+    @Test func `the start of a reader is stored before it has a result, and the next one or a stop takes it back`()
+        async throws
+    {
+        let fixture = try await Fixture()
+        for number in 1...2 { _ = try await keep(number, fixture.box, at: ServiceEngine.now) }
+        var iterator = fixture.client.replies.makeAsyncIterator()
+        try await fixture.running {
+            let first = await iterator.next()
+            #expect(first?.id == Fixture.id(1))
+            #expect(try await starts(fixture) == [1, 0])
+            let second = await iterator.next()
+            #expect(second?.id == Fixture.id(2))
+            try await eventually { try await starts(fixture) == [0, 1] }
+        }
+        try await eventually { try await starts(fixture) == [0, 0] }
+    }
+
+    @Test func `an iteration of results that breaks off does not count`() async throws {
+        let fixture = try await Fixture()
+        _ = try await keep(1, fixture.box, at: ServiceEngine.now)
+        try await fixture.running {
+            for await reply in fixture.client.replies {
+                #expect(reply.id == Fixture.id(1))
+                #expect(try await starts(fixture) == [1])
+                break
+            }
+            try await eventually { try await starts(fixture) == [0] }
+        }
+    }
+
+    @Test(arguments: [9, 10]) func `a result with which the process ended ten times is not given to a reader`(times: Int)
+        async throws
+    {
+        let fixture = try await Fixture()
+        for number in 1...2 { _ = try await keep(number, fixture.box, at: ServiceEngine.now) }
+        for _ in 0..<times { try await fixture.box.resultStarted(Fixture.id(1)) }
+        var events = fixture.client.events.makeAsyncIterator()
+        try await fixture.running {
+            var iterator = fixture.client.replies.makeAsyncIterator()
+            let first = await iterator.next()
+            #expect(first?.id == Fixture.id(times == 10 ? 2 : 1))
+            #expect(try await starts(fixture) == (times == 10 ? [1] : [10, 0]))
+            guard times == 10 else { return }
+            guard case .resultRemoved(_, Fixture.id(1))? = await events.next() else {
+                Issue.record("no event")
+                return
+            }
+        }
+    }
+
+    @Test func `a result that was under way when the process ended waits for its turn`() async throws {
+        let fixture = try await Fixture()
+        _ = try await keep(1, fixture.box, at: ServiceEngine.now)
+        try await fixture.box.resultStarted(Fixture.id(1))
+        let suspects = fixture.engine.suspects
+        #expect(suspects.begin(.message(1), at: .now))
+        try await fixture.running {
+            let other = Task { [engine = fixture.engine] in
+                try await eventually { await engine.unconfirmed.isSuspect(Fixture.id(1)) }
+                suspects.end(.message(1))
+            }
+            var iterator = fixture.client.replies.makeAsyncIterator()
+            let reply = await iterator.next()
+            #expect(reply?.id == Fixture.id(1))
+            #expect(!suspects.begin(.message(2), at: .now), "the turn is that of the result")
+            try await other.value
+            await reply?.confirm()
+            #expect(suspects.begin(.message(2), at: .now))
+        }
+    }
+
+    @Test func `a result that a delegate and a reader have is counted once, and ends with the last of them`() {
+        var results = UnconfirmedResults()
+        let unknown = results.begins("a", with: .reader)
+        results.kept("a", isTold: true)
+        let (first, second) = (results.begins("a", with: .reader), results.begins("a", with: .delegate))
+        #expect(!unknown && first && !second && results.started == ["a"])
+        let (reader, again) = (results.released("a", by: .reader), results.released("a", by: .reader))
+        let delegate = results.released("a", by: .delegate)
+        #expect(!reader && !again && delegate)
+        let third = results.begins("a", with: .reader)
+        let taken = results.takeStarted()
+        let late = results.released("a", by: .reader)
+        #expect(third && taken == ["a"] && results.started.isEmpty && !late)
+        let fourth = results.begins("a", with: .reader)
+        let isEnded = results.ended("a")
+        let confirmed = results.released("a", by: .reader)
+        #expect(fourth && isEnded && !confirmed && !results.isThere("a"))
+    }
+
     /// Does not return before it is released.
     private final class WaitingDelegate: ServiceClientDelegate {
         let calls = Mutex(0)

@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct LocalReplyTests {
     @Test func `a reply that goes by the server waits for as long as the server asks`() async throws {
-        let fixture = try await EngineFixture(local: LocalSockets(directory: "/nowhere"))
+        let fixture = try await ServiceEngineFixture(local: LocalSockets(directory: "/nowhere"))
         fixture.web.on("POST /v1/services/requests", 503)
         fixture.web.retryAfter.withLock { $0 = "30" }
         let reply = SealedContent(

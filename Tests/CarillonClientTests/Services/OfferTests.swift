@@ -49,9 +49,9 @@ struct OfferTests {
         _ service: String, _ version: String, _ name: String, _ code: ServiceError.Code
     ) async throws {
         let method = ServiceMethod(service, version, name)
-        let error = #expect(throws: ServiceError.self) { try offer([EngineFixture.method, method]) }
+        let error = #expect(throws: ServiceError.self) { try offer([ServiceEngineFixture.method, method]) }
         #expect(error?.code == code && error?.text.hasPrefix("Method 2: ") == true)
-        let fixture = try await EngineFixture()
+        let fixture = try await ServiceEngineFixture()
         let refused = await #expect(throws: ServiceError.self) {
             _ = try await fixture.client.call(method, of: .init(app: "com.example.files"))
         }
@@ -66,13 +66,13 @@ struct OfferTests {
     }
 
     @Test func `an offer that the server refuses is an event`() async throws {
-        let fixture = try await EngineFixture()
+        let fixture = try await ServiceEngineFixture()
         fixture.web.on(
             "PUT /v1/device/services", 400,
             #"{"type":"t","title":"t","status":400,"detail":"Too old.","code":"field_invalid"}"#)
         var events = fixture.provider.events.makeAsyncIterator()
         let run = Task { await fixture.engine.run() }
-        try await fixture.provider.offer(name: "Files", version: "1", [EngineFixture.method])
+        try await fixture.provider.offer(name: "Files", version: "1", [ServiceEngineFixture.method])
         guard case .offerRefused(let error)? = await events.next() else {
             Issue.record("another event came")
             return

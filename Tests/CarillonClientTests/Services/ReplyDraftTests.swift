@@ -181,12 +181,10 @@ struct ReplyDraftTests {
         try await fixture.receive(try await request(fixture))
         try await fixture.box.decided(1, reply: [1], claiming: [], files: ["7"])
         let problem = try JSONEncoder().encode(ProblemDocument(Refusal(.requestFinished, "why")))
-        fixture.server.answers.withLock {
-            $0["POST"] = (ErrorCode.requestFinished.status, String(decoding: problem, as: UTF8.self))
-            $0["DELETE"] = (204, "")
-        }
+        fixture.web.on("POST", ErrorCode.requestFinished.status, String(decoding: problem, as: UTF8.self))
+        fixture.web.on("DELETE", 204)
         try await fixture.running {
-            try await eventually { fixture.server.asked.withLock { $0.contains("DELETE /v1/attachments/7") } }
+            try await eventually { fixture.web.asked.contains("DELETE /v1/attachments/7") }
         }
         #expect(try await fixture.box.eventNumbers().isEmpty)
     }
@@ -213,16 +211,16 @@ struct ReplyDraftTests {
         let path = fixture.directory.path + "/report.pdf"
         try Data([1, 2, 3]).write(to: URL(filePath: path))
         await ServiceProvider(engine: fixture.engine).handle(Self.method) { _ in ServiceReply("x", attachments: [path]) }
-        fixture.server.answers.withLock { $0["POST /v1/services/requests"] = (204, "") }
+        fixture.web.on("POST /v1/services/requests", 204)
         let event = try await request(fixture)
         let reply = "POST /v1/services/requests/\(Fixture.id(1))/reply"
         let files = await fixture.engine.files
         try await fixture.running {
             try await fixture.receive(event)
             try await eventually { try await fixture.box.draft(of: 1)?.uploads.count == 1 }
-            #expect(!fixture.server.asked.withLock { $0.contains(reply) })
+            #expect(!fixture.web.asked.contains(reply))
             try await fixture.receive(.cancelled(try #require(ServiceRequestID(Fixture.id(1)))))
-            try await eventually { fixture.server.asked.withLock { $0.contains(reply) } }
+            try await eventually { fixture.web.asked.contains(reply) }
             try await eventually { try await fixture.box.eventNumbers().isEmpty }
             try await eventually { try files.uploads().isEmpty }
         }

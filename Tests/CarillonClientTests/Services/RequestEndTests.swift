@@ -99,7 +99,7 @@ struct RequestEndTests {
         weak var engine: ServiceEngine?
         let web: ScriptedWeb
         do {
-            let fixture = try await EngineFixture()
+            let fixture = try await ServiceEngineFixture()
             web = fixture.web
             engine = fixture.engine
             await fixture.engine.removeAttachments(["1", "2"])

@@ -11,25 +11,25 @@ import Testing
 struct ServiceEngineBoundsTests {
     @Test func `requests beyond the bound are answered that the provider is busy`() async throws {
         #expect(ServiceEngine.mostRequests == 10_000)
-        let consumer = try await EngineFixture()
-        let provider = try await EngineFixture("com.example.files", number: 2, mostRequests: 2)
+        let consumer = try await ServiceEngineFixture()
+        let provider = try await ServiceEngineFixture("com.example.files", number: 2, mostRequests: 2)
         try await consumer.find(provider)
         for fixture in [consumer, provider] { fixture.takeRequests() }
         let gate = PendingResult<Void>()
-        await provider.provider.handle(EngineFixture.method) { _ in
+        await provider.provider.handle(ServiceEngineFixture.method) { _ in
             try await gate.value
             return ServiceReply()
         }
         let address = ServiceApplication(app: provider.peer.app)
         var ids: [String] = []
-        for _ in 0..<3 { ids.append(try await consumer.client.send(EngineFixture.method, to: address)) }
-        for request in try consumer.postedRequests() { try await provider.bring(request) }
+        for _ in 0..<3 { ids.append(try await consumer.client.send(ServiceEngineFixture.method, to: address)) }
+        for request in try consumer.postedRequests() { try await provider.receive(request) }
         let runs = [consumer, provider].map { fixture in Task { await fixture.engine.run() } }
         try await eventually { try !provider.postedReplies().isEmpty }
         var events = consumer.client.events.makeAsyncIterator()
         let reply = try #require(try provider.postedReplies().first)
         #expect(reply.id.description == ids[2])
-        try await consumer.bring(reply)
+        try await consumer.receive(reply)
         guard case .didReceive(_, .failure(let error), let id)? = await events.next() else {
             Issue.record("another event came")
             return
@@ -45,7 +45,7 @@ struct ServiceEngineBoundsTests {
     }
 
     @Test func `a key is taken for as long as requests sealed with it can be under way, and not longer`() async throws {
-        let fixture = try await EngineFixture()
+        let fixture = try await ServiceEngineFixture()
         let peer = ServicePeer(app: "com.example.files", device: String(repeating: "2", count: 32))
         let identity = Curve25519.Signing.PrivateKey()
         func bundle(_ until: Int64) throws -> KeyBundle {

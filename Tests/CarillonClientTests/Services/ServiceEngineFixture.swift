@@ -2,80 +2,59 @@ import CarillonBasics
 import CarillonWire
 import Foundation
 import Logging
-import Synchronization
 import TestSupport
 
 @testable import CarillonClient
 
-/// An engine whose storage is real, and whose server answers what a test says.
+/// The engine of services of one device. Its storage is real, and its server answers what a test says.
 final class ServiceEngineFixture: Sendable {
-    /// Answers by the beginning of the method and the path; without an answer it cannot be reached.
-    final class Server: ClientTransport {
-        let answers = Mutex<[String: (status: Int, body: String)]>([:])
-        let asked = Mutex<[String]>([])
-
-        func withConnection(
-            to address: WebAddress, _ body: (WebSocketConnection) async -> Void
-        ) async throws(TransportFault) { throw TransportFault(.unreachable, nil) }
-
-        func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
-            let path = question.method.rawValue + " " + question.address.text.dropFirst("http://127.0.0.1:1".count)
-            asked.withLock { $0.append(String(path)) }
-            let answer = answers.withLock { answers in answers.first { path.hasPrefix($0.key) }?.value }
-            guard let answer else { throw TransportFault(.unreachable, nil) }
-            return WebAnswer(
-                status: answer.status, body: Data(answer.body.utf8),
-                contentType: answer.status >= 400 ? ProblemDocument.mediaType : "application/json", server: "server-1")
-        }
-    }
-
-    private struct NoFiles: FileTransport {
-        func exchange(
-            _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
-            received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
-        ) async throws -> FileAnswer { throw TransportFault(.unreachable, nil) }
-    }
-
+    static let method = ServiceMethod("com.example.x", "1", "m")
     static let own = String(repeating: "1", count: 32)
     static let other = ServicePeer(app: "com.example.files", device: String(repeating: "2", count: 32))
 
+    let web = ScriptedWeb()
     let directory: TemporaryDirectory
-    let server: Server
+    let peer: ServicePeer
     let store: ClientStore
+    let box: ServiceBox
     let engine: ServiceEngine
     let client: ServiceClient
-    let box: ServiceBox
+    let provider: ServiceProvider
 
-    init(in directory: TemporaryDirectory = TemporaryDirectory()) async throws {
-        let server = Server()
+    /// - Parameters:
+    ///   - number: A digit, of which the id of the device consists.
+    ///   - isRegistered: Whether the device is known to the server.
+    init(
+        _ app: String = "com.example.app", number: Int = 1, in directory: TemporaryDirectory = TemporaryDirectory(),
+        isRegistered: Bool = true, mostRequests: Int = ServiceEngine.mostRequests, local: LocalSockets? = nil
+    ) async throws {
         self.directory = directory
-        self.server = server
-        let store = try ClientStore(directory: directory.path)
-        self.store = store
-        _ = try store.load(server: "http://127.0.0.1:1", app: "com.example.app")
-        let identity = DeviceIdentity(device: Self.own, credential: "c", socket: "ws://127.0.0.1:1")
-        try await store.inStep { try StoreChange.saveIdentity(identity).apply(to: $0) }
+        peer = ServicePeer(app: app, device: String(repeating: String(number), count: 32))
+        store = try ClientStore(directory: directory.path)
+        _ = try store.load(server: ScriptedWeb.base, app: app)
+        let identity = DeviceIdentity(device: peer.device, credential: "c", socket: "ws://127.0.0.1:1")
+        if isRegistered { try await store.inStep { try StoreChange.saveIdentity(identity).apply(to: $0) } }
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
-        let backOff = PushClient.BackOff(initial: .milliseconds(1), maximum: .milliseconds(5))
+        let backOff = PushClient.BackOff(initial: .milliseconds(1), maximum: .milliseconds(20))
         let runner = SessionRunner(
             store: store,
-            session: ClientSession(.init(), restoring: try store.load(server: "http://127.0.0.1:1", app: "com.example.app")),
+            session: ClientSession(.init(), restoring: try store.load(server: ScriptedWeb.base, app: app)),
             logger: logger)
-        let box = ServiceBox(store: store)
-        self.box = box
-        let transfers = TransferServer(
-            base: "http://127.0.0.1:1", transport: NoFiles(), backOff: backOff, logger: logger
-        ) { "c" }
+        box = ServiceBox(store: store)
         let engine = ServiceEngine(
-            runner: runner, app: "com.example.app", box: box,
-            server: ServiceServer(base: "http://127.0.0.1:1", transport: server, backOff: backOff, asks: runner.asks) {
+            runner: runner, app: app, box: box,
+            server: ServiceServer(base: ScriptedWeb.base, transport: web, backOff: backOff, asks: runner.asks) {
                 identity
             },
-            files: AttachmentStore(directory: directory.path + "/services", server: transfers),
-            inbox: MessageFiles(root: directory.path + "/Inbox"), logger: logger)
+            files: AttachmentStore(
+                directory: directory.path + "/services",
+                server: TransferServer(base: ScriptedWeb.base, transport: web, backOff: backOff, logger: logger) { "c" }),
+            inbox: MessageFiles(root: directory.path + "/Inbox"), local: local, logger: logger,
+            mostRequests: mostRequests)
         runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
         self.engine = engine
         client = ServiceClient(engine: engine)
+        provider = ServiceProvider(engine: engine)
     }
 
     /// The id of a request.
@@ -125,23 +104,58 @@ final class ServiceEngineFixture: Sendable {
         run.cancel()
         await run.value
     }
-}
 
-/// Notes the results that it is told.
-final class NotingServiceClientDelegate: ServiceClientDelegate {
-    let results = Mutex<[(id: String, result: Result<ServiceReply, ServiceError>)]>([])
-    let removed = Mutex<[String]>([])
-
-    func serviceClient(
-        _ client: ServiceClient, didReceiveFrom application: ServiceApplication,
-        _ result: Result<ServiceReply, ServiceError>, id: String
-    ) {
-        results.withLock { $0.append((id, result)) }
+    /// The path of a new file.
+    func file(_ name: String, bytes: Int = 100) throws -> String {
+        let path = directory.path + "/" + name
+        try Data(count: bytes).write(to: URL(fileURLWithPath: path))
+        return path
     }
 
-    func serviceClient(_ client: ServiceClient, didRemoveResultFrom application: ServiceApplication, id: String) {
-        removed.withLock { $0.append(id) }
+    /// Has a provider found, with the keys that it has.
+    func find(_ other: ServiceEngineFixture) async throws {
+        let keys = try await other.engine.keysForOthers().bundle
+        let provider = JSONValue.object([
+            .init(name: "app", value: .string(other.peer.app)), .init(name: "device", value: .string(other.peer.device)),
+            .init(name: "name", value: .string("Files")), .init(name: "version", value: .string("1")),
+            .init(name: "live", value: .bool(true)),
+            .init(
+                name: "services",
+                value: .array([
+                    .object([
+                        .init(name: "id", value: .string(Self.method.service)),
+                        .init(name: "version", value: .string(Self.method.version)),
+                    ])
+                ])), .init(name: "keys", value: keys.json),
+        ])
+        let list = JSONValue.object([.init(name: "providers", value: .array([provider]))])
+        web.on("GET /v1/services", 200, String(decoding: list.bytes, as: UTF8.self))
     }
 
-    var ids: [String] { results.withLock { $0.map(\.id) } }
+    /// Has the server take requests.
+    func takeRequests() {
+        web.on("POST /v1/services/requests", 201, #"{"id":"0","expiresAt":"2099-01-31T12:00:00.000Z"}"#)
+        web.on("POST /v1/services/requests/", 204)
+        web.on("DELETE /v1/services/requests", 204)
+        web.on("DELETE /v1/attachments", 204)
+    }
+
+    /// The requests that this device posted, as their provider receives them.
+    func postedRequests() throws -> [ServiceEvent] {
+        try web.bodies("POST /v1/services/requests").compactMap { body in
+            guard let json = JSONValue(parsing: body), json["app"] != nil else { return nil }
+            return .request(
+                try RequestHeader(json), from: peer, expiresAt: ServiceEngine.now + 3_600_000, try SealedContent(json))
+        }
+    }
+
+    /// The replies that this device posted, as their consumers receive them.
+    func postedReplies() throws -> [ServiceEvent] {
+        try web.asked.filter { $0.hasPrefix("POST") && $0.hasSuffix("/reply") }.compactMap { path in
+            guard let id = ServiceRequestID(String(path.split(separator: "/").dropLast().last ?? "")),
+                let json = web.bodies(path).first.flatMap({ JSONValue(parsing: $0) })
+            else { return nil }
+            return .reply(id, from: peer, try SealedContent(json))
+        }
+    }
 }

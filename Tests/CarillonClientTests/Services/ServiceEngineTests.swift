@@ -2,7 +2,6 @@ import CarillonBasics
 import CarillonWire
 import Crypto
 import Foundation
-import Logging
 import Synchronization
 import TestSupport
 import Testing
@@ -12,64 +11,14 @@ import Testing
 /// What becomes of requests when the server says something else than it should.
 @Suite(.timeLimit(.minutes(1)))
 struct ServiceEngineTests {
-    /// Answers what it is told to, by the beginning of the path.
-    private final class ScriptedServer: ClientTransport {
-        let answers = Mutex<[String: (status: Int, body: String)]>([:])
-        let asked = Mutex<[String]>([])
+    private let fixture: ServiceEngineFixture
+    private let engine: ServiceEngine
+    private let own = ServiceEngineFixture.own
+    private let other = ServiceEngineFixture.other
 
-        func withConnection(
-            to address: WebAddress, _ body: (WebSocketConnection) async -> Void
-        ) async throws(TransportFault) { throw TransportFault(.unreachable, nil) }
-
-        func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
-            let path = question.method.rawValue + " " + question.address.text.dropFirst("http://127.0.0.1:1".count)
-            asked.withLock { $0.append(String(path)) }
-            let answer = answers.withLock { answers in answers.first { path.hasPrefix($0.key) }?.value }
-            guard let answer else { throw TransportFault(.unreachable, nil) }
-            return WebAnswer(
-                status: answer.status, body: Data(answer.body.utf8),
-                contentType: answer.status >= 400 ? ProblemDocument.mediaType : "application/json", server: "server-1")
-        }
-    }
-
-    private struct NoFiles: FileTransport {
-        func exchange(
-            _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
-            received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
-        ) async throws -> FileAnswer { throw TransportFault(.unreachable, nil) }
-    }
-
-    private let directory = TemporaryDirectory()
-    private let server = ScriptedServer()
-    private let own = String(repeating: "1", count: 32)
-    private let other = ServicePeer(app: "com.example.files", device: String(repeating: "2", count: 32))
-
-    private func engine() async throws -> ServiceEngine {
-        let store = try ClientStore(directory: directory.path)
-        _ = try store.load(server: "http://127.0.0.1:1", app: "com.example.app")
-        let identity = DeviceIdentity(device: own, credential: "c", socket: "ws://127.0.0.1:1")
-        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-            store.schedule { db in
-                continuation.resume(with: Result { try StoreChange.saveIdentity(identity).apply(to: db) })
-            }
-        }
-        let logger = Logger(label: "test")
-        let backOff = PushClient.BackOff(initial: .milliseconds(1), maximum: .milliseconds(5))
-        let runner = SessionRunner(
-            store: store,
-            session: ClientSession(.init(), restoring: try store.load(server: "http://127.0.0.1:1", app: "com.example.app")),
-            logger: logger)
-        return ServiceEngine(
-            runner: runner, app: "com.example.app", box: ServiceBox(store: store),
-            server: ServiceServer(base: "http://127.0.0.1:1", transport: server, backOff: backOff, asks: runner.asks) {
-                identity
-            },
-            files: AttachmentStore(
-                directory: directory.path + "/services",
-                server: TransferServer(base: "http://127.0.0.1:1", transport: NoFiles(), backOff: backOff, logger: logger) {
-                    "c"
-                }),
-            inbox: MessageFiles(root: directory.path + "/Inbox"), logger: logger)
+    init() async throws {
+        fixture = try await ServiceEngineFixture()
+        engine = fixture.engine
     }
 
     /// A provider as the server finds it, with a key that is signed or not.
@@ -109,20 +58,19 @@ struct ServiceEngineTests {
     }
 
     @Test func `a server that finds somebody else than was asked for is not followed`() async throws {
-        let engine = try await engine()
-        server.answers.withLock { $0["POST"] = (201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#) }
+        fixture.web.on("POST", 201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#)
         let elsewhere = ServicePeer(app: "com.example.evil", device: other.device)
         let body = try found(elsewhere, signedFor: other.device)
-        server.answers.withLock { $0["GET /v1/services"] = (200, body) }
+        fixture.web.on("GET /v1/services", 200, body)
         #expect(await code(call(), engine) == .applicationNotFound)
         let right = try found(other, signedFor: other.device)
-        server.answers.withLock { $0["GET /v1/services"] = (200, right) }
+        fixture.web.on("GET /v1/services", 200, right)
         #expect(await code(call(String(repeating: "3", count: 32)), engine) == .applicationNotFound)
         let unsigned = try found(other, signedFor: own)
-        server.answers.withLock { $0["GET /v1/services"] = (200, unsigned) }
+        fixture.web.on("GET /v1/services", 200, unsigned)
         #expect(await code(call(), engine) == .sealInvalid)
-        #expect(server.asked.withLock { $0 }.allSatisfy { $0.hasPrefix("GET") }, "nothing was sent")
-        server.answers.withLock { $0["GET /v1/services"] = (200, right) }
+        #expect(fixture.web.asked.allSatisfy { $0.hasPrefix("GET") }, "nothing was sent")
+        fixture.web.on("GET /v1/services", 200, right)
         #expect(await code(call(), engine) == nil)
     }
 
@@ -147,15 +95,14 @@ struct ServiceEngineTests {
     func `an identity that changed is told of, accepted by either side, and the request is made again then`(
         _ byProvider: Bool
     ) async throws {
-        let engine = try await engine()
         let (client, provider) = (ServiceClient(engine: engine), ServiceProvider(engine: engine))
         let delegate = Delegate()
         client.addDelegate(delegate)
         provider.addDelegate(delegate)
-        server.answers.withLock { $0["POST"] = (201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#) }
+        fixture.web.on("POST", 201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#)
         for number in 1...2 {
             let body = try found(other, signedFor: other.device)
-            server.answers.withLock { $0["GET /v1/services"] = (200, body) }
+            fixture.web.on("GET /v1/services", 200, body)
             // What was found a moment ago is of another service.
             let wanted: ServiceError.Code? = number == 1 ? nil : .identityChanged
             #expect(await code(call(service: "com.example.x\(number)"), engine) == wanted)
@@ -179,7 +126,6 @@ struct ServiceEngineTests {
     }
 
     @Test func `a server that says another user does not replace the identity of a device`() async throws {
-        let engine = try await engine()
         func bundle(_ identity: Curve25519.Signing.PrivateKey) throws -> KeyBundle {
             try KeyBundle(
                 Curve25519.KeyAgreement.PrivateKey(), named: "0011223344556677", until: ServiceEngine.now + 1_000_000,
@@ -246,7 +192,6 @@ struct ServiceEngineTests {
 
     @Test(arguments: [false, true])
     func `a first identity is stored after the app accepts it, and the app is asked once`(_ accepts: Bool) async throws {
-        let engine = try await engine()
         let bundle = try KeyBundle(
             Curve25519.KeyAgreement.PrivateKey(), named: "0011223344556677", until: ServiceEngine.now + 1_000_000,
             device: other.device, by: Curve25519.Signing.PrivateKey())
@@ -279,9 +224,7 @@ struct ServiceEngineTests {
     }
 
     @Test func `the fingerprint waits until the user of the device is known`() async throws {
-        let engine = try await engine()
         let runner = await engine.runner
-        runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
         let identity = try #require(runner.identity)
         try await runner.perform { session, context in session.userSet(.signedIn("t"), at: context.now) }
         let early = Task { try await ServiceProvider(engine: engine).fingerprint }
@@ -297,10 +240,9 @@ struct ServiceEngineTests {
     }
 
     @Test func `an answer from a third device is nobody's`() async throws {
-        let engine = try await engine()
-        server.answers.withLock { $0["POST"] = (201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#) }
+        fixture.web.on("POST", 201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#)
         let right = try found(other, signedFor: other.device)
-        server.answers.withLock { $0["GET /v1/services"] = (200, right) }
+        fixture.web.on("GET /v1/services", 200, right)
         try await engine.send(call(id: String(repeating: "a", count: 32)), result: nil)
         let third = ServicePeer(app: other.app, device: String(repeating: "3", count: 32))
         let key = try KeyBundle(

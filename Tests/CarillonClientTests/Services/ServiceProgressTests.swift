@@ -11,9 +11,9 @@ import Testing
 struct ServiceProgressTests {
     private let address = ServiceApplication(app: "com.example.files")
 
-    private func pair() async throws -> (consumer: EngineFixture, provider: EngineFixture) {
-        let consumer = try await EngineFixture()
-        let provider = try await EngineFixture("com.example.files", number: 2)
+    private func pair() async throws -> (consumer: ServiceEngineFixture, provider: ServiceEngineFixture) {
+        let consumer = try await ServiceEngineFixture()
+        let provider = try await ServiceEngineFixture("com.example.files", number: 2)
         try await consumer.find(provider)
         consumer.takeRequests()
         consumer.web.takeUploads()
@@ -23,24 +23,24 @@ struct ServiceProgressTests {
 
     private func call(_ attachments: [String] = [], id: String = String(repeating: "d", count: 32)) -> ServiceCall {
         ServiceCall(
-            id: id, method: EngineFixture.method, to: address, parameters: 7, attachments: attachments,
+            id: id, method: ServiceEngineFixture.method, to: address, parameters: 7, attachments: attachments,
             deadline: .seconds(50), foreground: .none)
     }
 
     /// Brings a request to its provider and the reply back. Returns what the consumer hears, up to the result.
     private func exchange(
-        _ consumer: EngineFixture, _ provider: EngineFixture, received: Bool = false
+        _ consumer: ServiceEngineFixture, _ provider: ServiceEngineFixture, received: Bool = false
     ) async throws -> [ServiceClientEvent] {
         var events = consumer.client.events.makeAsyncIterator()
         try await consumer.engine.send(call(), result: nil)
-        try await provider.bring(try #require(try consumer.postedRequests().first))
+        try await provider.receive(try #require(try consumer.postedRequests().first))
         let runs = [consumer, provider].map { fixture in Task { await fixture.engine.run() } }
         try await eventually { try !provider.postedReplies().isEmpty }
         if received {
             let id = try #require(ServiceRequestID(call().id))
-            try await consumer.bring(.received(id))
+            try await consumer.receive(.received(id))
         }
-        try await consumer.bring(try #require(try provider.postedReplies().first))
+        try await consumer.receive(try #require(try provider.postedReplies().first))
         var heard: [ServiceClientEvent] = []
         while let event = await events.next() {
             heard.append(event)
@@ -68,8 +68,8 @@ struct ServiceProgressTests {
         for isDisabled in [false, true] {
             let (consumer, provider) = try await pair()
             if isDisabled {
-                await provider.provider.handle(EngineFixture.method) { _ in ServiceReply() }
-                await provider.provider.setService(EngineFixture.method.service, isDisabled: true)
+                await provider.provider.handle(ServiceEngineFixture.method) { _ in ServiceReply() }
+                await provider.provider.setService(ServiceEngineFixture.method.service, isDisabled: true)
             }
             let heard = try await exchange(consumer, provider)
             #expect(code(heard) == (isDisabled ? .serviceDisabled : .serviceNotFound))
@@ -81,7 +81,7 @@ struct ServiceProgressTests {
         let errors: [ServiceError?] = [nil, ServiceError(number: 7, "no room"), ServiceError(.providerLocked, "locked")]
         for error in errors {
             let (consumer, provider) = try await pair()
-            await provider.provider.handle(EngineFixture.method) { _ in
+            await provider.provider.handle(ServiceEngineFixture.method) { _ in
                 if let error { throw error }
                 return ServiceReply()
             }
@@ -103,7 +103,7 @@ struct ServiceProgressTests {
     ) async throws {
         for isBrought in [false, true] {
             let (consumer, provider) = try await pair()
-            await provider.provider.handle(EngineFixture.method) { _ in
+            await provider.provider.handle(ServiceEngineFixture.method) { _ in
                 if isOfHandler { throw ServiceError(.attachmentMissing, "none") }
                 return ServiceReply(attachments: ["/nowhere/file"])
             }
@@ -123,7 +123,7 @@ struct ServiceProgressTests {
         let id = consumer.client.makeRequestID()
         #expect(try await consumer.client.cancel(id))
         let error = await #expect(throws: ServiceError.self) {
-            _ = try await consumer.client.call(EngineFixture.method, of: address, id: id)
+            _ = try await consumer.client.call(ServiceEngineFixture.method, of: address, id: id)
         }
         #expect(error?.code == .cancelled)
         let unknown = await #expect(throws: ServiceError.self) { _ = try await consumer.client.cancel(id) }
@@ -147,7 +147,7 @@ struct ServiceProgressTests {
         let paths = try ["a.txt", "b.txt"].map { try consumer.file($0) }
         let id = consumer.client.makeRequestID()
         let sending = Task {
-            try await consumer.client.send(EngineFixture.method, to: address, attachments: paths, id: id)
+            try await consumer.client.send(ServiceEngineFixture.method, to: address, attachments: paths, id: id)
         }
         try await eventually { patches.withLock { $0 } == 2 }
         if byTask {
@@ -170,7 +170,7 @@ struct ServiceProgressTests {
         let (consumer, _) = try await pair()
         consumer.web.on("POST /v1/services/requests") { _ in nil }
         let id = consumer.client.makeRequestID()
-        let calling = Task { try await consumer.client.call(EngineFixture.method, of: address, id: id) }
+        let calling = Task { try await consumer.client.call(ServiceEngineFixture.method, of: address, id: id) }
         try await eventually { !consumer.web.bodies("POST /v1/services/requests").isEmpty }
         #expect(try await consumer.client.cancel(id))
         let error = await #expect(throws: ServiceError.self) { _ = try await calling.value }
@@ -188,7 +188,7 @@ struct ServiceProgressTests {
         call.files = ["7"]
         try await box.save(call, body: [1], claiming: [], keptUntil: ServiceEngine.now + 1_000_000)
         await fixture.engine.takeBack(call)
-        try await eventually { fixture.server.asked.withLock { !$0.isEmpty } }
+        try await eventually { !fixture.web.asked.isEmpty }
         #expect(try await box.call(id) == nil)
         #expect(try await box.takenBack().map(\.id) == [id])
         #expect(try await box.unsent(at: ServiceEngine.now).isEmpty)
@@ -196,7 +196,7 @@ struct ServiceProgressTests {
         await #expect(throws: ServiceError.self) {
             try await fixture.engine.send(
                 ServiceCall(
-                    id: id, method: EngineFixture.method, to: address, parameters: nil, attachments: [],
+                    id: id, method: ServiceEngineFixture.method, to: address, parameters: nil, attachments: [],
                     deadline: .seconds(50), foreground: .none), result: nil)
         }
         // The process ends.
@@ -204,9 +204,9 @@ struct ServiceProgressTests {
         await task.value
         try await eventually { await fixture.engine.takingBack.isEmpty }
         #expect(try await box.takenBack().map(\.id) == [id])
-        fixture.server.answers.withLock { $0["DELETE"] = (204, "") }
+        fixture.web.on("DELETE", 204)
         try await fixture.running { try await eventually { try await box.takenBack().isEmpty } }
-        let asked = fixture.server.asked.withLock { $0 }
+        let asked = fixture.web.asked
         #expect(asked.suffix(2) == ["DELETE /v1/services/requests/\(id)", "DELETE /v1/attachments/7"])
         #expect(try await box.results().isEmpty, "nobody waits for a result")
     }
@@ -230,8 +230,8 @@ struct ServiceProgressTests {
             let fixture = try await ServiceEngineFixture()
             let id = try await fixture.ask(1)
             await fixture.engine.takeBack(ServiceEngineFixture.call(id))
-            let server = fixture.server
-            try await eventually { server.asked.withLock { !$0.isEmpty } }
+            let web = fixture.web
+            try await eventually { !web.asked.isEmpty }
             engine = fixture.engine
             #expect(engine != nil)
         }
@@ -243,7 +243,7 @@ struct ServiceProgressTests {
         let (consumer, provider) = try await pair()
         consumer.web.on("POST /v1/services/requests") { _ in nil }
         let to = ServiceApplication(app: provider.peer.app, device: provider.peer.device)
-        let sending = Task { try await consumer.client.send(EngineFixture.method, to: to) }
+        let sending = Task { try await consumer.client.send(ServiceEngineFixture.method, to: to) }
         try await eventually { !consumer.web.bodies("POST /v1/services/requests").isEmpty }
         consumer.web.on("DELETE /v1/services/requests?", 200, #"{"cancelled":[]}"#)
         #expect(try await consumer.client.cancelAll(to: to) == 1)
@@ -258,7 +258,7 @@ struct ServiceProgressTests {
             throw TransportFault(.timeOut, nil)
         }
         let path = try consumer.file("a.txt")
-        let sending = Task { try await consumer.client.send(EngineFixture.method, to: address, attachments: [path]) }
+        let sending = Task { try await consumer.client.send(ServiceEngineFixture.method, to: address, attachments: [path]) }
         try await eventually { consumer.web.asked.contains { $0.hasPrefix("PATCH") } }
         consumer.web.on("DELETE /v1/services/requests?", 200, #"{"cancelled":[]}"#)
         let another = ServiceApplication(app: provider.peer.app, device: String(repeating: "3", count: 32))
@@ -272,10 +272,10 @@ struct ServiceProgressTests {
     @Test func `an id is for one request`() async throws {
         let (consumer, _) = try await pair()
         let id = try await consumer.client.send(
-            EngineFixture.method, to: address, id: String(repeating: "e", count: 32))
+            ServiceEngineFixture.method, to: address, id: String(repeating: "e", count: 32))
         for wrong in [id, "", "x", String(repeating: "E", count: 32)] {
             let error = await #expect(throws: ServiceError.self) {
-                _ = try await consumer.client.send(EngineFixture.method, to: address, id: wrong)
+                _ = try await consumer.client.send(ServiceEngineFixture.method, to: address, id: wrong)
             }
             #expect(error?.code == .fieldInvalid, "\(wrong)")
         }
@@ -329,7 +329,7 @@ struct ServiceProgressTests {
         }
         var events = consumer.client.events.makeAsyncIterator()
         let calling = Task {
-            try await consumer.client.call(EngineFixture.method, of: address, attachments: paths, id: id)
+            try await consumer.client.call(ServiceEngineFixture.method, of: address, attachments: paths, id: id)
         }
         var heard: [Int64] = []
         while heard.last != total, let event = await events.next() {

@@ -231,8 +231,8 @@ struct ServiceStorageTests {
     }
 
     @Test func `a call that waits for the storage ends at its deadline with the reason`() async throws {
-        let consumer = try await EngineFixture()
-        let provider = try await EngineFixture(Fixture.other.app, number: 2)
+        let consumer = try await ServiceEngineFixture()
+        let provider = try await ServiceEngineFixture(Fixture.other.app, number: 2)
         try await consumer.find(provider)
         consumer.takeRequests()
         let box = await consumer.engine.box
@@ -242,7 +242,7 @@ struct ServiceStorageTests {
         let begun = ContinuousClock.now
         let error = await #expect(throws: ServiceError.self) {
             _ = try await consumer.client.call(
-                EngineFixture.method, of: .init(app: Fixture.other.app), deadline: .seconds(1))
+                ServiceEngineFixture.method, of: .init(app: Fixture.other.app), deadline: .seconds(1))
         }
         let lasted = begun.duration(to: .now)
         #expect(error?.code == .storageUnavailable)
@@ -252,8 +252,8 @@ struct ServiceStorageTests {
     }
 
     @Test func `a call whose storage works again ends at its deadline with another reason`() async throws {
-        let consumer = try await EngineFixture()
-        let provider = try await EngineFixture(Fixture.other.app, number: 2)
+        let consumer = try await ServiceEngineFixture()
+        let provider = try await ServiceEngineFixture(Fixture.other.app, number: 2)
         try await consumer.find(provider)
         consumer.takeRequests()
         // The server does not answer before the call ends.
@@ -267,7 +267,7 @@ struct ServiceStorageTests {
         }
         let calling = Task {
             try await consumer.client.call(
-                EngineFixture.method, of: .init(app: Fixture.other.app), deadline: .seconds(3))
+                ServiceEngineFixture.method, of: .init(app: Fixture.other.app), deadline: .seconds(3))
         }
         try await eventually { store.health.isFailing }
         try await store.inStep { try $0.execute(sql: "DROP TRIGGER full") }

@@ -18,6 +18,8 @@ struct SuspectTurnsTests {
         #expect(!turns.begin(.update(1), at: start))
         #expect(!turns.begin(.message(2), at: start), "each kind has its own numbers")
         #expect(!turns.begin(.request(2), at: start))
+        #expect(!turns.begin(.result("2"), at: start))
+        #expect(!turns.begin(.firing("2"), at: start))
         turns.end(.message(2))
         #expect(!turns.begin(.message(2), at: start))
     }

@@ -2,12 +2,18 @@ import GRDB
 
 /// Makes the tables of an earlier version, as a store of that version has them.
 enum ClientSchemaUndo {
+    static func version15(_ database: Database) throws {
+        try database.execute(sql: "DROP TABLE firing_start; PRAGMA user_version = 14")
+    }
+
+    /// Undoes version 15 as well.
     static func version14(_ database: Database) throws {
+        try version15(database)
         try database.execute(
             sql: "ALTER TABLE farewell DROP COLUMN registration; DROP TABLE named_server; PRAGMA user_version = 13")
     }
 
-    /// Undoes version 14 as well.
+    /// Undoes versions 14 and 15 as well.
     static func version13(_ database: Database) throws {
         try version14(database)
         for table in ["service_result", "maintenance"] {
@@ -16,7 +22,7 @@ enum ClientSchemaUndo {
         try database.execute(sql: "PRAGMA user_version = 12")
     }
 
-    /// Undoes versions 13 and 14 as well.
+    /// Undoes versions 13 to 15 as well.
     static func version12(_ database: Database) throws {
         try version13(database)
         try database.execute(

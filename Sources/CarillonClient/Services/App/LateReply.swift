@@ -37,17 +37,26 @@ final class LateReplies: Sendable {
 
     func removeAll() { state.withLock { $0.waiting = [] } }
 
+    /// What is done with results that the reader is given.
+    struct Calls: Sendable {
+        /// Called before the reader is given a result, with the id of its request. Returns false for a result that the reader is not given.
+        var begins: @Sendable (String) async -> Bool = { _ in true }
+        /// The reader asks for the next result, or its iteration ended.
+        var ended: @Sendable (String) -> Void = { _ in }
+    }
+
     /// Ends the stream before it.
-    func stream() -> AsyncStream<LateReply> {
+    func stream(_ calls: Calls = Calls()) -> AsyncStream<LateReply> {
         let (number, before) = state.withLock { state in
             state.reader += 1
             return (state.reader, state.waiter.take())
         }
         before?.resume(returning: nil)
-        return AsyncStream(unfolding: { await self.next(for: number) })
+        let reading = LateReplyReading(self, number, calls)
+        return AsyncStream(unfolding: { await reading.next() })
     }
 
-    private func next(for number: Int) async -> LateReply? {
+    fileprivate func next(for number: Int) async -> LateReply? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let ready: LateReply?? = state.withLock { state in
@@ -63,4 +72,35 @@ final class LateReplies: Sendable {
             waiter?.resume(returning: nil)
         }
     }
+}
+
+/// The place of one iteration in the results that nobody waits for. The stream releases it when the iteration ends.
+private final class LateReplyReading: Sendable {
+    private let replies: LateReplies
+    private let number: Int
+    private let calls: LateReplies.Calls
+    /// The request whose result the reader was given last.
+    private let present = Mutex<String?>(nil)
+
+    init(_ replies: LateReplies, _ number: Int, _ calls: LateReplies.Calls) {
+        self.replies = replies
+        self.number = number
+        self.calls = calls
+    }
+
+    func next() async -> LateReply? {
+        endPresent()
+        while let reply = await replies.next(for: number) {
+            guard await calls.begins(reply.id) else { continue }
+            present.withLock { $0 = reply.id }
+            return reply
+        }
+        return nil
+    }
+
+    private func endPresent() {
+        if let id = present.withLock({ $0.take() }) { calls.ended(id) }
+    }
+
+    deinit { endPresent() }
 }

@@ -140,7 +140,10 @@ public final class ServiceClient: Sendable {
     /// `didReceiveFrom`. Without a confirmation a result is kept for seven days. At most 1,000 results are kept, and 64 MiB with their
     /// files; beyond that the oldest are removed with their files, and ``ServiceClientEvent/resultRemoved(from:id:)`` names each. The newest
     /// result is kept whatever its size.
-    public var replies: AsyncStream<LateReply> { engine.late.stream() }
+    ///
+    /// A result with which the process ended ten times, before the iteration asked for the next one, is removed in the same way at the next
+    /// start. The end of the client, and the end of an iteration by `break`, an error or cancellation, do not count.
+    public var replies: AsyncStream<LateReply> { engine.replies() }
 
     /// Takes a request back, from ``makeRequestID()`` on.
     ///
@@ -173,12 +176,15 @@ public final class ServiceClient: Sendable {
     /// For a slow iteration up to 100 events wait, and beside them the newest progress of up to 100 transfers:
     /// ``ServiceClientEvent/sending(id:bytesSent:of:)`` and ``ServiceClientEvent/receiving(id:bytesReceived:of:)`` replace the progress before.
     /// Beyond that the oldest progress is dropped for progress, and the oldest start of a file for any other event. A result, an arrival or a
-    /// changed identity is dropped, the oldest first, only when 100 of them wait. After a drop the next event is
+    /// changed identity is dropped, the oldest first, only when 100 of them wait, or when the values, texts and paths of those that wait have more
+    /// than 16 MiB; the newest event is kept whatever its size. After a drop the next event is
     /// ``ServiceClientEvent/missed(_:)``. Results of ``send(_:to:_:attachments:deadline:foreground:id:)`` can be read from ``replies``; those of
     /// ``call(_:of:_:attachments:deadline:foreground:id:)`` are returned to its caller.
     public var events: AsyncStream<ServiceClientEvent> { engine.clientListeners.subscribe() }
 
-    /// Adds one that is told the same; it is held weakly.
+    /// Adds one that is told the same, but for progress; it is held weakly. Up to 1,000 events and 16 MiB of their content wait for delegates that do
+    /// not return. Beyond that the oldest start of a file is dropped, then the oldest other event, and the delegates hear
+    /// `didMissEvents`. A result that waits for a confirmation (``replies``) is not dropped.
     public func addDelegate(_ delegate: any ServiceClientDelegate) { engine.clientListeners.add(delegate, to: self) }
 
     /// Removes one.

@@ -23,6 +23,9 @@ public protocol ServiceClientDelegate: AnyObject, Sendable {
     func serviceClient(_ client: ServiceClient, didRemoveResultFrom application: ServiceApplication, id: String)
     /// An install came with another identity than was accepted. Nothing is sent to it before ``ServiceClient/accept(_:fingerprint:)``.
     func serviceClient(_ client: ServiceClient, identityChanged application: ServiceApplication, fingerprint: String)
+    /// Calls were dropped, as the delegate did not return in time; how many. Up to 1,000 events and 16 MiB of their content wait for the delegates.
+    /// Results that wait for a confirmation are not dropped and not counted: see ``ServiceClient/replies``.
+    func serviceClient(_ client: ServiceClient, didMissEvents count: Int)
 }
 
 /// Those that are optional do nothing.
@@ -45,6 +48,7 @@ extension ServiceClientDelegate {
     public func serviceClient(
         _ client: ServiceClient, identityChanged application: ServiceApplication, fingerprint: String
     ) {}
+    public func serviceClient(_ client: ServiceClient, didMissEvents count: Int) {}
 }
 
 /// The provider's side of it; called in the same way. All are optional: a request is answered by its handler.
@@ -81,6 +85,9 @@ public protocol ServiceProviderDelegate: AnyObject, Sendable {
     /// An install came with another identity than was accepted. Its requests end with ``ServiceError/Code/identityChanged`` before
     /// ``ServiceProvider/accept(_:fingerprint:)``.
     func serviceProvider(_ provider: ServiceProvider, identityChanged application: ServiceApplication, fingerprint: String)
+    /// Calls were dropped, as the delegate did not return in time; how many. Up to 1,000 events and 16 MiB of their content wait for the delegates.
+    /// Handlers are called for all requests in any case.
+    func serviceProvider(_ provider: ServiceProvider, didMissEvents count: Int)
 }
 
 /// Each does nothing.
@@ -113,6 +120,7 @@ extension ServiceProviderDelegate {
     public func serviceProvider(
         _ provider: ServiceProvider, identityChanged application: ServiceApplication, fingerprint: String
     ) {}
+    public func serviceProvider(_ provider: ServiceProvider, didMissEvents count: Int) {}
 }
 
 typealias ServiceClientListeners = EventListeners<ServiceClient, ServiceClientEvent>
@@ -150,7 +158,7 @@ extension ServiceProviderListeners {
 extension ServiceClientDelegate {
     fileprivate func hear(_ event: ServiceClientEvent, of client: ServiceClient) {
         switch event {
-        case .missed: break
+        case .missed(let count): serviceClient(client, didMissEvents: count)
         case .didStartSending(let application, let filename, let id):
             serviceClient(client, didStartSendingTo: application, filename: filename, id: id)
         case .didFinishSending(let application, let attachments, let parameters, let id):
@@ -177,7 +185,7 @@ extension ServiceClientDelegate {
 extension ServiceProviderDelegate {
     fileprivate func hear(_ event: ServiceProviderEvent, of provider: ServiceProvider) {
         switch event {
-        case .missed: break
+        case .missed(let count): serviceProvider(provider, didMissEvents: count)
         case .willStartReceiving(let application, let count, let id):
             serviceProvider(provider, willStartReceivingFrom: application, attachments: count, id: id)
         case .willStartReceivingFile(let application, let path, let size, let id):

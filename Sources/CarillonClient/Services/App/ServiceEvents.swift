@@ -3,7 +3,7 @@
 /// Later versions of the library can add cases: keep a `default` in a `switch` over an event.
 public enum ServiceClientEvent: Sendable {
     /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait. Results of
-    /// ``ServiceClient/send(_:to:_:attachments:deadline:foreground:id:)`` are in ``ServiceClient/replies`` as well. Delegates do not hear it.
+    /// ``ServiceClient/send(_:to:_:attachments:deadline:foreground:id:)`` are in ``ServiceClient/replies`` as well.
     case missed(_ count: Int)
     /// A file of a request begins to be sent; its path at this device.
     case didStartSending(to: ServiceApplication, filename: String, id: String)
@@ -16,7 +16,7 @@ public enum ServiceClientEvent: Sendable {
     /// The one result. After this the files have their names, and not before.
     case didReceive(from: ServiceApplication, Result<ServiceReply, ServiceError>, id: String)
     /// A result was removed with its files, as nobody confirmed it for seven days, as more than 1,000 results or 64 MiB waited, or as the process
-    /// ended ten times while a delegate was called with it.
+    /// ended ten times while a delegate was called with it or a reader of ``ServiceClient/replies`` had it.
     case resultRemoved(from: ServiceApplication, id: String)
     /// A device came with another identity than was accepted. Nothing is sent to it before ``ServiceClient/accept(_:fingerprint:)``.
     case identityChanged(ServiceApplication, fingerprint: String)
@@ -32,7 +32,7 @@ public enum ServiceClientEvent: Sendable {
 /// Later versions of the library can add cases: keep a `default` in a `switch` over an event.
 public enum ServiceProviderEvent: Sendable {
     /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait. Handlers are called for
-    /// all requests in any case. Delegates do not hear it.
+    /// all requests in any case.
     case missed(_ count: Int)
     /// A request with files begins to come; how many, one or more.
     case willStartReceiving(from: ServiceApplication, count: Int, id: String)

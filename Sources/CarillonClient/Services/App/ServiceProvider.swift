@@ -103,7 +103,8 @@ public final class ServiceProvider: Sendable {
     /// For a slow iteration up to 100 events wait, and beside them the newest progress of up to 100 transfers:
     /// ``ServiceProviderEvent/sending(id:bytesSent:of:)`` and ``ServiceProviderEvent/receiving(id:bytesReceived:of:)`` replace the progress before.
     /// Beyond that the oldest progress is dropped for progress, and the oldest start of a file for any other event. A request, a cancellation or
-    /// another change is dropped, the oldest first, only when 100 of them wait. After a drop the next event is
+    /// another change is dropped, the oldest first, only when 100 of them wait, or when the values, texts and paths of those that wait have more than
+    /// 16 MiB; the newest event is kept whatever its size. After a drop the next event is
     /// ``ServiceProviderEvent/missed(_:)``. Handlers are called for all requests in any case, and their tasks are cancelled with them.
     public var events: AsyncStream<ServiceProviderEvent> { engine.providerListeners.subscribe() }
 
@@ -112,7 +113,9 @@ public final class ServiceProvider: Sendable {
     /// waits for a slow iteration: a newer one replaces it.
     public func progress(of id: String) -> AsyncStream<ServiceProgress> { engine.watchProviderProgress(of: id) }
 
-    /// Adds one that is told the same; it is held weakly.
+    /// Adds one that is told the same, but for progress; it is held weakly. Up to 1,000 events and 16 MiB of their content wait for delegates that do
+    /// not return. Beyond that the oldest start of a file is dropped, then the oldest other event, and the delegates hear
+    /// `didMissEvents`.
     public func addDelegate(_ delegate: any ServiceProviderDelegate) { engine.providerListeners.add(delegate, to: self) }
 
     /// Removes one.

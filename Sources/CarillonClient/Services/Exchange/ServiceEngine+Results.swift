@@ -120,8 +120,8 @@ extension ServiceEngine {
         heldBack.remove(kept.id)
         let (id, result) = (kept.id, kept.result(inbox.absolute))
         // A delegate that returns is noted after this.
-        let isTold = clientListeners.deliver([.didReceive(from: kept.application, result, id: id)])
-        unconfirmed.kept(id, isTold: isTold)
+        let isTold = clientListeners.deliver([.didReceive(from: kept.application, result, id: id)], isKept: true)
+        unconfirmed.kept(id, isTold: isTold, isSuspect: kept.starts > 0)
         late.add(
             LateReply(id: id, provider: kept.application, method: kept.serviceMethod, result: result) { [weak self] in
                 await self?.confirm(id)
@@ -132,7 +132,9 @@ extension ServiceEngine {
     func confirm(_ id: String) async {
         defer { heard.confirmed(id) }
         guard unconfirmed.ended(id) else { return }
+        suspects.end(.result(id))
         late.remove(id)
+        clientListeners.release { $0.isResult(of: id) }
         unconfirmed.delivered(id)
         await change("confirm result") { [weak self, box] in
             try await box.confirmResult(id)
@@ -158,6 +160,7 @@ extension ServiceEngine {
     private func missed(_ id: String) {
         heard.finished(id)
         unconfirmed.missed(id)
+        released(id, by: .delegate)
     }
 
     /// Tells the results that earlier runs left.
@@ -204,9 +207,17 @@ extension ServiceEngine {
             if unconfirmed.isDelivered(result.id) { continue }
             if unconfirmed.told.contains(result.id) { heard.removed(result.id) }
             _ = unconfirmed.ended(result.id)
+            suspects.end(.result(result.id))
             late.remove(result.id)
+            clientListeners.cancelCalls { $0.isResult(of: result.id) }
             inbox.removeMessages(of: result.files)
             clientListeners.tell([.resultRemoved(from: result.application, id: result.id)])
         }
+    }
+}
+
+extension ServiceClientEvent {
+    fileprivate func isResult(of id: String) -> Bool {
+        if case .didReceive(_, _, id) = self { true } else { false }
     }
 }

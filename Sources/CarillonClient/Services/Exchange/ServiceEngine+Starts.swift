@@ -1,21 +1,64 @@
 import CarillonWire
 import Logging
 
-/// Requests whose handler ends the process, and results whose delegate does.
+/// Requests whose handler ends the process, and results whose delegate or reader does.
 extension ServiceEngine {
     /// Stores that a delegate is called with a result, before the call. The delegate is called as well if the storage cannot be written, and when
     /// the client does not run: the process may end in an orderly way then.
-    func willCallDelegate(with id: String) async {
-        guard isRunning, unconfirmed.isCalled(with: id) else { return }
+    func willCallDelegate(with id: String) async { await begin(id, with: .delegate) }
+
+    /// The results that no task waits for, for one reader at a time. A start is stored before the reader is given a result, and taken back when
+    /// the reader asks for the next one, or its iteration ends.
+    nonisolated func replies() -> AsyncStream<LateReply> {
+        late.stream(
+            .init(
+                begins: { [weak self] id in await self?.beginReading(id) ?? true },
+                ended: { [weak self] id in self?.readerEnded(id) }))
+    }
+
+    /// Returns false for a result that was confirmed or removed meanwhile: the reader is not given it.
+    private func beginReading(_ id: String) async -> Bool {
+        guard unconfirmed.isThere(id) else { return false }
+        await begin(id, with: .reader)
+        return unconfirmed.isThere(id)
+    }
+
+    private func begin(_ id: String, with holder: UnconfirmedResults.Holder) async {
+        await waitForTurn(of: id)
+        guard isRunning, !Task.isCancelled, unconfirmed.begins(id, with: holder) else { return }
         do throws(PushError) {
             try await box.resultStarted(id)
         } catch {
-            logger.warning("cannot store that a delegate is called", metadata: ["reason": "\(error.message)"])
+            logger.warning("cannot store that the app is given a result", metadata: ["reason": "\(error.message)"])
         }
     }
 
-    /// Takes back the starts of delegates that did not return: the process may end now, in an orderly way.
-    func takeBackDelegateStarts() { box.scheduleEnd(ofResults: unconfirmed.takeCalled(), logger: logger) }
+    /// Waits until a result that was under way when the process ended may be given to the app, or the client stops.
+    private func waitForTurn(of id: String) async {
+        while isRunning, unconfirmed.isSuspect(id), !suspects.begin(.result(id), at: .now) {
+            do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
+        }
+    }
+
+    /// The reader of a result asks for the next one, or its iteration ended.
+    nonisolated func readerEnded(_ id: String) {
+        // Ends at once.
+        Task { await released(id, by: .reader) }
+    }
+
+    /// The app's code ended without the process, and did not confirm the result.
+    func released(_ id: String, by holder: UnconfirmedResults.Holder) {
+        guard unconfirmed.released(id, by: holder) else { return }
+        suspects.end(.result(id))
+        box.scheduleEnd(ofResults: [id], logger: logger)
+    }
+
+    /// Takes back the starts of delegates that did not return, and of readers: the process may end now, in an orderly way.
+    func takeBackResultStarts() {
+        let results = unconfirmed.takeStarted()
+        for id in results { suspects.end(.result(id)) }
+        box.scheduleEnd(ofResults: results, logger: logger)
+    }
 
     /// Removes the results with which the process ended too often. The app hears of each.
     func removeCrashingResults() async {
@@ -24,8 +67,8 @@ extension ServiceEngine {
             let results = try await box.removeCrashingResults(sparing: told)
             for result in results {
                 logger.error(
-                    "the app ended while a delegate was called with a result; the result is removed",
-                    metadata: ["request": "\(result.id)", "starts": "\(HandlerStarts.most)"])
+                    "the app ended while it was given a result; the result is removed",
+                    metadata: ["request": "\(result.id)", "reason": "crashed", "starts": "\(HandlerStarts.most)"])
             }
             await self?.removed(results)
         }

@@ -169,7 +169,7 @@ actor ServiceEngine {
     // MARK: Running
 
     /// What a wake waits for.
-    nonisolated var activity: ServiceActivity { runner.serviceActivity }
+    nonisolated var activity: WakeActivity { runner.serviceActivity }
 
     func run() async {
         // Another run is just ending: two would handle the same.
@@ -200,7 +200,7 @@ actor ServiceEngine {
             // Ends at once.
             Task { await self.stopClearing() }
         }
-        takeBackDelegateStarts()
+        takeBackResultStarts()
         // The next run keeps the times of what is stored.
         for time in localTimes.values { time.cancel() }
         localTimes = [:]
@@ -321,6 +321,7 @@ actor ServiceEngine {
         known.removeAll()
         memory = ServiceMemory(owner: present)
         late.removeAll()
+        for id in unconfirmed.started { suspects.end(.result(id)) }
         unconfirmed = UnconfirmedResults()
         heldBack = []
         // Whoever hears it finds nothing any more.

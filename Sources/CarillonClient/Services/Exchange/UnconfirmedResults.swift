@@ -6,34 +6,64 @@ struct UnconfirmedResults {
     /// The results that the app has, and whose deletion waits for the storage.
     private var deliveredIDs: Set<String> = []
 
-    /// The results with which a delegate was called that did not return.
-    private(set) var called: Set<String> = []
+    /// The results that were under way when the process ended.
+    private var suspects: Set<String> = []
 
-    /// A delegate is called with a result. Returns false for a result that is not stored.
-    mutating func isCalled(with id: String) -> Bool {
+    /// The code of the app that a result is with.
+    enum Holder: Hashable, Sendable {
+        case delegate, reader
+    }
+
+    /// The results whose starts are stored, with those who have them.
+    private var holders: [String: Set<Holder>] = [:]
+
+    /// The results that the app has, and is not done with.
+    var started: Set<String> { Set(holders.keys) }
+
+    /// A delegate is called with a result, or a reader is given it. Returns whether its start must be stored: that of the first of them, for a
+    /// result that is stored.
+    mutating func begins(_ id: String, with holder: Holder) -> Bool {
         guard ids.contains(id) else { return false }
-        called.insert(id)
+        let isFirst = holders[id] == nil
+        holders[id, default: []].insert(holder)
+        return isFirst
+    }
+
+    /// The app's code ended, and did not confirm the result. Returns whether the start must be taken back.
+    mutating func released(_ id: String, by holder: Holder) -> Bool {
+        guard holders[id]?.remove(holder) != nil, holders[id]?.isEmpty == true else { return false }
+        holders[id] = nil
         return true
     }
 
-    /// Returns the results with which a delegate was called that did not return, whose starts are taken back.
-    mutating func takeCalled() -> Set<String> {
-        defer { called = [] }
-        return called
+    /// Returns the results whose starts are taken back.
+    mutating func takeStarted() -> Set<String> {
+        defer { holders = [:] }
+        return started
     }
 
     /// A result was stored.
     ///
-    /// - Parameter isTold: Whether a delegate is told.
-    mutating func kept(_ id: String, isTold: Bool) {
+    /// - Parameters:
+    ///   - isTold: Whether a delegate is told.
+    ///   - isSuspect: Whether the result was under way when the process ended.
+    mutating func kept(_ id: String, isTold: Bool, isSuspect: Bool = false) {
         ids.insert(id)
         if isTold { told.insert(id) }
+        if isSuspect { suspects.insert(id) }
     }
+
+    /// Whether the result is not confirmed and not removed.
+    func isThere(_ id: String) -> Bool { ids.contains(id) }
+
+    /// Whether the result was under way when the process ended, and waits for its turn.
+    func isSuspect(_ id: String) -> Bool { suspects.contains(id) }
 
     /// The result was confirmed or removed. Returns false for one that is not known.
     mutating func ended(_ id: String) -> Bool {
         told.remove(id)
-        called.remove(id)
+        holders[id] = nil
+        suspects.remove(id)
         return ids.remove(id) != nil
     }
 

@@ -22,6 +22,8 @@ struct KeptResult: Equatable, Sendable {
     var files: [String]
     /// The size of the payload and the files.
     var bytes: Int64
+    /// The starts of the app's code for it that ended with the process.
+    var starts = 0
 
     /// - Parameters:
     ///   - files: The received files, relative to the directory for received files.
@@ -51,6 +53,7 @@ struct KeptResult: Equatable, Sendable {
         payload = Array(row["payload"] as Data)
         files = Self.files(row["files"])
         bytes = row["bytes"]
+        starts = row["starts"]
     }
 
     var application: ServiceApplication { ServiceApplication(app: app, device: device) }

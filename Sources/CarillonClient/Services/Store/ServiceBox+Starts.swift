@@ -2,14 +2,15 @@ import GRDB
 import Logging
 
 extension ServiceBox {
-    /// Stores that a delegate is called with a result. The start ends with the result, which is deleted when the delegate returns.
+    /// Stores that a delegate is called with a result, or that a reader is given it. The start ends with the result, which is deleted when it is
+    /// confirmed.
     func resultStarted(_ id: String) async throws(PushError) {
         try await write(reachingDisk: false) { db in
             try db.run("UPDATE service_result SET starts = starts + 1 WHERE id = ?", [id])
         }
     }
 
-    /// Takes back the starts of delegates that did not return from results, when its turn comes.
+    /// Takes back the starts of results that were not confirmed, when its turn comes.
     func scheduleEnd(ofResults ids: Set<String>, logger: Logger) {
         guard !ids.isEmpty else { return }
         store.schedule { [store] db in
@@ -20,7 +21,7 @@ extension ServiceBox {
                     }
                 }
             } catch {
-                logger.warning("cannot store that a result was not received", metadata: ["reason": "\(error.message)"])
+                logger.warning("cannot store that a result was not confirmed", metadata: ["reason": "\(error.message)"])
             }
         }
     }

@@ -8,80 +8,6 @@ import GRDB
     import Foundation
 #endif
 
-/// The owner of updates. With another owner, the updates and the position of the former one are removed; its results and the names of its
-/// finished updates stay.
-struct UpdateOwner: Equatable, Sendable {
-    var device: String
-    /// Empty of nobody.
-    var user: String
-    var profile: String
-}
-
-/// An update that waits at the device.
-struct WaitingUpdate: Equatable, Sendable {
-    enum State: String, Sendable {
-        /// To be looked at.
-        case new
-        /// It waits for something to happen at the device.
-        case deferred
-        /// It comes again, or it is with the user or the app's own code.
-        case away
-        /// It failed, and comes again.
-        case failed
-        /// A later one stands for it: it is done with that, and looked at again when that comes to nothing.
-        case absorbed
-    }
-
-    var number: Int64
-    var key: UpdateKey
-    var attempt: Int
-    var kind: UpdateKind
-    var payload: UpdatePayload
-    var publishedAt: Int64
-    var orderKey: String?
-    var wasTold: Bool
-    /// The starts of the app's code for it that ended with the process.
-    var starts = 0
-
-    var update: PushUpdate {
-        PushUpdate(
-            id: key.update, entry: key.entry, attempt: attempt, kind: .init(payload, kind),
-            publishedAt: Date(milliseconds: publishedAt))
-    }
-}
-
-/// What waits to be said of an update.
-struct WaitingResult: Equatable, Sendable {
-    var number: Int64
-    var json: JSONValue
-}
-
-/// What one poll brought.
-struct PollAnswer: Sendable {
-    /// The parameters that the server has.
-    enum Parameters: Equatable, Sendable {
-        /// It does not say, as servers of earlier versions.
-        case unknown
-        case none
-        case revision(String)
-    }
-
-    var updates: [UpdateFrame] = []
-    var parameters = Parameters.unknown
-    var position: String?
-    var more = false
-    /// The server has much to do, and is to be left alone for so long.
-    var retryAfter: Duration?
-}
-
-/// What changed when an answer was stored.
-struct Arrival: Equatable, Sendable {
-    /// By kind.
-    var counts: [String: Int] = [:]
-    var retracted: [UpdateKey] = []
-    var isStored = false
-}
-
 /// The updates of one device, user and profile: received, waiting, done, and what is to be said of them. Each method is one transaction
 /// on the disk (`synchronous=FULL`): what an answer brought is committed together with its position.
 struct UpdateInbox: Sendable {
@@ -390,31 +316,4 @@ struct UpdateInbox: Sendable {
     }
 
     private static let nothing = PushError(.storageUnavailable, "The storage answered nothing.")
-}
-
-extension UpdateOutcome {
-    /// As the server is told it.
-    func json(of key: UpdateKey, _ attempt: Int) -> String {
-        var members: [JSONValue.Member] = [
-            .init(name: "update", value: .string(key.update)), .init(name: "entry", value: .integer(key.entry)),
-            .init(name: "attempt", value: .integer(attempt)),
-        ]
-        func add(_ name: String, _ value: JSONValue) { members.append(.init(name: name, value: value)) }
-        func reason(_ text: String) { add("reason", .string(text.cut(toBytes: Limits.reasonBytes))) }
-        switch self {
-        case .done(let code):
-            add("result", .string("done"))
-            if let code { reason(code) }
-        case .deferred(let condition, let text):
-            add("result", .string("deferred"))
-            add("until", .string(condition.rawValue))
-            reason(text)
-        case .failed(let isPermanent, let text):
-            add("result", .string("failed"))
-            if isPermanent { add("permanent", .bool(true)) }
-            reason(text)
-        case .unsupported: add("result", .string("unsupported"))
-        }
-        return String(decoding: JSONValue.object(members).bytes, as: UTF8.self)
-    }
 }

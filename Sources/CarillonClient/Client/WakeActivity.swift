@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Whether services have something to do now: events that were not read, and work that began and has not ended.
+/// Whether services, or transfers of attachments, have something to do now: events that were not read, and work that began and has not ended.
 ///
 /// A request that waits for its result at another device is no work here.
-final class ServiceActivity: Sendable {
+final class WakeActivity: Sendable {
     private struct State {
         /// How often something came, or was to be looked for.
         var arrivals: UInt64 = 0
@@ -42,6 +42,9 @@ final class ServiceActivity: Sendable {
             if isEvent { state.ended += 1 }
         }
     }
+
+    /// Whether there is nothing to do at this moment.
+    var isIdle: Bool { state.withLock { $0.isIdle } }
 
     /// The number of events that were worked on.
     var endedEvents: UInt64 { state.withLock { $0.ended } }

@@ -1,0 +1,119 @@
+import CarillonBasics
+import CarillonWire
+import Logging
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What comes of the app's requests: that the provider has them, and replies.
+extension ServiceEngine {
+    /// A reply came.
+    func takeReply(_ stored: StoredServiceEvent, _ id: String, _ from: ServicePeer, _ content: SealedContent) async {
+        let known: StoredCall?
+        defer { keptByStorage.remove(id) }
+        do {
+            known = try await storing { try await call(id) }
+        } catch {
+            return logger.error("a reply waits for the next run", metadata: ["reason": "\(error)"])
+        }
+        guard let call = known, call.peer == from else {
+            // Nobody asked, or somebody else was asked.
+            logger.warning("A reply came that nobody waits for")
+            removeReceived([], of: stored)
+            return await forget(stored)
+        }
+        // The reply came in time, however long its files take.
+        localTimes.removeValue(forKey: id)?.cancel()
+        var received: [String] = []
+        do {
+            let payload = try await storing(until: { waitForStorage(of: call) }) {
+                try await open(content, of: call, stored.number)
+            }
+            // The provider need not have said it before.
+            if payload.saysThatRequestArrived { await tellReceived(id, nil) }
+            let application = ServiceApplication(call.peer)
+            let paths = try await receive(
+                payload, stored, from: from, until: { waitForStorage(of: call) },
+                measuring: { consumerMeter(.receiving, of: id, $0) }
+            ) { count, files in
+                clientListeners.tell(
+                    [.willStartReceiving(from: application, count: count, id: id)]
+                        + files.map {
+                            .willStartReceivingFile(from: application, path: $0.path, size: $0.size, id: id)
+                        })
+            }
+            received = paths
+            switch payload.content {
+            case .value(let value):
+                let method = call.serviceMethod
+                try await router.definition(of: method)?.check(reply: value, attachments: paths.count, of: method.name)
+                await finish(
+                    id, .success(ServiceReply(value, attachments: paths)), stored, fileBytes: payload.fileBytes)
+            case .error(let error):
+                removeReceived(received, of: stored)
+                await finish(id, .failure(error), stored)
+            case .attached: break
+            }
+        } catch let error as ServiceError {
+            removeReceived(received, of: stored)
+            await finish(id, .failure(error), stored)
+        } catch {
+            // The run ended, or the server does not give a file: the next run looks at it again.
+            logger.info("a reply waits for the next run", metadata: ["reason": "\(type(of: error))"])
+        }
+    }
+
+    /// Removes what was received of a reply that the app does not get.
+    private func removeReceived(_ paths: [String], of stored: StoredServiceEvent) {
+        inbox.giveUp(stored.number)
+        let earlier = stored.directory.map { [box.store.paths.path($0)] } ?? []
+        inbox.removeMessages(of: (paths + earlier).map(inbox.relative))
+    }
+
+    /// The provider has all of a request.
+    func tellReceived(_ id: String, _ event: Int64?) async {
+        if event == nil, let call = ownMemory.calls[id] {
+            // It goes with its result.
+            guard !call.isReceived else { return }
+            ownMemory.calls[id]?.isReceived = true
+            return tellReceived(call)
+        }
+        ownMemory.calls[id]?.isReceived = true
+        await change("note request as received") { [weak self, box] in
+            if let call = try await box.received(id, event: event) { await self?.tellReceived(call) }
+        }
+    }
+
+    /// The request ends without a result.
+    func forgetCall(_ id: String) async {
+        await change("forget request") { [weak self] in _ = try await self?.finishCall(id) }
+    }
+
+    private func tellReceived(_ call: StoredCall) {
+        let parameters = JSONValue(parsing: Array(call.parameters.utf8)).flatMap { ServiceValue(json: $0) } ?? .null
+        clientListeners.tell([
+            .didFinishSending(
+                to: ServiceApplication(call.peer), attachments: call.attachments.map { box.store.paths.path($0) },
+                parameters: parameters, id: call.id)
+        ])
+    }
+
+    private func open(
+        _ content: SealedContent, of call: StoredCall, _ number: Int64
+    ) async throws -> SealedPayload {
+        guard let own = ownPeer, let key = try await ownKey(named: content.keyID), key.name == call.key else {
+            throw ServiceError(.sealInvalid, "The reply is sealed to another key than the request named.")
+        }
+        try await believe(content.sender, of: call.peer, user: call.user)
+        let context = SealContext(
+            direction: .reply, id: call.id, consumer: own, provider: call.peer, senderKey: content.sender.id,
+            receiverKey: key.name, method: call.serviceMethod, deadlineSeconds: call.deadlineSeconds,
+            foreground: call.foreground, files: content.files, fileBytes: content.fileBytes, requestHash: Array(call.hash))
+        let bytes = try ServiceSeal.open(
+            .init(encapsulated: content.encapsulated, body: content.body), with: key.key, from: content.sender.key, context)
+        return try await payload(bytes, number, content)
+    }
+}

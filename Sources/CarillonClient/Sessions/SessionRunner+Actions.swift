@@ -1,0 +1,114 @@
+import CarillonMessages
+import CarillonWire
+import Logging
+import Synchronization
+
+/// What a step wants done after it is durable.
+extension SessionRunner {
+    /// Sends on the live connection, beside what waits for the disk.
+    func send(_ frame: ClientFrame) {
+        session.withLock { session in
+            guard session.phase == .live else { return }
+            connection.withLock { $0 }?.send(frame.text)
+        }
+    }
+
+    func tell(_ fact: SubscriptionFact) {
+        switch fact {
+        case .connected(let version, let isRestored):
+            subscriptions.connected(version: version, isRestored: isRestored)
+        case .paused:
+            asks.disconnected()
+            subscriptions.disconnected()
+        case .disconnected:
+            asks.disconnected()
+            firings.disconnected()
+            subscriptions.disconnected()
+        case .signedOut:
+            asks.disconnected()
+            firings.disconnected()
+            subscriptions.signedOut()
+        case .deviceLost:
+            asks.disconnected()
+            subscriptions.deviceLost()
+        case .answered(let answer): subscriptions.answered(answer)
+        case .fired(let firing, let starts):
+            guard firings.add(firing, starts: starts) else { return }
+            catchUps.took()
+            subscriptions.fired(firing.subscriptionID, at: firing.milliseconds)
+        }
+    }
+
+    func carryOut(_ action: SessionAction) {
+        switch action {
+        case .write(.saveChannel(let identifier, let channel)):
+            shareKeys(of: session.withLock { $0 })
+            post(channel, of: identifier)
+        case .write(.removeChannel(let identifier)):
+            shareKeys(of: session.withLock { $0 })
+            post(ChannelMachine(), of: identifier)
+        case .write: break
+        case .send(let frame): connection.withLock { $0 }?.send(frame.text)
+        case .closeSocket(let code): connection.withLock { $0 }?.close(code: code)
+        case .deliver(let action, let identifier): inbox(of: identifier).append(action)
+        case .deliverMessage(let message, let identifier):
+            catchUps.took()
+            inbox(of: identifier).append(message)
+        case .dropMessages(let identifier): inbox(of: identifier).removeMessages()
+        case .tellAvailability(let present):
+            if present.service { failures.becameLive() }
+            availability.post(present)
+        case .deliverToken(let address, let identifier): deliver(address, of: identifier)
+        case .noteUndecryptable(let id, let identifier, let fault):
+            logger.warning(
+                "A message could not be decrypted",
+                metadata: ["id": "\(id)", "channel": "\(identifier)", "reason": "\(fault.rawValue)"])
+        case .lookForReader(let identifier, let waiting):
+            guard !inbox(of: identifier).isHeld, warned.withLock({ $0.insert(identifier).inserted }) else { break }
+            logger.warning(
+                "Nobody reads the events of a channel; iterate them, or disconnect or discard the channel",
+                metadata: ["channel": "\(identifier)", "waiting": "\(waiting)"])
+        case .noteFullBuffer(let identifier, let waiting):
+            let fault = PushError(
+                .bufferFull,
+                "The buffer of the channel \"\(identifier)\" is full with \(waiting) messages that the app has not handled; what comes for it is refused."
+            )
+            failures.note(fault)
+            logger.warning(
+                "A channel's buffer is full, and messages for it are refused",
+                metadata: ["channel": "\(identifier)", "waiting": "\(waiting)"])
+        case .noteCrashingFiring(let firing, let starts): noteCrashing(firing, starts: starts)
+        case .noteFailure(let code, let message):
+            failures.obstructed(PushError(code, message))
+        case .reportDevice(let report, let identity): self.report(report, identity)
+        case .reportUser(let word, let identity): report(word, identity)
+        case .tellDevice(let events): deviceListeners.tell(events)
+        case .tellSubscriptions(let fact): tell(fact)
+        case .tellServices:
+            catchUps.took()
+            lookForServiceEvents()
+        case .tellProviders: providerChanges.send()
+        case .tellServicesRevision(let revision, let isRestored): servicesListener.withLock { $0 }?(revision, isRestored)
+        case .openAsks: asks.connected()
+        case .tellAsks(let answer): asks.answered(answer)
+        case .markInstall(let device): markInstall(device)
+        case .noteCaughtUp:
+            catchUps.caughtUp()
+            // What was said while nobody listened.
+            providerChanges.send()
+        case .wake: wakes.send()
+        }
+    }
+
+    func markInstall(_ device: String) {
+        do {
+            try store.marker.put(for: device)
+        } catch {
+            // A run that begins without the mark takes itself for one from a backup.
+            logger.warning("cannot mark the install; retrying", metadata: ["reason": "\(error)"])
+            again { runner in
+                if runner.deviceID == device { runner.markInstall(device) }
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+import Synchronization
+
+/// Firings that wait for the app. The server gives no more than its window while they are not answered for.
+final class FiringQueue: Sendable {
+    /// A firing, with the starts of the app's code for it that ended with the process.
+    struct Entry: CountedEntry {
+        let firing: SubscriptionFiring
+        let starts: Int
+
+        var id: String { firing.id }
+        var suspect: SuspectTurns.Entry { .firing(id) }
+    }
+
+    /// What is done with firings that the app is given.
+    struct Calls: Sendable {
+        /// Called before the app is given a firing. Returns false if the iteration is over.
+        var begins: @Sendable (Entry, _ isOver: @Sendable () -> Bool) async -> Bool = { _, _ in true }
+        /// The app is done with a firing.
+        var handled: @Sendable (Entry) -> Void = { _ in }
+        /// The iteration ended before the app was done with a firing. It is followed by ``FiringQueue/released(_:)``.
+        var brokeOff: @Sendable (Entry) -> Void = { _ in }
+    }
+
+    private struct State {
+        var waiting: [Entry] = []
+        /// Given to the app, which is not done with them.
+        var inHand: [String: Entry] = [:]
+        /// The size of both.
+        var bytes = 0
+        var readers: [(number: Int, continuation: CheckedContinuation<Entry?, Never>)] = []
+        var lastReader = 0
+        /// How often iterations were ended.
+        var ends = 0
+
+        mutating func release(_ id: String) {
+            if let entry = inHand.removeValue(forKey: id) { bytes -= entry.firing.bytes }
+        }
+    }
+
+    /// How many firings wait, or are with the app, at most.
+    static let limit = 1000
+    /// The most bytes of these firings. A firing that is larger is taken alone.
+    static let byteLimit = 8 << 20
+
+    private let state = Mutex(State())
+    private let calls: Calls
+
+    init(_ calls: Calls) { self.calls = calls }
+
+    func handled(_ entry: Entry) {
+        state.withLock { $0.release(entry.id) }
+        calls.handled(entry)
+    }
+
+    func brokeOff(_ entry: Entry) { calls.brokeOff(entry) }
+
+    /// The app does not have the firing any more, and was not done with it.
+    func released(_ entry: Entry) { state.withLock { $0.release(entry.id) } }
+
+    /// Whether the app has a firing, and is not done with it.
+    func isInHand(_ id: String) -> Bool { state.withLock { $0.inHand[id] != nil } }
+
+    /// Answers whether it was taken. What the app has, or is to have, may come again with another connection, and is not taken; nor is what is
+    /// beyond the limits, which stays unanswered.
+    ///
+    /// - Parameter starts: The starts of the app's code for the firing that ended with the process.
+    @discardableResult func add(_ firing: SubscriptionFiring, starts: Int = 0) -> Bool {
+        let entry = Entry(firing: firing, starts: starts)
+        let (isNew, reader) = state.withLock { state -> (Bool, CheckedContinuation<Entry?, Never>?) in
+            guard state.inHand[entry.id] == nil, !state.waiting.contains(where: { $0.id == entry.id }) else {
+                return (false, nil)
+            }
+            guard state.waiting.count + state.inHand.count < Self.limit,
+                state.bytes == 0 || state.bytes + firing.bytes <= Self.byteLimit
+            else { return (false, nil) }
+            state.bytes += firing.bytes
+            guard !state.readers.isEmpty else {
+                state.waiting.append(entry)
+                return (true, nil)
+            }
+            state.inHand[entry.id] = entry
+            return (true, state.readers.removeFirst().continuation)
+        }
+        reader?.resume(returning: entry)
+        return isNew
+    }
+
+    /// Whether an iteration waits.
+    var isAwaited: Bool { state.withLock { !$0.readers.isEmpty } }
+
+    /// Ends the iterations that wait.
+    func endIterations() {
+        let readers = state.withLock { state in
+            state.ends += 1
+            defer { state.readers = [] }
+            return state.readers
+        }
+        for reader in readers { reader.continuation.resume(returning: nil) }
+    }
+
+    /// What waits comes again with the next connection.
+    func disconnected() {
+        state.withLock { state in
+            state.bytes -= state.waiting.reduce(0) { $0 + $1.firing.bytes }
+            state.waiting = []
+        }
+    }
+
+    /// Waits for the next firing, and until the app may be given it. Returns nil when the task is cancelled, or the iteration is ended.
+    func next() async -> Entry? {
+        let ends = state.withLock { $0.ends }
+        guard let entry = await first() else { return nil }
+        let isOver: @Sendable () -> Bool = { [self] in state.withLock { $0.ends != ends } }
+        guard await calls.begins(entry, isOver) else {
+            released(entry)
+            return nil
+        }
+        return entry
+    }
+
+    private func first() async -> Entry? {
+        let number = state.withLock { state in
+            state.lastReader += 1
+            return state.lastReader
+        }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let ready: Entry?? = state.withLock { state in
+                    if Task.isCancelled { return .some(nil) }
+                    if !state.waiting.isEmpty {
+                        let entry = state.waiting.removeFirst()
+                        state.inHand[entry.id] = entry
+                        return .some(entry)
+                    }
+                    state.readers.append((number, continuation))
+                    return nil
+                }
+                if let ready { continuation.resume(returning: ready) }
+            }
+        } onCancel: {
+            let reader = state.withLock { state -> CheckedContinuation<Entry?, Never>? in
+                guard let place = state.readers.firstIndex(where: { $0.number == number }) else { return nil }
+                return state.readers.remove(at: place).continuation
+            }
+            reader?.resume(returning: nil)
+        }
+    }
+}
+
+/// The place of one iteration in the firings.
+final class FiringReading: Sendable {
+    private let queue: FiringQueue
+    /// The firing that the app was given last.
+    private let present = Mutex<FiringQueue.Entry?>(nil)
+
+    init(_ queue: FiringQueue) { self.queue = queue }
+
+    /// The firing before counts as received.
+    func next() async -> SubscriptionFiring? {
+        if let before = present.withLock({ $0.take() }) { queue.handled(before) }
+        let entry = await queue.next()
+        present.withLock { $0 = entry }
+        return entry?.firing
+    }
+
+    deinit {
+        if let before = present.withLock({ $0.take() }) { queue.brokeOff(before) }
+    }
+}

@@ -1,0 +1,152 @@
+import CarillonWire
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonClient
+
+/// What a wake waits for.
+@Suite(.timeLimit(.minutes(1)))
+struct WakeActivityTests {
+    private let activity = WakeActivity()
+    private let base = PushClientTests()
+
+    /// A transfer that goes on until a gate opens.
+    private func transfer(_ gate: PendingResult<Void>, _ activity: WakeActivity) -> AttachmentTransfer<String> {
+        AttachmentTransfer(
+            id: "t", length: 1, activity: activity,
+            work: { _ in
+                try await gate.value
+                return "path"
+            }, giveUp: {}, forget: {})
+    }
+
+    @Test func `a transfer is work while it goes on, and data when it is finished`() async throws {
+        let gate = PendingResult<Void>()
+        let transfer = transfer(gate, activity)
+        #expect(activity.isIdle)
+        transfer.resume()
+        #expect(!activity.isIdle)
+        await transfer.pause()
+        try await eventually { activity.isIdle }
+        #expect(activity.endedEvents == 0)
+        transfer.resume()
+        #expect(!activity.isIdle)
+        gate.resume(.success(()))
+        #expect(try await transfer.value == "path")
+        try await eventually { activity.isIdle }
+        #expect(activity.endedEvents == 1)
+    }
+
+    @Test func `an upload is work from its sealing on`() async throws {
+        let client = try PushClient(
+            configuration: .init(
+                server: "http://127.0.0.1:1", app: "com.example.app", clientKey: "key",
+                storageDirectory: base.directory.path))
+        let path = base.directory.path + "/file"
+        try Data(count: 10).write(to: URL(fileURLWithPath: path))
+        let upload = try await client.attachments.upload(path, for: [.senders])
+        #expect(!client.attachments.activity.isIdle)
+        await upload.pause()
+        try await eventually { client.attachments.activity.isIdle }
+    }
+
+    @Test func `a wake waits for transfers that go on, and a finished one is data`() async throws {
+        let server = try await ScriptedServer.start()
+        let client = try base.makeClient(server)
+        let gate = PendingResult<Void>()
+        let transfer = transfer(gate, client.attachments.activity)
+        transfer.resume()
+        let began = ContinuousClock.now
+        let short = Task { await client.handleWake(within: .seconds(1)) }
+        let (first, _) = try await server.welcome()
+        first.send(.caughtUp)
+        _ = await short.value
+        #expect(began.duration(to: .now) >= .seconds(1))
+        let caughtUp = client.runner.catchUps.nextEnd()
+        let long = Task { await client.handleWake(within: .seconds(60)) }
+        let (second, _) = try await server.welcome()
+        second.send(.caughtUp)
+        for await _ in caughtUp {}
+        gate.resume(.success(()))
+        #expect(await long.value == .newData)
+        #expect(began.duration(to: .now) < .seconds(50), "it ends when there is nothing to do")
+    }
+
+    @Test func `a wake waits for messages that are read until they are handled`() async throws {
+        let server = try await ScriptedServer.start()
+        let (client, channel, socket, id) = try await base.makeOpen(server)
+        socket.notify(id, "a")
+        #expect(try await socket.receive() == .ack([.init(version: "a", code: 100)]))
+        #expect(!client.runner.isHandlingMessages, "nobody reads it")
+        var events = channel.events.makeAsyncIterator()
+        guard case .message(let message)? = try await events.next() else { throw ServerSocket.Ended() }
+        #expect(client.runner.isHandlingMessages)
+        let waiting = Task { await PushClient.workEnds([], of: client.runner) }
+        try await message.acknowledge()
+        await waiting.value
+        #expect(!client.runner.isHandlingMessages)
+        await client.stop()
+    }
+
+    /// Whether the activity is idle at this moment.
+    private func isIdle() async -> Bool {
+        let task = Task { [activity] in
+            await activity.idle()
+            return !Task.isCancelled
+        }
+        try? await Task.sleep(for: .milliseconds(30))
+        task.cancel()
+        return await task.value
+    }
+
+    @Test func `what came is work until a reading that began later found nothing more`() async {
+        #expect(await isIdle())
+        activity.arrived()
+        let first = activity.arrivals
+        activity.arrived()
+        activity.read(upTo: first)
+        #expect(await !isIdle(), "something came while it was read")
+        activity.read(upTo: activity.arrivals)
+        #expect(await isIdle())
+    }
+
+    @Test func `work that began is awaited, and events are counted`() async throws {
+        activity.began()
+        activity.began()
+        activity.ended(isEvent: true)
+        #expect(await !isIdle())
+        let isDone = Mutex(false)
+        let waiting = Task { [activity] in
+            await activity.idle()
+            isDone.withLock { $0 = true }
+        }
+        try await Task.sleep(for: .milliseconds(30))
+        #expect(!isDone.withLock { $0 })
+        activity.ended()
+        await waiting.value
+        #expect(isDone.withLock { $0 } && activity.endedEvents == 1)
+    }
+
+    @Test func `an event that is handled at once is no work afterwards`() async throws {
+        let fixture = try await ServiceEngineFixture()
+        let (present, box) = await (fixture.engine.activity, fixture.engine.box)
+        try await fixture.receive(.received(try #require(ServiceRequestID(String(repeating: "a", count: 32)))))
+        let run = Task { await fixture.engine.run() }
+        try await eventually { try await box.eventNumbers().isEmpty }
+        let isIdle = await PushClient.isDone(by: ContinuousClock.now + .seconds(10)) { await present.idle() }
+        #expect(isIdle && present.endedEvents == 1)
+        run.cancel()
+        await run.value
+    }
+
+    @Test func `an event of the device counts as something that came`() async throws {
+        let server = try await ScriptedServer.start()
+        let (client, _, socket, _) = try await base.makeOpen(server)
+        let before = client.runner.catchUps.items
+        socket.send(.deviceStatus(DeviceStatusFrame(version: "v", status: "registered", at: 1)))
+        try await eventually { client.runner.catchUps.items == before + 1 }
+        await client.stop()
+    }
+}

@@ -1,0 +1,181 @@
+import CarillonWire
+import TestSupport
+import Testing
+
+@testable import CarillonClient
+
+/// Firings with which the process ends while the app handles them.
+@Suite(.timeLimit(.minutes(5)))
+struct FiringStartsTests {
+    private typealias Fixture = ServiceEngineFixture
+
+    private let base = PushClientTests()
+
+    private static func frame(_ id: String, title: String = "t") -> FiredFrame {
+        let body =
+            #"{"subscription":"00000000000000000000000000000001","item":"i","at":5,"notification":{"title":"\#(title)"}}"#
+        return FiredFrame(version: id, body: Array(body.utf8))
+    }
+
+    private func firing(_ id: String) throws -> SubscriptionFiring { try #require(SubscriptionFiring(Self.frame(id))) }
+
+    private func starts(of id: String, in store: ClientStore) async throws -> Int {
+        try await store.inStep { try ClientStore.firingStarts(of: id, in: $0) }
+    }
+
+    /// The device is sent a firing.
+    private func send(_ id: String, starts: Int = 0, _ fixture: Fixture) async throws {
+        let firing = try firing(id)
+        try await fixture.engine.runner.perform { _, _ in [.tellSubscriptions(.fired(firing, starts: starts))] }
+    }
+
+    @Test func `ten starts that ended with the process end a firing, and nine do not`() throws {
+        let firing = try firing("v")
+        var session = ClientSessionTests.live()
+        let frame = ServerFrame.fired(Self.frame("v"))
+        let now = ContinuousClock.now
+        let given = session.received(frame, answered: nil, firingStarts: 9, at: now, random: 0)
+        #expect(given == [.tellSubscriptions(.fired(firing, starts: 9))])
+        let answer = MessageAnswer(id: "v", code: 301)
+        let ended = session.received(frame, answered: nil, firingStarts: 10, at: now, random: 0)
+        let expected: [SessionAction] = [
+            .write(.saveAnswer(answer)), .write(.saveFiringStarts(id: "v", 0)), .send(answer.frame),
+            .noteCrashingFiring(firing, starts: 10),
+        ]
+        #expect(ended == expected)
+    }
+
+    @Test func `a start is stored before a firing is given to the app, and gone when it is done with it`()
+        async throws
+    {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await send("a", starts: 2, fixture)
+        try await send("b", fixture)
+        let reading = FiringReading(runner.firings)
+        let first = await reading.next()
+        #expect(first?.id == "a")
+        #expect(try await starts(of: "a", in: fixture.store) == 3)
+        #expect(try await starts(of: "b", in: fixture.store) == 0, "it waits")
+        let second = await reading.next()
+        #expect(second?.id == "b")
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+        #expect(try await starts(of: "b", in: fixture.store) == 1)
+    }
+
+    @Test func `an iteration that breaks off does not count, and its firing can come again`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        for _ in 0..<2 {
+            try await send("a", starts: 3, fixture)
+            for await firing in SubscriptionFirings(queue: runner.firings) {
+                #expect(firing.id == "a")
+                #expect(try await starts(of: "a", in: fixture.store) == 4)
+                break
+            }
+            try await eventually { !runner.firings.isInHand("a") }
+            #expect(try await starts(of: "a", in: fixture.store) == 3)
+        }
+    }
+
+    @Test func `a client that stops takes back the starts of firings, and stores none before it runs again`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await send("a", fixture)
+        try await send("b", fixture)
+        try await send("c", fixture)
+        let reading = FiringReading(runner.firings)
+        _ = await reading.next()
+        #expect(try await starts(of: "a", in: fixture.store) == 1)
+        runner.stopStarts()
+        await runner.settle()
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+        _ = await reading.next()
+        #expect(try await starts(of: "b", in: fixture.store) == 0)
+        runner.resumeStarts()
+        _ = await reading.next()
+        #expect(try await starts(of: "c", in: fixture.store) == 1)
+    }
+
+    @Test func `a firing that was under way when the process ended waits for its turn, until the iteration ends`()
+        async throws
+    {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await send("a", starts: 1, fixture)
+        #expect(runner.suspects.begin(.message(1), at: .now))
+        let waiting = Task { await FiringReading(runner.firings).next()?.id }
+        try await eventually { runner.firings.isInHand("a") }
+        runner.firings.endIterations()
+        #expect(await waiting.value == nil)
+        try await eventually { !runner.firings.isInHand("a") }
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+        try await send("a", starts: 1, fixture)
+        let next = Task { await FiringReading(runner.firings).next()?.id }
+        try await eventually { runner.firings.isInHand("a") }
+        runner.suspects.end(.message(1))
+        #expect(await next.value == "a")
+    }
+
+    @Test func `the starts of the newest thousand firings are remembered, and of none after a sign-out`() async throws {
+        let fixture = try await Fixture()
+        try await fixture.store.inStep { database in
+            for number in 0...1000 { try StoreChange.saveFiringStarts(id: "\(number)", 1).apply(to: database) }
+            try StoreChange.saveFiringStarts(id: "1000", 2).apply(to: database)
+        }
+        #expect(try await starts(of: "0", in: fixture.store) == 0)
+        #expect(try await starts(of: "1", in: fixture.store) == 1)
+        #expect(try await starts(of: "1000", in: fixture.store) == 2)
+        try await fixture.store.inStep { try StoreChange.eraseIdentity.apply(to: $0) }
+        #expect(try await starts(of: "1000", in: fixture.store) == 0)
+    }
+
+    @Test func `firings of more than 8 MiB are not taken, and a larger one is taken alone`() async throws {
+        let queue = FiringQueue(.init())
+        let title = String(repeating: "x", count: 3 << 20)
+        for id in ["a", "b", "c"] {
+            let large = try #require(SubscriptionFiring(Self.frame(id, title: title)))
+            #expect(queue.add(large) == (id != "c"))
+        }
+        queue.disconnected()
+        let larger = try #require(SubscriptionFiring(Self.frame("d", title: title + title + title)))
+        #expect(queue.add(larger))
+        #expect(!queue.add(try firing("e")))
+        let reading = FiringReading(queue)
+        _ = await reading.next()
+        #expect(!queue.add(try firing("e")), "the app has it")
+        let next = Task { await reading.next()?.id }
+        try await eventually { queue.isAwaited }
+        #expect(queue.add(try firing("e")))
+        #expect(await next.value == "e")
+    }
+
+    @Test(arguments: [9, 10])
+    func `after ten starts that ended with the process the server hears of a firing, and the app hears an event`(
+        times: Int
+    ) async throws {
+        let server = try await ScriptedServer.start()
+        let client = try base.makeClient(server)
+        try client.start()
+        let (socket, _) = try await server.welcome()
+        try await client.runner.perform { _, _ in [.write(.saveFiringStarts(id: "v", times))] }
+        var events = client.device.events.makeAsyncIterator()
+        socket.send(.fired(Self.frame("v")))
+        if times == 10 {
+            #expect(try await socket.receive() == .nack(version: "v", code: 301))
+            guard case .firingCrashed(let crashed)? = await events.next() else { throw ServerSocket.Ended() }
+            #expect(crashed.id == "v" && crashed.notification.title == "t")
+        } else {
+            let reading = FiringReading(client.runner.firings)
+            let given = await reading.next()
+            #expect(given?.id == "v")
+            // The server sends it once more while the app has it.
+            socket.send(.fired(Self.frame("v")))
+            socket.send(.fired(Self.frame("w")))
+            let next = await reading.next()
+            #expect(next?.id == "w")
+            #expect(try await socket.receive() == .ack([.init(version: "v", code: 100)]))
+        }
+        await client.stop()
+    }
+}
