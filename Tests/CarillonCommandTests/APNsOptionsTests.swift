@@ -95,6 +95,36 @@ struct APNsOptionsTests {
             ])
     }
 
+    @Test(arguments: [
+        (["--live-activity", "update", "--content-state", "{}", "--badge", "1"], "--badge"),
+        (["--live-activity", "update", "--content-state", "{}", "--content-available"], "--content-available"),
+        (["--background", "--category", "c"], "--category"), (["--push-type", "widgets", "--title", "x"], "--title"),
+        (["--push-type", "controls", "--sound", "s"], "--sound"),
+        (["--push-type", "fileprovider", "--mutable-content"], "--mutable-content"),
+    ])
+    func `an option that the push type ignores is refused, unless the checks are off`(
+        arguments: [String], option: String
+    ) throws {
+        let error = #expect(throws: (any Error).self) { try NotificationOptions.parse(arguments) }
+        let message = NotificationOptions.message(for: try #require(error))
+        #expect(message.contains("ignores \(option)"), "\(message)")
+        let options = try NotificationOptions.parse(arguments + ["--without-checks"])
+        _ = try Self.headers(try PreparedPush(options, topic: "com.example.app", channel: nil, now: now))
+    }
+
+    @Test func `a payload file is held to the rules of its push type, unless the checks are off`() throws {
+        let path = FileManager.default.temporaryDirectory.appending(path: "carillon-\(UUID().uuidString).json").path
+        try Data(#"{"aps":{"event":"update","timestamp":1}}"#.utf8).write(to: URL(filePath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        func headers(_ more: [String]) throws -> [String] {
+            let options = try NotificationOptions.parse(["--payload", path, "--push-type", "liveactivity"] + more)
+            return try Self.headers(try PreparedPush(options, topic: "com.example.app", channel: nil, now: now))
+        }
+        let error = #expect(throws: APNsError.self) { try headers([]) }
+        #expect(error?.message.contains("\"aps.content-state\"") == true)
+        #expect(try headers(["--without-checks"]).contains("apns-push-type: liveactivity"))
+    }
+
     private static func headers(_ push: PreparedPush) throws -> [String] {
         let client = try APNsClient(.init(credentials: try APNsCredentials.ofNobody()))
         return try client.headers(of: push.notification, toChannel: push.channel).map { "\($0.name): \($0.value)" }

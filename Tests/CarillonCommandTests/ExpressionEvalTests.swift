@@ -33,6 +33,11 @@ struct ExpressionEvalTests {
         #expect(given?["value"] == JSONValue(parsing: Array(value.utf8)))
     }
 
+    @Test func `a number that is out of range is named with its place`() {
+        guard case .string(let error)? = answer(#"{"expr":1e999}"#)?["error"] else { return #expect(Bool(false)) }
+        #expect(error.contains("1e999 in line 1, column 9"))
+    }
+
     @Test func `a name that is near is said, also where nothing was checked`() {
         guard case .string(let error)? = answer(#"{"expr":"sizes('a')"}"#)?["error"] else { return #expect(Bool(false)) }
         #expect(error.contains("sizes()") && error.contains("size is near"))

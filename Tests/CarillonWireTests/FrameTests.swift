@@ -28,6 +28,8 @@ struct FrameTests {
         (#"{"messageType":"register","channelID":7}"#, .badMember("channelID")),
         (#"{"messageType":7}"#, .badMember("messageType")),
         (#"{"uaid":"x"}"#, .badMember("messageType")),
+        (#"{"messageType":"ack","updates":[1e999]}"#, .numberOutOfRange(line: 1, column: 33)),
+        ("1e999", .numberOutOfRange(line: 1, column: 1)),
         ("[]", .notJSON), ("", .notJSON), ("7", .notJSON), ("{", .notJSON), ("null", .notJSON),
     ])
     func `what is no frame says why`(text: String, fault: ClientFrame.Fault) {

@@ -17,6 +17,8 @@ struct StrictJSONTests {
         (#"{"id":7}"#, .fieldInvalid, "id"),
         (#"{"id":null}"#, .fieldInvalid, "id"),
         (#"{"id":"a","idd":1}"#, .fieldUnknown, "idd"),
+        (#"{"id":1e999}"#, .fieldInvalid, "\"id\" has a number that is out of range"),
+        (#"{"id":{"a":[0,1e999]}}"#, .fieldInvalid, "\"id.a.1\""), ("1e999", .jsonInvalid, "JSON"),
         (#"{"id":"a",}"#, .jsonInvalid, "comma"), ("{", .jsonInvalid, "JSON"), ("", .jsonInvalid, "JSON"),
         ("[]", .jsonInvalid, "JSON"),
         ("\"x\"", .jsonInvalid, "JSON"),
@@ -25,6 +27,13 @@ struct StrictJSONTests {
         let refusal = try #require(fault(CreateApp.self, text))
         #expect(refusal.code == code)
         #expect(refusal.detail.contains(word))
+    }
+
+    @Test func `a number that is out of range is named in an object that is read as it is, too`() {
+        let refusal = #expect(throws: Refusal.self) {
+            try StrictJSON.object(Array(#"{"payload":{"a":-1e400}}"#.utf8), known: ["payload"])
+        }
+        #expect(refusal?.code == .fieldInvalid && refusal?.detail.contains("\"payload.a\"") == true)
     }
 
     @Test func `the place inside a list is named`() throws {

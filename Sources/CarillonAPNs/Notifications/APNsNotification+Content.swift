@@ -1,3 +1,5 @@
+import CarillonBasics
+
 /// What the notification shows and carries.
 extension APNsNotification {
     consuming func with(_ change: (inout NotificationFields) -> Void) -> APNsNotification {
@@ -110,11 +112,13 @@ extension APNsNotification {
 
     /// A key of the app's own whose value is JSON already; it is put into the payload as it is.
     ///
-    /// A text that is not one JSON value is reported when the notification is sent.
+    /// A text that is not one JSON value, or that has a number beyond the range of `Double`, is reported when the notification
+    /// is sent.
     public consuming func custom(_ key: String, json: String) -> Self {
         let bytes = Array(json.utf8)
         guard JSONFragment.holds(bytes) else {
-            return setting(NotificationFields.CustomField(key: key, fault: "it is not JSON."))
+            let fault = NumberOutOfRange(in: bytes, depth: JSONFragment.depth).map { "\($0.clause)." } ?? "it is not JSON."
+            return setting(NotificationFields.CustomField(key: key, fault: fault))
         }
         return setting(NotificationFields.CustomField(key: key, value: JSONFragment(bytes: bytes)))
     }

@@ -31,4 +31,12 @@ extension APNsNotification {
 
     /// Sends a payload of any size and leaves the refusal to the service, should its limit rise.
     public consuming func withoutSizeCheck() -> Self { with { $0.isSizeChecked = false } }
+
+    /// Sends the notification although it breaks a rule of its push type, should Apple change the rule.
+    ///
+    /// Without this method, ``APNsClient`` refuses content that the push type ignores or lacks, also in a raw payload, values
+    /// outside of their range, a topic without the suffix of the push type, and a priority or credentials that the push type
+    /// does not allow: see <doc:Checks>. The client still refuses what cannot be sent: headers that are not valid, values that
+    /// cannot be encoded, a broadcast that is none, and a payload that is too large (see ``withoutSizeCheck()``).
+    public consuming func withoutChecks() -> Self { with { $0.isChecked = false } }
 }

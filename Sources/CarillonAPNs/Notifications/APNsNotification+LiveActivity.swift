@@ -66,11 +66,27 @@ extension APNsNotification {
         return end.dismissalDate(dismissalDate)
     }
 
-    /// From when the activity's state counts as out of date.
-    public consuming func staleDate(_ date: Date) -> Self { with { $0.activity?.staleDate = WholeSeconds.of(date) } }
+    /// From when the activity's state counts as out of date. Only for a Live Activity: with any other push type, sending throws.
+    public consuming func staleDate(_ date: Date) -> Self {
+        changingActivity("staleDate(_:)") { $0.staleDate = WholeSeconds.of(date) }
+    }
 
-    /// When an ended activity leaves the lock screen.
-    public consuming func dismissalDate(_ date: Date) -> Self { with { $0.activity?.dismissalDate = WholeSeconds.of(date) } }
+    /// When an ended activity leaves the lock screen. Only for the end of a Live Activity: with any other notification, sending
+    /// throws.
+    public consuming func dismissalDate(_ date: Date) -> Self {
+        changingActivity("dismissalDate(_:)") { $0.dismissalDate = WholeSeconds.of(date) }
+    }
+
+    private consuming func changingActivity(_ method: String, _ change: (inout ActivityFields) -> Void) -> Self {
+        with { fields in
+            guard var activity = fields.activity else {
+                fields.activityMethod = method
+                return
+            }
+            change(&activity)
+            fields.activity = activity
+        }
+    }
 
     private static func activity(
         _ event: ActivityFields.Event, _ timestamp: Date, _ contentState: some Encodable & Sendable

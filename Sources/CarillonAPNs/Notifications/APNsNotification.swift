@@ -10,8 +10,9 @@
 ///     .custom("kettle", 7)
 /// ```
 ///
-/// Nothing is checked while chaining. ``APNsClient`` refuses, before anything is sent, what the service would
-/// refuse, and says which rule it breaks; ``jsonString`` shows exactly what is sent.
+/// Nothing is checked while chaining. ``APNsClient`` refuses, before anything is sent, what the service would refuse and what
+/// the device would ignore, and names the method or the member: see <doc:Checks>. ``withoutChecks()`` turns this off.
+/// ``jsonString`` shows exactly what is sent.
 public struct APNsNotification: Sendable {
     /// The fields are many, and a notification is handed on often: they stand in one place, copied when they are changed
     /// while somebody else holds them.
@@ -115,7 +116,8 @@ extension APNsNotification {
         return notification
     }
 
-    /// A payload that is sent as it is. The other content methods do nothing to it.
+    /// A payload that is sent as it is, if it keeps to the rules of its push type: see <doc:Checks>. A type that the library has
+    /// no name for has no rules. Methods that set content cannot be combined with it: sending throws.
     public static func raw(_ payload: some Sequence<UInt8>, type: APNsPushType) -> Self {
         var notification = APNsNotification(type: type)
         notification.fields.raw = Array(payload)

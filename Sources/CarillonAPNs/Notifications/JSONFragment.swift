@@ -13,7 +13,13 @@ struct JSONFragment: Hashable, Sendable {
     init(bytes: [UInt8]) { self.bytes = bytes }
 
     /// Whether bytes are one JSON value, of at most 64 levels.
-    static func holds(_ bytes: [UInt8]) -> Bool { JSONValue(parsing: bytes, depth: 63) != nil }
+    static func holds(_ bytes: [UInt8]) -> Bool { JSONValue(parsing: bytes, depth: depth) != nil }
+
+    static let depth = 63
+
+    var isObject: Bool { bytes.first { !Self.space.contains($0) } == UInt8(ascii: "{") }
+
+    private static let space: [UInt8] = [0x20, 0x09, 0x0A, 0x0D]
 
     /// Encodes with Foundation's defaults, which is what a device decodes Live Activities with: a `Date` is a number of
     /// seconds since 2001. Keys are sorted, so that equal values are equal bytes.

@@ -23,6 +23,8 @@ struct NotificationFields: Sendable {
     var urlArguments: [String]?
     @Rare var activity: ActivityFields?
     var activityFault: String?
+    /// A method for Live Activities that was called where there is none; its value is dropped.
+    var activityMethod: String?
     @Rare var accessory: AccessoryFields?
     var pushMagic: String?
     var custom: [CustomField] = []
@@ -35,6 +37,7 @@ struct NotificationFields: Sendable {
     var bundleID: String?
     var collapseID: String?
     var isSizeChecked = true
+    var isChecked = true
 
     /// A custom key; the value is missing when it could not be encoded.
     struct CustomField: Sendable {

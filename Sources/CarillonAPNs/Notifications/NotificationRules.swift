@@ -1,16 +1,34 @@
-/// What the service would refuse, known beforehand.
+/// Refuses, before anything is sent, what the service would refuse or what the device would ignore.
+///
+/// The rules of headers and topics are on Apple's page "Sending notification requests to APNs". Those of the content are on the pages
+/// that ``ContentKey`` names.
 enum NotificationRules {
     static func check(
         _ notification: NotificationFields, in context: PreparedNotification.Context
     ) throws(APNsError) {
-        try checkDelivery(notification, in: context)
-        if notification.raw == nil { try checkContent(notification) }
+        try checkHeaders(notification, in: context)
+        if notification.raw == nil { try checkValues(notification) }
         if context.channelID != nil { try checkBroadcast(notification) }
+        guard notification.isChecked else { return }
+        try checkDelivery(notification, in: context)
+        if let payload = notification.raw {
+            try checkMethods(of: notification)
+            try PayloadRules.check(payload, of: notification.type, isBroadcast: context.channelID != nil)
+        } else {
+            try checkContent(notification)
+        }
     }
 
-    private static func refuse(_ rule: String) -> APNsError { APNsError(.notificationInvalid, rule) }
+    static func refuse(_ rule: String) -> APNsError { APNsError(.notificationInvalid, rule) }
 
-    private static func checkDelivery(
+    /// - Parameter member: A method, or a member in quotation marks.
+    static func ignored(_ member: String, by type: APNsPushType) -> APNsError {
+        refuse("A push of type \(type)\(type == .background ? " shows nothing and" : "") ignores \(member); leave it out.")
+    }
+
+    // MARK: What is always checked
+
+    private static func checkHeaders(
         _ notification: NotificationFields, in context: PreparedNotification.Context
     ) throws(APNsError) {
         let type = notification.type
@@ -32,17 +50,6 @@ enum NotificationRules {
                 )
             }
         }
-        if let priority = notification.priority {
-            guard [1, 5, 10].contains(priority.rawValue) else {
-                throw refuse("The priority \(priority.rawValue) is not 1, 5 or 10.")
-            }
-            guard type != .background || priority == .considerPower else {
-                throw refuse("A background push must have priority 5; it has \(priority.rawValue).")
-            }
-            guard type != .liveActivity || priority != .neverWake else {
-                throw refuse("A Live Activity push must have priority 5 or 10; it has 1.")
-            }
-        }
         if let collapseID = notification.collapseID {
             guard (1...64).contains(collapseID.utf8.count), isPrintable(collapseID, allowsSpace: true),
                 collapseID.first != " ", collapseID.last != " "
@@ -55,12 +62,10 @@ enum NotificationRules {
         if let expiration = notification.expiration, expiration.seconds < 0 {
             throw refuse("The expiration lies before 1970.")
         }
-        guard type != .location || context.usesToken else {
-            throw refuse("A location push needs a token key; the service takes no certificate for it.")
-        }
     }
 
-    private static func checkContent(_ notification: NotificationFields) throws(APNsError) {
+    /// What cannot be encoded, or would be in the payload twice.
+    private static func checkValues(_ notification: NotificationFields) throws(APNsError) {
         for field in notification.custom {
             guard field.key != "aps" else {
                 throw refuse("The custom key \"aps\" is the service's own; use the methods of the notification.")
@@ -70,6 +75,40 @@ enum NotificationRules {
             }
             if let fault = field.fault { throw refuse("The custom key \"\(field.key)\" cannot be encoded: \(fault)") }
         }
+        if let fault = notification.activityFault { throw refuse("The Live Activity's \(fault)") }
+    }
+
+    // MARK: What withoutChecks() turns off
+
+    private static func checkDelivery(
+        _ notification: NotificationFields, in context: PreparedNotification.Context
+    ) throws(APNsError) {
+        let type = notification.type
+        if context.channelID == nil, let topic = notification.topic, let suffix = type.topicSuffix,
+            !topic.hasSuffix(suffix), APNsPushType.known.contains(type)
+        {
+            throw refuse(
+                "The topic \"\(topic.prefix(64))\" of a push of type \(type) must end with \"\(suffix)\": correct topic(_:), or set bundleID(_:) instead."
+            )
+        }
+        if let priority = notification.priority {
+            guard [1, 5, 10].contains(priority.rawValue) else {
+                throw refuse("The priority \(priority.rawValue) is not 1, 5 or 10.")
+            }
+            guard type != .background || priority == .considerPower else {
+                throw refuse("A background push must have priority 5; it has \(priority.rawValue).")
+            }
+            guard type != .liveActivity || priority != .neverWake else {
+                throw refuse("A Live Activity push must have priority 5 or 10; it has 1.")
+            }
+        }
+        guard type != .location || context.usesToken else {
+            throw refuse("A location push needs a token key; the service takes no certificate for it.")
+        }
+    }
+
+    private static func checkContent(_ notification: NotificationFields) throws(APNsError) {
+        try checkMethods(of: notification)
         if let badge = notification.badge, badge < 0 { throw refuse("The badge \(badge) is below 0.") }
         if let volume = notification.sound?.volume, !(0...1).contains(volume) {
             throw refuse("The sound's volume \(volume) is not between 0 and 1.")
@@ -79,49 +118,92 @@ enum NotificationRules {
                 throw refuse("The relevance score \(score) is not between 0 and 1.")
             }
         }
-        if notification.type == .background { try checkBackground(notification) }
-        if let activity = notification.activity { try check(activity, of: notification) }
+        try checkNeeds(of: notification)
     }
 
-    private static func checkBackground(_ notification: NotificationFields) throws(APNsError) {
-        guard notification.isContentAvailable else {
-            throw refuse("A background push must have content-available; chain contentAvailable().")
+    /// Refuses methods whose content would not be sent, or would not be read.
+    private static func checkMethods(of notification: NotificationFields) throws(APNsError) {
+        let type = notification.type
+        if notification.raw != nil {
+            guard
+                let method = notification.method(setting: ContentKey.all) ?? notification.activityMethod
+                    ?? notification.custom.first.map({ "custom(\"\($0.key)\")" })
+            else { return }
+            throw refuse("A raw payload is sent as it is, without \(method); put the member into the payload.")
         }
-        guard notification.alert.isEmpty, notification.plainAlert == nil, notification.sound == nil,
-            notification.badge == nil
-        else { throw refuse("A background push shows nothing; with an alert, sound or badge it must be an alert push.") }
+        if let method = notification.activityMethod { throw ignored(method, by: type) }
+        // The fields of an alert are all read.
+        if type == .alert { return }
+        if let method = notification.method(setting: ContentKey.ignored(by: type)) { throw ignored(method, by: type) }
+        if type == .mdm, let key = notification.custom.first?.key { throw ignored("custom(\"\(key)\")", by: type) }
+        if type == .liveActivity, let method = notification.alert.method(onlyBeyondActivities: true) {
+            throw ignored(method, by: type)
+        }
+    }
+
+    /// Refuses a notification without the content that its push type needs.
+    private static func checkNeeds(of notification: NotificationFields) throws(APNsError) {
+        switch notification.type {
+        case .background:
+            guard notification.isContentAvailable else {
+                throw refuse("A background push must have content-available; chain contentAvailable().")
+            }
+        case .widgets, .controls:
+            guard notification.isContentChanged else {
+                throw refuse(
+                    "A push of type \(notification.type) must have content-changed; begin with widgets or controls.")
+            }
+        case .fileProvider:
+            guard notification.custom.contains(where: { $0.key == "container-identifier" }) else {
+                throw refuse("A push of type fileprovider needs a container; begin with fileProvider(container:domain:).")
+            }
+        case .accessory:
+            guard notification.accessory != nil else {
+                throw refuse("A push of type accessory needs a message; begin with accessory(…).")
+            }
+        case .mdm:
+            guard notification.pushMagic != nil else {
+                throw refuse("A push of type mdm needs the push magic; begin with mdm(pushMagic:topic:).")
+            }
+        case .liveActivity:
+            guard let activity = notification.activity else {
+                throw refuse(
+                    "A push of type liveactivity needs an event; begin with startLiveActivity(…), updateLiveActivity(…) or endLiveActivity(…)."
+                )
+            }
+            try check(activity, of: notification)
+        default: break
+        }
     }
 
     private static func check(
         _ activity: ActivityFields, of notification: NotificationFields
     ) throws(APNsError) {
-        if let fault = notification.activityFault { throw refuse("The Live Activity's \(fault)") }
-        guard notification.type == .liveActivity else {
-            throw refuse("Live Activity fields are only for a liveactivity push.")
+        for (name, value) in [("content-state", activity.contentState), ("attributes", activity.attributes)] {
+            guard value?.isObject ?? true else { throw refuse("The Live Activity's \(name) must be encoded as an object.") }
         }
-        guard !notification.alert.hasMoreThanTexts else {
-            throw refuse("A Live Activity's alert has no launch image, action or summary.")
+        guard activity.event == .end || activity.dismissalDate == nil else {
+            throw refuse("dismissalDate(_:) belongs to the end of a Live Activity; leave it out.")
         }
-        switch activity.event {
-        case .start:
-            guard activity.attributesType?.isEmpty == false else {
-                throw refuse("Starting a Live Activity needs the name of its attributes' type.")
-            }
-            guard notification.alert.isNestable || notification.plainAlert != nil else {
-                throw refuse("Starting a Live Activity needs an alert: chain title(_:) or body(_:).")
-            }
-            if case .channel(let id) = activity.input, id.isEmpty { throw refuse("The activity's channel ID is empty.") }
-        case .update, .end: break
+        guard activity.event == .start else { return }
+        guard activity.attributesType?.isEmpty == false else {
+            throw refuse("Starting a Live Activity needs the name of its attributes' type.")
         }
+        guard notification.alert.isNestable || notification.plainAlert != nil else {
+            throw refuse("Starting a Live Activity needs an alert: chain title(_:) or body(_:).")
+        }
+        if case .channel(let id) = activity.input, id.isEmpty { throw refuse("The activity's channel ID is empty.") }
     }
+
+    // MARK: Broadcasts
+
+    static let startOfBroadcast = refuse("A broadcast can update and end a Live Activity, not start one.")
 
     private static func checkBroadcast(_ notification: NotificationFields) throws(APNsError) {
         guard notification.type == .liveActivity else {
             throw refuse("A broadcast must be a liveactivity push; it is \(notification.type).")
         }
-        guard notification.activity?.event != .start else {
-            throw refuse("A broadcast can update and end a Live Activity, not start one.")
-        }
+        guard notification.activity?.event != .start else { throw startOfBroadcast }
         guard notification.collapseID == nil else { throw refuse("A broadcast has no collapse ID.") }
         guard notification.topic == nil else { throw refuse("A broadcast has no topic; set the bundle ID.") }
     }

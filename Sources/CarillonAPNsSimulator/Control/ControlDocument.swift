@@ -1,3 +1,4 @@
+import CarillonBasics
 import Foundation
 
 /// What a request to the JSON API may hold: an object with known names.
@@ -8,6 +9,9 @@ protocol ControlDocument: Decodable {
 extension ControlDocument {
     /// Reads a body; a name that means nothing is refused, because it was meant to mean something.
     static func read(_ body: [UInt8]) throws(ControlRefusal) -> Self {
+        if let number = NumberOutOfRange(in: body) {
+            throw ControlRefusal(400, "The body is not valid: \(number.clauseWithNumber).")
+        }
         let data = Data(body)
         guard let object = (try? JSONSerialization.jsonObject(with: data)) as? [String: Any] else {
             throw ControlRefusal(400, "The body is not a JSON object.")

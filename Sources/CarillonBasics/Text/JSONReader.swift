@@ -3,12 +3,21 @@ struct JSONReader {
     /// Where the text begins in the one that it is a part of.
     var offset = 0
     var depthLimit = 32
+    /// Whether the reading goes on behind a number that is too large for `Double`, in order to find the number.
+    private let passesOutOfRange: Bool
+    /// The first number that is too large for `Double`.
+    private(set) var outOfRange: Range<Int>?
+    /// The names and indexes of the values around that number, from the innermost outwards.
+    private(set) var path: [String] = []
     private var index = 0
 
-    init(text: UnsafeBufferPointer<UInt8>, offset: Int = 0, depthLimit: Int = 32) {
+    init(
+        text: UnsafeBufferPointer<UInt8>, offset: Int = 0, depthLimit: Int = 32, passesOutOfRange: Bool = false
+    ) {
         self.text = text
         self.offset = offset
         self.depthLimit = depthLimit
+        self.passesOutOfRange = passesOutOfRange
     }
 
     mutating func readText() -> JSONValue? {
@@ -150,7 +159,9 @@ struct JSONReader {
             skipSpace()
             guard next == UInt8(ascii: "\""), let name = readString() else { return nil }
             skipSpace()
+            let isSearching = outOfRange == nil
             guard take(UInt8(ascii: ":")), let value = readValue(depth: depth + 1) else { return nil }
+            if isSearching, outOfRange != nil { path.append(name) }
             members.append(.init(name: name, value: value))
             skipSpace()
             if take(UInt8(ascii: ",")) { continue }
@@ -164,7 +175,9 @@ struct JSONReader {
         if take(UInt8(ascii: "]")) { return .array([]) }
         var values: [JSONValue] = []
         while true {
+            let isSearching = outOfRange == nil
             guard let value = readValue(depth: depth + 1) else { return nil }
+            if isSearching, outOfRange != nil { path.append(String(values.count)) }
             values.append(value)
             skipSpace()
             if take(UInt8(ascii: ",")) { continue }
@@ -265,7 +278,11 @@ struct JSONReader {
         }
         let digits = text[start..<index]
         if let integer = WholeNumber.value(of: digits, as: Int.self) { return .integer(integer) }
-        guard let number = Double(String(decoding: digits, as: UTF8.self)), number.isFinite else { return nil }
+        guard let number = Double(String(decoding: digits, as: UTF8.self)), number.isFinite else {
+            guard passesOutOfRange else { return nil }
+            if outOfRange == nil { outOfRange = start..<index }
+            return .null
+        }
         return .number(number)
     }
 

@@ -61,7 +61,7 @@ public struct NotificationFormat: Equatable, Sendable {
 
     /// A format as the server has it.
     ///
-    /// - Returns: Nil for what is no JSON object.
+    /// - Returns: Nil for a text that is no JSON object, or that has a number beyond the range of `Double`.
     public init?(jsonText: String) {
         guard let json = JSONValue(parsing: Array(jsonText.utf8)), case .object = json else { return nil }
         self.init(json: json)

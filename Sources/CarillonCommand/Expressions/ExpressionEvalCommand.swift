@@ -68,7 +68,9 @@ struct ExpressionEvalCommand: AsyncParsableCommand {
     private static func request(
         _ line: [UInt8]
     ) throws(TaggedValue.Fault) -> (String, ExpressionEnvironment, ExpressionBindings, isChecked: Bool) {
-        guard let json = JSONValue(parsing: line, depth: 200) else { throw .init("the line is no JSON") }
+        guard let json = JSONValue(parsing: line, depth: 200) else {
+            throw .init(NumberOutOfRange(in: line, depth: 200)?.clauseWithNumber ?? "the line is no JSON")
+        }
         guard case .object(let members) = json else { throw .init("the line is no JSON object") }
         let known = ["expr", "variables", "types", "container", "extensions"]
         if let stranger = members.first(where: { !known.contains($0.name) }) {

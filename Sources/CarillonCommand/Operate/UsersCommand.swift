@@ -48,7 +48,9 @@ struct UsersCommand: AsyncParsableCommand {
                 ("algorithms", algorithm.isEmpty ? nil : .array(algorithm.map { .string($0) })),
             ]
             if let jwksFile {
-                guard let keys = JSONValue(parsing: Array(try InputFile.bytes(jwksFile))) else {
+                let text = Array(try InputFile.bytes(jwksFile))
+                guard let keys = JSONValue(parsing: text) else {
+                    if let fault = CommandFault.numberOutOfRange(in: text, of: jwksFile) { throw fault }
                     throw ValidationError("\(jwksFile) is no JSON.")
                 }
                 members.append(("jwks", keys))

@@ -123,9 +123,11 @@ struct SendCommand: AsyncParsableCommand {
 
     private func subscription() throws -> PushSubscription? {
         guard let subscriptionFile else { return nil }
+        let text = try read(subscriptionFile)
         do {
-            return try JSONDecoder().decode(PushSubscription.self, from: try read(subscriptionFile))
+            return try JSONDecoder().decode(PushSubscription.self, from: text)
         } catch is DecodingError {
+            if let fault = CommandFault.numberOutOfRange(in: text, of: subscriptionFile, ExitStatus.noInput) { throw fault }
             throw CommandFault(
                 ExitStatus.noInput,
                 #"\#(subscriptionFile) is no subscription, which is {"endpoint": …, "keys": {"p256dh": …, "auth": …}}"#)

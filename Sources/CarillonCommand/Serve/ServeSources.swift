@@ -27,8 +27,12 @@ enum ServeSources {
     static func file(_ path: String) throws -> [String: String] {
         let values: [String: Value]
         do {
-            values = try JSONDecoder().decode(
-                [String: Value].self, from: try Data(contentsOf: URL(fileURLWithPath: path)))
+            let text = try Data(contentsOf: URL(fileURLWithPath: path))
+            let name = "the file \(path)"
+            if let fault = CommandFault.numberOutOfRange(in: text, of: name, ExitStatus.noInput) { throw fault }
+            values = try JSONDecoder().decode([String: Value].self, from: text)
+        } catch let fault as CommandFault {
+            throw fault
         } catch let error as DecodingError {
             if case .typeMismatch(_, let context) = error, let name = context.codingPath.first?.stringValue {
                 throw wrongKind(name, path)

@@ -95,6 +95,8 @@ extension ServiceValue {
     /// Plain JSON; an object with the one member `$bytes` is bytes, in base64url.
     static func parsed(_ text: String) throws -> ServiceValue {
         guard let json = JSONValue(parsing: Array(text.utf8)), let value = ServiceValue(plain: json), value.isValid else {
+            let name = "the value of a service"
+            if let fault = CommandFault.numberOutOfRange(in: text.utf8, of: name, ExitStatus.refused) { throw fault }
             throw CommandFault(
                 ExitStatus.refused,
                 "\"\(text.prefix(100))\" is no value of a service: JSON that is simple, or an array or object of simple values"

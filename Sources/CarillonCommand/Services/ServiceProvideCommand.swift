@@ -183,6 +183,9 @@ enum AnsweringProgram {
                     number: Int(process.terminationStatus), String(decoding: complaint.prefix(1000), as: UTF8.self))
             }
             guard let json = JSONValue(parsing: Array(text)), case .object = json else {
+                if let number = NumberOutOfRange(in: Array(text)) {
+                    throw ServiceError(.serviceFailed, "The answer of the program is not valid: \(number.clause).")
+                }
                 throw ServiceError(.serviceFailed, "The program did not answer with a JSON object.")
             }
             var paths: [String] = []

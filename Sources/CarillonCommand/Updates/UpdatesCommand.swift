@@ -70,7 +70,10 @@ struct UpdatesCommand: AsyncParsableCommand {
                     let text =
                         payload == "-" ? Array(try FileHandle.standardInput.readToEnd() ?? Data()) : Array(payload.utf8)
                     json = JSONValue(parsing: text)
-                    guard json != nil else { throw CommandFault(.validationFailure, "the payload is not JSON") }
+                    guard json != nil else {
+                        throw CommandFault.numberOutOfRange(in: text, of: "the payload")
+                            ?? CommandFault(.validationFailure, "the payload is not JSON")
+                    }
                 }
                 return JSONWriter.object { writer in
                     writer.member("kind", kind)

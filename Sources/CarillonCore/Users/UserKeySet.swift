@@ -20,6 +20,7 @@ package struct UserKeySet: Sendable {
             throw Self.invalid("The key set has more than \(Self.longestBytes) bytes.")
         }
         guard let value = JSONValue(parsing: text), case .array(let all)? = value["keys"] else {
+            if let number = NumberOutOfRange(in: text) { throw Self.invalid("The key set is not valid: \(number.clause).") }
             throw Self.invalid("The key set is no JSON object with an array \"keys\" (RFC 7517 section 5).")
         }
         guard all.count <= Self.mostKeys else { throw Self.invalid("The key set has more than \(Self.mostKeys) keys.") }

@@ -108,13 +108,14 @@ struct RegistrationTable {
             db,
             """
             INSERT INTO device_profile (\(Self.columns), app, is_told, status_served)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT seconds FROM served))
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT seconds FROM served))
             ON CONFLICT (device) DO UPDATE SET platform = excluded.platform, token = excluded.token,
                 environment = excluded.environment, revision = excluded.revision, confirmed_at = excluded.confirmed_at,
                 takings = excluded.takings, taken_on = excluded.taken_on, reason = excluded.reason,
                 status_at = excluded.status_at, app_version = excluded.app_version, locale = excluded.locale,
                 time_zone = excluded.time_zone, parameters = excluded.parameters, user = excluded.user,
                 said_environment = excluded.said_environment, said_revision = excluded.said_revision,
+                former_platform = excluded.former_platform, former_environment = excluded.former_environment,
                 is_told = iif(reason IS excluded.reason, is_told, 0),
                 status_served = iif(status_at = excluded.status_at, status_served, excluded.status_served)
             """)
@@ -136,6 +137,8 @@ struct RegistrationTable {
         insert.bind(registration.user?.text)
         insert.bind(registration.saidEnvironment?.rawValue)
         insert.bind(profile.revision)
+        insert.bind(profile.formerService?.platform.rawValue)
+        insert.bind(profile.formerService?.environment.rawValue)
         insert.bind(app.rawValue)
         insert.bind(registration.status == .registered ? 1 : 0)
         try insert.run()
@@ -143,7 +146,7 @@ struct RegistrationTable {
 
     private static let columns = """
         device, platform, token, environment, revision, confirmed_at, takings, taken_on, reason, status_at, app_version, locale,
-        time_zone, parameters, user, said_environment, said_revision
+        time_zone, parameters, user, said_environment, said_revision, former_platform, former_environment
         """
 }
 
@@ -157,6 +160,11 @@ extension DeviceRegistration {
                 let environment = columns.text(3).flatMap(PushEnvironment.init)
             else { throw unreadable }
             profile.address = .init(platform: platform, token: token, environment: environment)
+        }
+        if let platform = columns.text(17), let environment = columns.text(18) {
+            guard let platform = PushPlatform(rawValue: platform), let environment = PushEnvironment(rawValue: environment)
+            else { throw unreadable }
+            profile.formerService = .init(platform: platform, environment: environment)
         }
         addressRevision = columns.integer(4)
         confirmedAt = columns.timestamp(5)

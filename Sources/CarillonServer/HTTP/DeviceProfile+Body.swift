@@ -40,21 +40,25 @@ extension DeviceProfile {
         }
         let names = ["platform", "pushToken", "environment"]
         guard names.contains(where: { patch[$0] != nil }) else { return }
-        let platform = try Self.text("platform", in: patch, otherwise: address?.platform.rawValue)
+        let current = service
+        let platformName = try Self.text("platform", in: patch, otherwise: current?.platform.rawValue)
         let token = try Self.text("pushToken", in: patch, otherwise: address?.token.hexadecimal)
-        let environment = try Self.text("environment", in: patch, otherwise: address?.environment.rawValue)
-        let ofService: PushEnvironment = try Self.known(environment ?? PushEnvironment.production.rawValue, "environment")
-        let service: PushPlatform? = if let platform { try Self.known(platform, "platform") } else { nil }
-        guard let token else {
-            if patch["pushToken"] == .null || (platform == nil && environment == nil) {
-                address = nil
-                return
-            }
+        let environmentName = try Self.text("environment", in: patch, otherwise: current?.environment.rawValue)
+        let environment: PushEnvironment = try Self.known(
+            environmentName ?? PushEnvironment.production.rawValue, "environment")
+        let platform: PushPlatform? = if let platformName { try Self.known(platformName, "platform") } else { nil }
+        if let token {
+            guard let platform else { throw Refusal(.fieldMissing, "The field \"platform\" is missing.") }
+            address = Address(platform: platform, token: try PushToken(hexadecimal: token), environment: environment)
+            return
+        }
+        // A platform or an environment needs a token, except where it replaces that of the device's last token.
+        guard patch["pushToken"] == .null || current != nil || (platformName == nil && environmentName == nil) else {
             throw Refusal(
                 .fieldMissing, "The field \"pushToken\" is missing: a platform or an environment is that of a token.")
         }
-        guard let service else { throw Refusal(.fieldMissing, "The field \"platform\" is missing.") }
-        address = Address(platform: service, token: try PushToken(hexadecimal: token), environment: ofService)
+        address = nil
+        formerService = platform.map { Service(platform: $0, environment: environment) }
     }
 
     /// Nil for null.

@@ -12,7 +12,7 @@ struct WrittenUpdate: Sendable {
     /// - Parameter text: One JSON object. Numbers keep the digits that stand in it.
     init(_ text: [UInt8], namesItem: Bool) throws(Refusal) {
         guard let members = JSONPlaces.members(in: text[...]) else {
-            throw Refusal(.jsonInvalid, "An update must be one JSON object in UTF-8.")
+            throw Refusal.numberOutOfRange(in: text) ?? Refusal(.jsonInvalid, "An update must be one JSON object in UTF-8.")
         }
         fields = []
         var seen: Set<String> = []

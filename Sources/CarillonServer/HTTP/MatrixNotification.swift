@@ -38,7 +38,7 @@ struct MatrixNotification {
         guard let notification = Self.member("notification", in: body[...]),
             let members = JSONPlaces.members(in: notification), let list = Self.member(Self.devicesName, of: members),
             let entries = JSONPlaces.elements(in: list), entries.count <= Self.deviceLimit
-        else { throw Self.malformed }
+        else { throw Refusal.numberOutOfRange(in: body) ?? Self.malformed }
         devices = try Self.devices(of: entries, token: token)
         let (before, after) = (body[..<notification.startIndex], body[notification.endIndex...])
         whole = Variant(before: body[..<list.startIndex], after: body[list.endIndex...])

@@ -84,18 +84,25 @@ extension ClientFrame {
     package enum Fault: Error, Equatable {
         case notJSON
         case badMember(String)
+        /// A number is too large for `Double`.
+        case numberOutOfRange(line: Int, column: Int)
 
         /// Short enough for the reason of a close frame (RFC 6455 section 5.5: 123 bytes).
         package var reason: String {
             switch self {
             case .notJSON: "frame_not_json: a frame is one JSON object"
             case .badMember(let name): "frame_invalid: the member \"\(name.prefix(40))\" is missing or of the wrong type"
+            case .numberOutOfRange(let line, let column):
+                "frame_invalid: the number in line \(line), column \(column) is out of range"
             }
         }
     }
 
     package init(parsing text: [UInt8]) throws(Fault) {
-        guard let object = JSONValue(parsing: text), case .object(let members) = object else { throw .notJSON }
+        guard let object = JSONValue(parsing: text), case .object(let members) = object else {
+            if let number = NumberOutOfRange(in: text) { throw .numberOutOfRange(line: number.line, column: number.column) }
+            throw .notJSON
+        }
         switch object["messageType"] {
         case .string("hello"):
             self = .hello(

@@ -16,7 +16,10 @@ package protocol StrictBody: Decodable {
 package enum StrictJSON {
     package static func decode<Body: StrictBody>(_ type: Body.Type, from data: Data) throws(Refusal) -> Body {
         // Foundation's parser lets a comma before a closing bracket pass, which RFC 8259 does not know.
-        guard let value = JSONValue(parsing: Array(data)), case .object(let members) = value else { throw notJSON }
+        let text = Array(data)
+        guard let value = JSONValue(parsing: text), case .object(let members) = value else {
+            throw Refusal.numberOutOfRange(in: text) ?? notJSON
+        }
         do {
             try refuseUnknown(Set(members.map(\.name)), known: type.memberNames)
             // From the text that the value is written as, so that a number is an integer here where it is one in a frame.
@@ -41,7 +44,9 @@ package enum StrictJSON {
 
     /// One object whose members are all known, each there once.
     package static func object(_ text: [UInt8], known: Set<String>) throws(Refusal) -> JSONValue {
-        guard let value = JSONValue(parsing: text), case .object(let members) = value else { throw notJSON }
+        guard let value = JSONValue(parsing: text), case .object(let members) = value else {
+            throw Refusal.numberOutOfRange(in: text) ?? notJSON
+        }
         try refuseUnknown(value.names, known: known)
         guard value.names.count == members.count else { throw Refusal(.jsonInvalid, "A field is there twice.") }
         return value

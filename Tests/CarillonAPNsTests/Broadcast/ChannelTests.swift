@@ -98,7 +98,7 @@ struct ChannelTests {
 
     @Test func `what a channel that stores nothing does not take is refused here`() async throws {
         let stage = try await Stage(script: Self.service)
-        let update = APNsNotification.updateLiveActivity(contentState: 1).expiration(.now + 60)
+        let update = APNsNotification.updateLiveActivity(contentState: ["score": 1]).expiration(.now + 60)
         let error = await #expect(throws: APNsError.self) {
             try await stage.client.broadcast(update, to: "new==", storing: .nothing)
         }

@@ -22,7 +22,7 @@ struct RuleTests {
         (.complication, "complication", "com.example.app.complication", "10"),
         (.fileProvider(container: "c"), "fileprovider", "com.example.app.pushkit.fileprovider", "10"),
         (.location, "location", "com.example.app.location-query", "10"),
-        (.updateLiveActivity(contentState: 1), "liveactivity", "com.example.app.push-type.liveactivity", "10"),
+        (.updateLiveActivity(contentState: ["s": 1]), "liveactivity", "com.example.app.push-type.liveactivity", "10"),
         (.controls, "controls", "com.example.app.push-type.controls", "10"),
         (.widgets, "widgets", "com.example.app.push-type.widgets", "10"),
         (
@@ -45,7 +45,7 @@ struct RuleTests {
 
     @Test func `the notification's own topic, app and priority come first`() throws {
         #expect(try Self.prepare(.voip.bundleID("other"))["apns-topic"] == "other.voip")
-        #expect(try Self.prepare(.voip.topic("exact"))["apns-topic"] == "exact")
+        #expect(try Self.prepare(.voip.topic("exact.voip"))["apns-topic"] == "exact.voip")
         for priority in [APNsPriority.immediate, .considerPower, .neverWake] {
             #expect(try Self.prepare(.alert("x").priority(priority))["apns-priority"] == String(priority.rawValue))
         }
@@ -62,15 +62,15 @@ struct RuleTests {
     @Test(arguments: [
         (APNsNotification.background.priority(.immediate), "priority 5"),
         (.alert("x").priority(APNsPriority(rawValue: 7)), "not 1, 5 or 10"),
-        (.updateLiveActivity(contentState: 1).priority(.neverWake), "5 or 10"),
+        (.updateLiveActivity(contentState: ["s": 1]).priority(.neverWake), "5 or 10"),
         (.alert("x").collapseID(String(repeating: "x", count: 65)), "65 bytes"),
         (.alert("x").collapseID(""), "0 bytes"),
         (.alert("x").collapseID("a\nb"), "printable"),
         (.alert("x").collapseID("a "), "space"),
         (.alert("x").topic(String(repeating: "t", count: 513)), "512"),
         (APNsNotification(type: APNsPushType(String(repeating: "t", count: 65))), "64"),
-        (.updateLiveActivity(contentState: 1).launchImage("i"), "launch image"),
-        (.startLiveActivity(attributesType: "T", attributes: 1, contentState: 1).sound("s"), "needs an alert"),
+        (.updateLiveActivity(contentState: ["s": 1]).launchImage("i"), "launchImage(_:)"),
+        (.startLiveActivity(attributesType: "T", attributes: ["a": 1], contentState: ["s": 1]).sound("s"), "needs an alert"),
         (.alert("x").topic("a b"), "topic"),
         (.alert("x").topic(""), "topic"),
         (.alert("x").custom("aps", 1), "aps"),
@@ -83,8 +83,8 @@ struct RuleTests {
         (.alert("x").expiration(Date(timeIntervalSince1970: -5)), "1970"),
         (.background.contentUnavailable(), "content-available"),
         (.background.title("x"), "shows nothing"),
-        (.startLiveActivity(attributesType: "T", attributes: 1, contentState: 1), "alert"),
-        (.startLiveActivity(attributesType: "", attributes: 1, contentState: 1).title("x"), "attributes"),
+        (.startLiveActivity(attributesType: "T", attributes: ["a": 1], contentState: ["s": 1]), "alert"),
+        (.startLiveActivity(attributesType: "", attributes: ["a": 1], contentState: ["s": 1]).title("x"), "attributes"),
         (.updateLiveActivity(contentState: Double.nan), "content-state"),
         (.raw([], type: .alert), "empty"),
         (APNsNotification(type: .mdm), "topic of its own"),
@@ -113,11 +113,11 @@ struct RuleTests {
     }
 
     @Test func `a broadcast may be larger than a push to a device`() throws {
-        let room = 5120 - APNsNotification.updateLiveActivity(contentState: "").jsonString.utf8.count
-        let full = APNsNotification.updateLiveActivity(contentState: String(repeating: "x", count: room))
+        let room = 5120 - APNsNotification.updateLiveActivity(contentState: ["s": ""]).jsonString.utf8.count
+        let full = APNsNotification.updateLiveActivity(contentState: ["s": String(repeating: "x", count: room)])
         _ = try Self.prepare(full, channelID: "ch==")
         #expect(throws: APNsError.self) { try Self.prepare(full) }
-        let over = APNsNotification.updateLiveActivity(contentState: String(repeating: "x", count: room + 1))
+        let over = APNsNotification.updateLiveActivity(contentState: ["s": String(repeating: "x", count: room + 1)])
         #expect(throws: APNsError.self) { try Self.prepare(over, channelID: "ch==") }
     }
 
@@ -131,12 +131,13 @@ struct RuleTests {
     }
 
     @Test func `a broadcast has a channel instead of a topic, and expires at once`() throws {
-        let headers = try Self.prepare(.updateLiveActivity(contentState: 1), channelID: "ch==")
+        let headers = try Self.prepare(.updateLiveActivity(contentState: ["s": 1]), channelID: "ch==")
         #expect(
             headers == [
                 "apns-channel-id": "ch==", "apns-push-type": "liveactivity", "apns-priority": "10", "apns-expiration": "0",
             ])
-        let start = APNsNotification.startLiveActivity(attributesType: "T", attributes: 1, contentState: 1).title("x")
+        let start = APNsNotification.startLiveActivity(attributesType: "T", attributes: ["a": 1], contentState: ["s": 1])
+            .title("x")
         #expect(throws: APNsError.self) { try Self.prepare(start, channelID: "c") }
         #expect(throws: APNsError.self) { try Self.prepare(.alert("x"), channelID: "c") }
     }

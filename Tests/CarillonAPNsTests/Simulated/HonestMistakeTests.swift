@@ -27,8 +27,8 @@ struct HonestMistakeTests {
     @Test(arguments: [
         APNsNotification.alert("x"), .background, .voip.custom("call", 1), .pushToTalk, .complication.custom("c", 1),
         .fileProvider(container: "c"), .location, .controls, .widgets,
-        .startLiveActivity(attributesType: "T", attributes: [1], contentState: [1]).title("x"),
-        .updateLiveActivity(contentState: [1]), .endLiveActivity(),
+        .startLiveActivity(attributesType: "T", attributes: ["a": 1], contentState: ["s": 1]).title("x"),
+        .updateLiveActivity(contentState: ["s": 1]), .endLiveActivity(),
         .accessory(encryptedData: "ZA==", sessionIdentifier: "s", keyID: "k", messageIndex: "1"),
         .mdm(pushMagic: "m", topic: "com.apple.mgmt.External.7"),
     ])
@@ -195,7 +195,7 @@ struct HonestMistakeTests {
         #expect(scene.simulator.channels.first?.id == id)
         let quiet = try #require(try await channels.create(storing: .nothing).value?.id)
         let refused = try await scene.client.broadcast(
-            .updateLiveActivity(contentState: 1).expiration(Date(timeIntervalSinceNow: 600)), to: quiet)
+            .updateLiveActivity(contentState: ["score": 1]).expiration(Date(timeIntervalSinceNow: 600)), to: quiet)
         #expect(refused.rejection?.reason == .badExpirationDate)
         #expect(try await channels.delete(id).rejection == nil)
         #expect(try await channels.read(id).rejection?.reason == .channelNotRegistered)

@@ -73,6 +73,12 @@ struct ServiceRouterTests {
         }
     }
 
+    @Test func `a definition with a number that is out of range says where`() {
+        let document = #"{"service-id":"com.example.x","methods":{"a/b":{"attachments":[0,1e999]}}}"#
+        let error = #expect(throws: ServiceDefinitionFaults.self) { try ServiceDefinition(Data(document.utf8)) }
+        #expect(error?.faults.map(\.place) == ["/methods/a~1b/attachments/1"])
+    }
+
     @Test func `a definition holds each type, and says where something is another`() throws {
         let document = """
             {"service-id": "com.example.x", "version": "1", "title": "X", "methods": {"m": {"parameters": {"type": "object", "members": {

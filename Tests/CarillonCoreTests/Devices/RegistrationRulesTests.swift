@@ -71,8 +71,20 @@ struct RegistrationRulesTests {
         let displaced = try #require(decision.displaced)
         #expect(displaced.status == .suspended(.tokenTaken))
         #expect(displaced.profile.address == nil)
+        #expect(displaced.profile.service == DeviceProfile.Service(platform: .apple, environment: .production))
         #expect(displaced.addressRevision == holder.addressRevision + 1)
         #expect(decision.registration.takings == 1)
+    }
+
+    @Test func `the service of the last token stays until there is a token again`() throws {
+        var profile = try Self.profile(1, .sandbox)
+        profile.removeToken()
+        profile.removeToken()
+        #expect(profile.address == nil)
+        #expect(profile.service == DeviceProfile.Service(platform: .apple, environment: .sandbox))
+        profile.address = try Self.profile(2).address
+        #expect(profile.formerService == nil && profile.service?.environment == .production)
+        #expect(try Self.profile(nil).service == nil)
     }
 
     @Test func `a token is taken five times a day, and then again tomorrow`() throws {

@@ -27,6 +27,8 @@ struct UserKeySetTests {
         for text in ["", "[]", "{}", #"{"keys":{}}"#, #"{"keys":[]}"#, #"{"keys":[{"kty":"oct","k":"AA"}]}"#] {
             #expect(throws: Refusal.self) { try UserKeySet(jwks: Array(text.utf8)) }
         }
+        let refusal = #expect(throws: Refusal.self) { try UserKeySet(jwks: Array(#"{"keys":[1e999]}"#.utf8)) }
+        #expect(refusal?.detail.contains("line 1, column 10 is out of range") == true)
     }
 
     /// The eight points of small order, and encodings of them and of others that are not canonical: a value of y that is the prime

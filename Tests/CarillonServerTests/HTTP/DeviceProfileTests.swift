@@ -1,5 +1,6 @@
 import CarillonBasics
 import CarillonCore
+import CarillonSQLite
 import CarillonWire
 import Foundation
 import HTTPTypes
@@ -109,6 +110,45 @@ struct DeviceProfileTests {
         #expect(try await put(routes, credential, Self.full)["status"] == .string("registered"))
         let other = try json(try await routes.request(.get, "/v1/device", key: thief["credential"]))
         #expect(other["reason"] == .string("token_taken"))
+    }
+
+    @Test func `a device that lost its token says the next one alone, and its platform and environment stay`() async throws {
+        let routes = try await RouteFixture()
+        let (_, credential, key) = try await routes.device()
+        func patch(_ body: String, isRefused: Bool = false) async throws -> JSONValue {
+            let answer = try await routes.request(.patch, "/v1/device", key: credential, body)
+            #expect(answer.status == (isRefused ? 400 : 200), "\(String(decoding: answer.body, as: UTF8.self))")
+            return try json(answer)
+        }
+        #expect(try await patch(#"{"pushToken":"ab"}"#, isRefused: true)["code"] == .string("field_missing"))
+        #expect(try await patch(#"{"environment":"sandbox"}"#, isRefused: true)["code"] == .string("field_missing"))
+        _ = try await put(routes, credential, Self.full)
+        #expect(try await routes.request(.post, "/v1/devices", key: key, Self.full).status == 201)
+        let loser = try await patch(#"{"locale":"en"}"#)
+        #expect(loser["reason"] == .string("token_taken") && loser["push"] == nil)
+        let again = try await patch(#"{"pushToken":"abcd02"}"#)
+        #expect(again["status"] == .string("registered"))
+        #expect(again["push"]?["platform"] == .string("apple") && again["push"]?["environment"] == .string("sandbox"))
+        // A device that removed its token keeps them as well, and can change them meanwhile.
+        #expect(try await patch(#"{"pushToken":null}"#)["push"] == nil)
+        #expect(try await patch(#"{"environment":"test"}"#)["push"] == nil)
+        #expect(try await patch(#"{"pushToken":"abcd03"}"#)["push"]?["environment"] == .string("test"))
+        // Its token is dead.
+        let device = try await routes.domain.devices.authenticate(bearer: credential)
+        let now = routes.domain.time.now()
+        let current = try #require(try await routes.store.registration(of: device.serial))
+        let dead = try #require(RegistrationRules.suspend(current, because: .tokenDead, at: now))
+        let stored = try await routes.store.changeRegistration(of: device.serial, at: now) { _ in .becomes(dead) }
+        #expect(try stored?.get().registration.status == .suspended(.tokenDead))
+        let alive = try await patch(#"{"pushToken":"abcd04"}"#)
+        #expect(alive["status"] == .string("registered") && alive["push"]?["environment"] == .string("test"))
+        // What is said to be removed is removed, and a whole description replaces it.
+        _ = try await patch(#"{"pushToken":null,"platform":null}"#)
+        #expect(try await patch(#"{"pushToken":"abcd05"}"#, isRefused: true)["code"] == .string("field_missing"))
+        _ = try await put(routes, credential, Self.full)
+        _ = try await patch(#"{"pushToken":null}"#)
+        _ = try await put(routes, credential, #"{"locale":"en"}"#)
+        #expect(try await patch(#"{"pushToken":"abcd06"}"#, isRefused: true)["code"] == .string("field_missing"))
     }
 
     @Test func `a token that goes to and fro stays where it is until tomorrow`() async throws {

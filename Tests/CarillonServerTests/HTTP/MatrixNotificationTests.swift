@@ -146,4 +146,10 @@ struct MatrixNotificationTests {
     func `what is none, or hides an entry, is refused`(text: String) {
         #expect(throws: Refusal.self) { try parse(text) }
     }
+
+    @Test func `a number that is out of range is refused with its place`() {
+        let text = #"{"notification":{"content":{"ts":1e999},"devices":[{"pushkey":"a"}]}}"#
+        let refusal = #expect(throws: Refusal.self) { try parse(text) }
+        #expect(refusal?.code == .fieldInvalid && refusal?.detail.contains("\"notification.content.ts\"") == true)
+    }
 }

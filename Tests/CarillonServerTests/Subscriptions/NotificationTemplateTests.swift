@@ -178,6 +178,23 @@ struct NotificationTemplateTests {
         #expect(other.fields.collapseID != push.fields.collapseID)
     }
 
+    @Test func `a push with everything that a format can have passes the checks of the push library`() throws {
+        let whole = try push(
+            """
+            {"title":"t","subtitle":"s","body":"b","launchImage":"i","category":"c","thread":"t","targetContent":"w",
+            "filterCriteria":"f","interruptionLevel":"critical","relevance":0.5,"contentAvailable":true,"mutableContent":true,
+            "badge":"auto","sound":{"name":"s","critical":true,"volume":1},"custom":{"a":[1]},"collapse":"k"}
+            """)
+        let wake = APNsNotification.background.collapseID("carillon").custom("carillon", ["kind": "wake"])
+        for notification in [whole, wake] {
+            let raw = APNsNotification.raw(Array(notification.jsonString.utf8), type: notification.fields.type)
+            for each in [notification, raw] {
+                _ = try PreparedNotification(
+                    each, in: .init(bundleID: "com.example.app", usesToken: true, channelID: nil, fallbackID: nil))
+            }
+        }
+    }
+
     @Test func `what is private stands in no header`() throws {
         let point = P256.KeyAgreement.PrivateKey().publicKey.x963Representation
         let keys = PrivateKeys(publicKey: Array(point), authSecret: Array(repeating: 7, count: 16))

@@ -295,6 +295,7 @@ USAGE = [
     (["--token", "00f", "--title", "x"], "hexadecimal"),
     (["--token", "00ff", "--tokens-file", "-", "--title", "x"], "one of --token"),
     (["--token", "00ff", "--title", "x", "--background"], "shows nothing"),
+    (["--token", "00ff", "--background", "--category", "c"], "ignores --category"),
     (["--token", "00ff", "--title", "x", "--priority", "3"], "1, 5 or 10"),
     (["--token", "00ff", "--title", "x", "--payload", "f"], "whole content"),
     (["--token", "00ff", "--title", "x", "--sandbox"], "--endpoint"),
@@ -320,6 +321,9 @@ def test_what_the_service_would_refuse_is_told_before_anything_is_opened(person,
     assert ended.status == 65 and "a push of type alert may have 4096" in ended.err
     ended = person.send("--token", DEVICE, "--title", "x", "--collapse-id", "c" * 65)
     assert ended.status == 65 and "collapse ID has 65 bytes" in ended.err
+    payload = person.file("payload", '{"aps":{"event":"update","timestamp":1}}')
+    ended = person.send("--token", DEVICE, "--push-type", "liveactivity", "--payload", payload)
+    assert ended.status == 65 and '"aps.content-state"' in ended.err
     assert simulator.api("GET", "connections") == []
 
 

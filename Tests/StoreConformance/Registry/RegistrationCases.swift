@@ -74,6 +74,8 @@ private func tokenIsTaken(_ stores: any StoreMaker) async throws {
     #expect(decision.displaced?.device == holder.serial)
     let displaced = try await fixture.store.registration(of: holder.serial)
     #expect(displaced?.status == .suspended(.tokenTaken) && displaced?.profile.address == nil)
+    #expect(displaced?.profile.formerService == DeviceProfile.Service(platform: .apple, environment: .production))
+    #expect(displaced == decision.displaced)
     // Without a credential it is another device, and takes it all the same.
     let stranger = try await another(2, fixture, saying: profile("aa01"))
     #expect(try await fixture.store.registration(of: stranger.serial)?.takings == 2)
@@ -83,6 +85,7 @@ private func tokenIsTaken(_ stores: any StoreMaker) async throws {
     let again = try await change(holder.serial, fixture, to: .says(profile("aa01", .sandbox), confirms: true))
     #expect(again.displaced?.device == stranger.serial)
     #expect(again.registration.status == .registered)
+    #expect(try await fixture.store.registration(of: holder.serial)?.profile.formerService == nil)
 }
 
 private func appsHaveTokensOfTheirOwn(_ stores: any StoreMaker) async throws {

@@ -12,7 +12,7 @@ struct DefinitionReader {
     private mutating func note(_ place: String, _ text: String) { faults.append(.init(place: place, text: text)) }
 
     /// A part of a pointer (RFC 6901 section 3).
-    private static func part(_ name: String) -> String {
+    static func part(_ name: String) -> String {
         var text = ""
         for character in name { text += character == "~" ? "~0" : character == "/" ? "~1" : String(character) }
         return "/" + text

@@ -48,6 +48,10 @@ public struct ServiceDefinition: Hashable, Sendable {
     public init(_ document: Data) throws(ServiceDefinitionFaults) {
         var reader = DefinitionReader()
         guard let json = JSONValue(parsing: Array(document)), case .object = json else {
+            if let number = NumberOutOfRange(in: Array(document)) {
+                let place = number.path.map(DefinitionReader.part).joined()
+                throw ServiceDefinitionFaults([.init(place: place, text: "The number must be in the range of Double.")])
+            }
             throw ServiceDefinitionFaults([.init(place: "", text: "The document must be one JSON object.")])
         }
         self = reader.definition(json)

@@ -17,6 +17,7 @@ struct CustomField: Equatable {
             throw CommandFault(.validationFailure, "the key \"aps\" is Apple's own; write it whole with --payload FILE")
         }
         guard JSONValue(parsing: Array(json.utf8)) != nil else {
+            if let fault = CommandFault.numberOutOfRange(in: json.utf8, of: "--custom \(key)") { throw fault }
             throw CommandFault(
                 .validationFailure,
                 "the value of --custom \(key) is not JSON; a text has quotation marks: '\(key)=\"\(json)\"'")

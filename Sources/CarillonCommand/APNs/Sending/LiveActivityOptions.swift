@@ -87,8 +87,10 @@ struct LiveActivityOptions: ParsableArguments {
         let isInline = text.first { !$0.isWhitespace } == "{"
         let data = isInline ? Data(text.utf8) : try InputFile.bytes(text)
         guard let value = JSONValue(parsing: Array(data)), case .object = value else {
+            let code = isInline ? ExitCode.validationFailure : ExitStatus.refused
+            if let fault = CommandFault.numberOutOfRange(in: data, of: isInline ? option : text, code) { throw fault }
             throw CommandFault(
-                isInline ? .validationFailure : ExitStatus.refused,
+                code,
                 "\(option) is a JSON object, or a file with one\(isInline ? "" : "; \(text) is none")")
         }
         return value

@@ -44,6 +44,7 @@ struct NotificationOptions: ParsableArguments {
         help: ArgumentHelp(
             "10 at once, 5 with regard to power, 1 never wakes. The push type's own without it.", valueName: "n"))
     var priority: Int?
+    @Flag(help: "Send also what breaks a rule of the push type, such as content that it ignores.") var withoutChecks = false
 
     @OptionGroup(title: "Live activities") var activity: LiveActivityOptions
 
@@ -75,7 +76,7 @@ struct NotificationOptions: ParsableArguments {
         case .liveActivity where activity.event == nil:
             throw ValidationError("Push type liveactivity needs --live-activity start|update|end, or --payload FILE.")
         case .liveActivity:
-            if activity.event == .start, !hasAlert {
+            if activity.event == .start, !hasAlert, !withoutChecks {
                 throw ValidationError("Starting a Live Activity needs an alert: --title or --body.")
             }
         case .mdm, .accessory: throw ValidationError("Push type \(type) needs --payload FILE.")
@@ -84,7 +85,7 @@ struct NotificationOptions: ParsableArguments {
                 throw ValidationError(
                     "There is nothing to send: say --title, --body, --badge, --sound, --background or --payload FILE.")
             }
-        case .background:
+        case .background where !withoutChecks:
             guard !hasAlert, badge == nil, sound == nil else {
                 throw ValidationError(
                     "A background push shows nothing; leave out --background, or the alert, badge and sound.")
@@ -92,6 +93,28 @@ struct NotificationOptions: ParsableArguments {
             if let priority, priority != 5 { throw ValidationError("A background push has --priority 5, and no other.") }
         default: break
         }
+        if !withoutChecks, let option = ignoredOption {
+            throw ValidationError("Push type \(type) ignores \(option); leave it out, or add --without-checks.")
+        }
+    }
+
+    /// The first option that the push type ignores.
+    private var ignoredOption: String? {
+        let texts = [("--title", title != nil), ("--body", body != nil), ("--sound", sound != nil)]
+        let others = [
+            ("--subtitle", subtitle != nil), ("--badge", badge != nil), ("--category", category != nil),
+            ("--thread-id", threadId != nil), ("--interruption-level", interruptionLevel != nil),
+            ("--mutable-content", mutableContent),
+        ]
+        let wake = [("--content-available", contentAvailable)]
+        let ignored: [(String, Bool)] =
+            switch type {
+            case .background: texts + others
+            case .liveActivity: others + wake
+            case .widgets, .controls, .fileProvider: texts + others + wake
+            default: []
+            }
+        return ignored.first { _, isGiven in isGiven }?.0
     }
 
     private var hasAlert: Bool { title != nil || subtitle != nil || body != nil }
@@ -115,7 +138,7 @@ struct NotificationOptions: ParsableArguments {
         if let priority { notification = notification.priority(APNsPriority(rawValue: priority)) }
         if let collapseId { notification = notification.collapseID(collapseId) }
         if let expiration = expiration(now: now) { notification = notification.expiration(expiration) }
-        return notification
+        return withoutChecks ? notification.withoutChecks() : notification
     }
 
     private func expiration(now: Date) -> APNsExpiration? {

@@ -6,9 +6,11 @@ enum PayloadFile {
     static func read(_ path: String) throws -> Data {
         let data = try InputFile.bytes(path)
         guard case .object? = JSONValue(parsing: Array(data)) else {
+            let name = path == "-" ? "standard input" : path
+            if let fault = CommandFault.numberOutOfRange(in: data, of: name, ExitStatus.refused) { throw fault }
             throw CommandFault(
                 ExitStatus.refused,
-                "\(path == "-" ? "standard input" : path) is not a payload, which is a JSON object like {\"aps\":{\"alert\":\"Hello\"}}"
+                "\(name) is not a payload, which is a JSON object like {\"aps\":{\"alert\":\"Hello\"}}"
             )
         }
         return data

@@ -15,7 +15,23 @@ package struct DeviceProfile: Equatable, Sendable {
         }
     }
 
-    package var address: Address?
+    /// The push service of a token: its platform and its environment.
+    package struct Service: Equatable, Sendable {
+        package var platform: PushPlatform
+        package var environment: PushEnvironment
+
+        package init(platform: PushPlatform, environment: PushEnvironment) {
+            self.platform = platform
+            self.environment = environment
+        }
+    }
+
+    package var address: Address? {
+        didSet { if address != nil { formerService = nil } }
+    }
+    /// The service of the last token, while the device has none: another device took the token, or the device removed it. The
+    /// next token belongs to this service, unless the device names another.
+    package var formerService: Service?
     package var appVersion: String?
     package var locale: String?
     package var timeZone: String?
@@ -26,6 +42,18 @@ package struct DeviceProfile: Equatable, Sendable {
     package static let longestTextBytes = 64
 
     package init() {}
+
+    /// The service of the device's token, or of the last one.
+    package var service: Service? {
+        address.map { Service(platform: $0.platform, environment: $0.environment) } ?? formerService
+    }
+
+    /// Removes the token; its platform and its environment stay for the next one.
+    package mutating func removeToken() {
+        let last = service
+        address = nil
+        formerService = last
+    }
 
     /// Whether both have one token, in whatever environment.
     func hasToken(of other: DeviceProfile) -> Bool {

@@ -115,7 +115,7 @@ package enum RegistrationRules {
                 retryAfterSeconds: Int((today + 1) * daySeconds - now.seconds))
         }
         var loser = holder
-        loser.profile.address = nil
+        loser.profile.removeToken()
         loser.addressRevision += 1
         loser.takings = 0
         loser.takenOn = today

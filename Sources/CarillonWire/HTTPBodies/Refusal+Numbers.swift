@@ -1,0 +1,10 @@
+import CarillonBasics
+
+extension Refusal {
+    /// Returns nil for a body without a number that is too large for `Double`. Otherwise names the field of the number.
+    package static func numberOutOfRange(in body: [UInt8]) -> Refusal? {
+        guard let number = NumberOutOfRange(in: body), !number.path.isEmpty else { return nil }
+        let field = number.path.joined(separator: ".").prefix(120)
+        return Refusal(.fieldInvalid, "The field \"\(field)\" has a number that is out of range, which ends at 1.8e308.")
+    }
+}
