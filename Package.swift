@@ -224,7 +224,13 @@ let package = Package(
         .target(
             name: "StoreConformance", dependencies: ["CarillonBasics", "CarillonCore", "CarillonWire", "TestSupport"],
             path: "Tests/StoreConformance", swiftSettings: settings),
-        .testTarget(name: "CarillonBasicsTests", dependencies: ["CarillonBasics"], swiftSettings: settings),
+        .testTarget(
+            name: "CarillonBasicsTests",
+            dependencies: [
+                "TestSupport", "CarillonBasics",
+                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
+            ],
+            swiftSettings: settings),
         .testTarget(
             name: "CarillonExpressionTests", dependencies: ["CarillonExpression", "TestSupport"], swiftSettings: settings),
         .testTarget(
@@ -332,9 +338,12 @@ let package = Package(
         .testTarget(
             name: "CarillonCommandTests",
             dependencies: [
-                "CarillonAPNs", "CarillonClient", "CarillonCommand", "CarillonCore", "CarillonServer",
+                "TestSupport",
+                "CarillonAPNs", "CarillonAPNsSimulator", "CarillonBasics", "CarillonClient", "CarillonCommand",
+                "CarillonCore", "CarillonServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser", condition: server),
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
+                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "Logging", package: "swift-log", condition: network),
                 .product(name: "NIOCore", package: "swift-nio", condition: network),
                 .product(name: "NIOHTTP1", package: "swift-nio", condition: network),

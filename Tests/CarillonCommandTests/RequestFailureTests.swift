@@ -64,7 +64,8 @@ struct RequestFailureTests {
         let client = APIClient(server: "https://127.0.0.1:1", key: nil, authority: file)
         let fault = await #expect(throws: CommandFault.self) { try await client.send(.GET, "/health/live") }
         #expect(fault?.code == ExitStatus.noInput)
-        #expect(fault?.message.contains("--ca has no readable certificate") == true)
+        #expect(fault?.message.contains("of --ca ") == true)
+        #expect(fault?.message.contains("must be certificates in PEM form") == true)
     }
 
     @Test func `the library's name of the option is the command's`() {

@@ -35,7 +35,8 @@ struct SecretInputTests {
         try withFile(Self.certificate, 0o644) { path in
             let read = try InputFile.secretOrCertificate(path)
             #expect(read == Data(Self.certificate.utf8))
-            _ = try CredentialFiles.parse(["--cert", path]).body()
+            let fault = #expect(throws: CommandFault.self) { try CredentialFiles.parse(["--cert", path]).body() }
+            #expect(fault?.message.contains("chmod") == false && fault?.message.contains("--cert-key") == true)
             #expect(throws: CommandFault.self) { try InputFile.secret(path) }
         }
         try withFile(Self.certificate + Self.privateKey, 0o644) { path in

@@ -1,3 +1,4 @@
+import CarillonBasics
 import NIOSSL
 
 #if canImport(FoundationEssentials)
@@ -22,6 +23,18 @@ public struct APNsCertificate: Sendable {
 
     /// Takes the bytes of a `.p12` file.
     public init(p12: [UInt8], passphrase: String? = nil) throws(APNsError) {
+        let material = KeyMaterial(bytes: p12)
+        guard !material.isCertificateFile else {
+            throw APNsError(
+                .credentialsInvalid,
+                "The .p12 is a certificate without a private key; export the certificate and its key together from Keychain Access."
+            )
+        }
+        guard material.text == nil || material.items.isEmpty else {
+            throw APNsError(
+                .credentialsInvalid,
+                "The .p12 is text in PEM form; it must be a PKCS #12 file. PEM is read with its private key beside it.")
+        }
         // NIOSSL ends the process over a file that opens and lacks one of the two, as an export of the certificate alone.
         guard PKCS12Bags.mayHoldKey(p12), PKCS12Bags.mayHoldCertificate(p12) else {
             throw APNsError(
@@ -44,13 +57,34 @@ public struct APNsCertificate: Sendable {
     }
 
     /// Takes PEM text: the certificate, with those that link it to its authority after it, and the private key.
+    ///
+    /// The two can be the same text. White space, the length of lines, text outside of the blocks and a byte-order mark do not
+    /// matter, and line breaks can be written as `\n`.
     public init(pem: String, privateKeyPEM: String, passphrase: String? = nil) throws(APNsError) {
         let chain: [NIOSSLCertificate]
-        let key: NIOSSLPrivateKey
         do {
-            chain = try NIOSSLCertificate.fromPEMBytes(Array(pem.utf8))
+            chain = try KeyMaterial(pem).tlsCertificates()
         } catch {
-            throw APNsError(.credentialsInvalid, "The certificate is not in PEM form.", cause: error)
+            throw APNsError(
+                .credentialsInvalid, error.sentence("The certificate", need: "a certificate in PEM form"))
+        }
+        try self.init(chain: chain, key: try Self.key(in: KeyMaterial(privateKeyPEM), passphrase: passphrase))
+    }
+
+    private static func key(
+        in material: KeyMaterial, passphrase: String?
+    ) throws(APNsError) -> NIOSSLPrivateKey {
+        let subject = "The certificate's private key"
+        let need = "a private key in PEM form"
+        let item: KeyMaterial.Item
+        do {
+            item = try material.privateKey()
+        } catch {
+            throw APNsError(.credentialsInvalid, error.sentence(subject, need: need))
+        }
+        let isEncrypted = item.content == .encryptedKey
+        guard !isEncrypted || passphrase?.isEmpty == false else {
+            throw APNsError(.credentialsInvalid, "\(subject) is encrypted; it needs its passphrase.")
         }
         // NIOSSL ends the process over others.
         guard passphrase?.utf8.allSatisfy({ $0 < 0x80 }) ?? true else {
@@ -59,38 +93,60 @@ public struct APNsCertificate: Sendable {
                 "The passphrase of a PEM key must be ASCII; decrypt the key with openssl pkey, or give a .p12.")
         }
         do {
-            if let passphrase {
-                key = try NIOSSLPrivateKey(bytes: Array(privateKeyPEM.utf8), format: .pem) { $0(passphrase.utf8) }
-            } else {
-                // An empty passphrase, so that an encrypted key is refused instead of asked for on a terminal.
-                key = try NIOSSLPrivateKey(bytes: Array(privateKeyPEM.utf8), format: .pem) { $0([UInt8]()) }
-            }
+            // With a passphrase in any case, since NIOSSL asks on a terminal otherwise.
+            let passphrase = Array((passphrase ?? "").utf8)
+            return try NIOSSLPrivateKey(bytes: Array(item.text.utf8), format: .pem) { $0(passphrase) }
         } catch {
+            let fault = KeyFault.undecodable(label: item.block.label).sentence(subject, need: need)
             throw APNsError(
-                .credentialsInvalid, "The certificate's private key is not in PEM form, or its passphrase is wrong.",
+                .credentialsInvalid,
+                isEncrypted ? "\(subject) cannot be decrypted: the passphrase is wrong, or the key is damaged." : fault,
                 cause: error)
         }
-        try self.init(chain: chain, key: key)
     }
 
     private init(chain: [NIOSSLCertificate], key: NIOSSLPrivateKey) throws(APNsError) {
         guard let own = chain.first else { throw APNsError(.credentialsInvalid, "There is no certificate.") }
+        try Self.checkPair(own, key)
         self.chain = chain
         self.key = key
         validFrom = Date(timeIntervalSince1970: TimeInterval(own.notValidBefore))
         expiresAt = Date(timeIntervalSince1970: TimeInterval(own.notValidAfter))
     }
 
+    /// BoringSSL compares the keys when a context is made of both.
+    private static func checkPair(_ certificate: NIOSSLCertificate, _ key: NIOSSLPrivateKey) throws(APNsError) {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        // The system's authorities, which are not needed, take time to load.
+        tls.trustRoots = .certificates([])
+        tls.certificateChain = [.certificate(certificate)]
+        tls.privateKey = .privateKey(key)
+        do {
+            _ = try NIOSSLContext(configuration: tls)
+        } catch {
+            throw APNsError(
+                .credentialsInvalid,
+                "The private key does not belong to the certificate; it must be the key that the certificate was made for.",
+                cause: error)
+        }
+    }
+
     func checkValidity(at second: Int64) throws(APNsError) {
         guard WholeSeconds.of(expiresAt) > second else {
             throw APNsError(
                 .credentialsInvalid,
-                "The certificate expired at \(expiresAt.formatted(.iso8601)); make a new one in Apple's portal.")
+                "The certificate expired at \(expiresAt.formatted(.iso8601)), and it is \(Self.time(second)) now; make a new one in Apple's portal."
+            )
         }
         guard WholeSeconds.of(validFrom) <= second else {
             throw APNsError(
                 .credentialsInvalid,
-                "The certificate is not valid before \(validFrom.formatted(.iso8601)); is the clock right?")
+                "The certificate is not valid before \(validFrom.formatted(.iso8601)), and it is \(Self.time(second)) now; is the clock right?"
+            )
         }
+    }
+
+    private static func time(_ second: Int64) -> String {
+        Date(timeIntervalSince1970: TimeInterval(second)).formatted(.iso8601)
     }
 }

@@ -1,4 +1,4 @@
-import CarillonBasics
+package import CarillonBasics
 import Crypto
 
 #if canImport(FoundationEssentials)
@@ -20,38 +20,39 @@ public struct APNsTokenKey: Sendable {
 
     /// Reads a `.p8` file.
     public init(path: String, keyID: String, teamID: String) throws(APNsError) {
-        try self.init(
-            pem: String(decoding: FileBytes.read(path, of: "token key"), as: UTF8.self), keyID: keyID, teamID: teamID)
+        try self.init(KeyMaterial(bytes: FileBytes.read(path, of: "token key")), keyID: keyID, teamID: teamID)
     }
 
-    /// Takes the text of a `.p8` file.
+    /// Takes the text of a `.p8` file: a P-256 private key in PEM form (PKCS #8 or SEC 1).
+    ///
+    /// White space, the length of lines, text outside of the block and a byte-order mark do not matter, and line breaks can be
+    /// written as `\n`.
     public init(pem: String, keyID: String, teamID: String) throws(APNsError) {
-        for (name, value) in [("key", keyID), ("team", teamID)] {
-            guard value.utf8.count == 10,
-                value.utf8.allSatisfy({
-                    (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)
-                })
-            else {
-                throw APNsError(
-                    .credentialsInvalid, "The \(name) ID has \(value.count) characters; it is 10 letters and digits.")
-            }
-        }
-        guard !pem.contains("ENCRYPTED") else {
-            throw APNsError(
-                .credentialsInvalid,
-                "The token key is encrypted; Apple's .p8 files are not. Decrypt it with openssl pkcs8.")
-        }
-        let pem = pem.drop { $0 == "\u{FEFF}" || $0.isWhitespace }
-        do {
-            key = try P256.Signing.PrivateKey(pemRepresentation: String(pem))
-        } catch {
-            // The cause could quote the key.
-            throw APNsError(
-                .credentialsInvalid,
-                "The token key is not a P-256 private key in PEM form, as the .p8 files of Apple's portal are.")
-        }
+        try self.init(KeyMaterial(pem), keyID: keyID, teamID: teamID)
+    }
+
+    /// Takes what was read from a `.p8` file, which can be in DER as well.
+    package init(_ material: KeyMaterial, keyID: String, teamID: String) throws(APNsError) {
+        try AppleIdentifier.check(keyID, "key ID")
+        try AppleIdentifier.check(teamID, "team ID")
+        key = try Self.key(in: material)
         self.keyID = keyID
         self.teamID = teamID
+    }
+
+    private static func key(in material: KeyMaterial) throws(APNsError) -> P256.Signing.PrivateKey {
+        let fault: KeyFault
+        do {
+            return try P256.Signing.PrivateKey(rawRepresentation: try material.p256PrivateKey())
+        } catch let known as KeyFault {
+            fault = known
+        } catch {
+            // The cause could quote the key.
+            fault = .undecodable(label: "PRIVATE KEY")
+        }
+        throw APNsError(
+            .credentialsInvalid,
+            fault.sentence("The token key", need: "a P-256 private key in PEM form, as in the .p8 files of Apple's portal"))
     }
 
     /// A JSON Web Token (RFC 7519) with ES256, issued at the given second.

@@ -1,3 +1,4 @@
+import CarillonBasics
 public import Logging
 public import Metrics
 import NIOCore
@@ -27,7 +28,8 @@ extension APNsClient {
         public var pool = Pool()
         /// A proxy that connects onward to the service.
         public var proxy: Proxy?
-        /// PEM text of the authorities that are believed instead of the system's.
+        /// PEM text of the authorities that are trusted instead of the system's, read as
+        /// ``APNsCertificate/init(pem:privateKeyPEM:passphrase:)`` reads it.
         public var trustRoots: String?
         /// Whether the provider token goes into the connection's header table, which saves 200 bytes for each push.
         /// Apple's pages contradict each other; the live service takes both.
@@ -107,37 +109,39 @@ extension APNsClient {
 extension APNsClient.Configuration {
     func check() throws(APNsError) {
         let rules: [(Bool, String)] = [
-            (timeout > .zero, "timeout must be more than nothing."),
-            (connectTimeout > .zero, "connectTimeout must be more than nothing."),
+            (timeout > .zero, "timeout must be more than 0; it is \(timeout)."),
+            (connectTimeout > .zero, "connectTimeout must be more than 0; it is \(connectTimeout)."),
             (queueLimit > 0, "queueLimit must be at least 1; it is \(queueLimit)."),
             (batchWindow > 0, "batchWindow must be at least 1; it is \(batchWindow)."),
             (pool.minimum >= 0, "pool.minimum must not be below 0; it is \(pool.minimum)."),
             (
                 pool.maximum >= max(1, pool.minimum),
-                "pool.maximum must be at least 1 and at least pool.minimum; it is \(pool.maximum)."
+                "pool.maximum must be at least 1 and at least pool.minimum (\(pool.minimum)); it is \(pool.maximum)."
             ),
             (
                 pool.streamsPerConnection > 0,
                 "pool.streamsPerConnection must be at least 1; it is \(pool.streamsPerConnection)."
             ),
+            (pool.growsAfter >= .zero, "pool.growsAfter must not be below 0; it is \(pool.growsAfter)."),
+            (pool.idleLimit >= .zero, "pool.idleLimit must not be below 0; it is \(pool.idleLimit)."),
+            (pool.pingsAfterIdle > .zero, "pool.pingsAfterIdle must be more than 0; it is \(pool.pingsAfterIdle)."),
+            (pool.suspectsAfter > .zero, "pool.suspectsAfter must be more than 0; it is \(pool.suspectsAfter)."),
             (
-                bundleID.map { !$0.isEmpty && NotificationRules.isPrintable($0) } ?? true,
-                "bundleID must be printable ASCII without spaces, like com.example.app."
-            ),
-            (
-                proxy.map { !$0.address.host.isEmpty && (1...65_535).contains($0.address.port) } ?? true,
-                "proxy needs a host, and a port from 1 to 65535."
-            ),
-            (
-                pool.growsAfter >= .zero && pool.idleLimit >= .zero,
-                "pool.growsAfter and pool.idleLimit must not be below nothing."
-            ),
-            (
-                pool.pingsAfterIdle > .zero && pool.suspectsAfter > .zero && pool.answersPingWithin > .zero,
-                "pool.pingsAfterIdle, pool.suspectsAfter and pool.answersPingWithin must be more than nothing."
+                pool.answersPingWithin > .zero,
+                "pool.answersPingWithin must be more than 0; it is \(pool.answersPingWithin)."
             ),
         ]
         for (holds, sentence) in rules where !holds { throw APNsError(.configurationInvalid, sentence) }
+        if let bundleID, bundleID.isEmpty || !NotificationRules.isPrintable(bundleID) {
+            throw APNsError(
+                .configurationInvalid,
+                "bundleID must be printable ASCII without spaces, like com.example.app; it is \"\(bundleID)\".")
+        }
+        if let (host, port) = proxy?.address, host.isEmpty || !(1...65_535).contains(port) {
+            throw APNsError(
+                .configurationInvalid,
+                "proxy needs a host, and a port from 1 to 65535; it has \"\(host)\" and \(port).")
+        }
         try environment.push.check()
         try environment.management.check()
     }
@@ -151,15 +155,10 @@ extension APNsClient.Configuration {
         tls.shutdownTimeout = .seconds(1)
         guard let trustRoots else { return tls }
         do {
-            let certificates = try NIOSSLCertificate.fromPEMBytes(Array(trustRoots.utf8))
-            guard !certificates.isEmpty else {
-                throw APNsError(.configurationInvalid, "trustRoots holds no certificate in PEM form.")
-            }
-            tls.trustRoots = .certificates(certificates)
+            tls.trustRoots = .certificates(try KeyMaterial(trustRoots).tlsCertificates())
             return tls
         } catch {
-            throw error as? APNsError
-                ?? APNsError(.configurationInvalid, "trustRoots is not PEM text of certificates.", cause: error)
+            throw APNsError(.configurationInvalid, error.sentence("trustRoots", need: "certificates in PEM form"))
         }
     }
 }

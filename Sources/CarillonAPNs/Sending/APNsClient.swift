@@ -70,7 +70,8 @@ public final class APNsClient: Sendable {
             return Identity(credentials: credentials, tokens: tokens, tls: try NIOSSLContext(configuration: tls))
         } catch {
             throw APNsError(
-                .credentialsInvalid, "TLS does not take the certificate; does the private key belong to it?", cause: error)
+                .credentialsInvalid, "TLS does not accept the certificate; its chain or its private key cannot be used.",
+                cause: error)
         }
     }
 

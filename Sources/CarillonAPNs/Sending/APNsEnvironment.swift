@@ -9,12 +9,17 @@ public struct APNsEnvironment: Hashable, Sendable {
         var uriHost: String { host.contains(":") ? "[\(host)]" : host }
 
         func check() throws(APNsError) {
-            guard (1...253).contains(host.utf8.count), NotificationRules.isPrintable(host) else {
+            guard (1...253).contains(host.utf8.count) else {
                 throw APNsError(
-                    .configurationInvalid, "The environment's host has \(host.utf8.count) bytes; it has 1 to 253.")
+                    .configurationInvalid, "The environment's host has \(host.utf8.count) bytes; it must have 1 to 253.")
+            }
+            guard NotificationRules.isPrintable(host) else {
+                throw APNsError(
+                    .configurationInvalid,
+                    "The environment's host \"\(host)\" must be printable ASCII without spaces, like push.example.com.")
             }
             guard (1...65_535).contains(port) else {
-                throw APNsError(.configurationInvalid, "The environment's port \(port) is not from 1 to 65535.")
+                throw APNsError(.configurationInvalid, "The environment's port is \(port); it must be from 1 to 65535.")
             }
         }
     }

@@ -15,9 +15,7 @@ struct Accounts: Sendable {
     private(set) var revision = 0
 
     mutating func add(_ key: SigningKey) throws(SimulatorError) {
-        guard let verifier = try? P256.Signing.PublicKey(pemRepresentation: key.publicKey) else {
-            throw SimulatorError(.keyInvalid, "The public key of \(key.id) is not a P-256 key in PEM.")
-        }
+        let verifier = try SigningKey.readPublicKey(key.publicKey, "The public key of \(key.id)")
         keys[key.id] = Key(key: key, verifier: verifier)
     }
 

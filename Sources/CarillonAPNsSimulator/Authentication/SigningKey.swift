@@ -34,7 +34,7 @@ extension APNsSimulator {
         }
 
         /// Takes a key that exists: a `.p8` file, or the PEM of its public key, for instance from
-        /// `openssl pkey -in AuthKey.p8 -pubout`.
+        /// `openssl pkey -in AuthKey.p8 -pubout`. White space, the length of lines and text outside of the block do not matter.
         /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/keyInvalid`` when neither holds a P-256 key, and with
         ///   ``SimulatorError/Code/identifierInvalid`` unless both identifiers have ten characters.
         public init(
@@ -42,20 +42,15 @@ extension APNsSimulator {
             environments: Set<Environment> = [.sandbox, .production], topics: Set<String>? = nil,
             relatedKeyID: String? = nil
         ) throws(SimulatorError) {
-            guard id.utf8.count == 10, teamID.utf8.count == 10 else {
-                throw SimulatorError(
-                    .identifierInvalid, "Key and team identifiers have ten characters, not \"\(id)\" and \"\(teamID)\".")
-            }
+            try Self.checkLength(id, "key ID")
+            try Self.checkLength(teamID, "team ID")
             if let privateKey {
-                guard let key = try? P256.Signing.PrivateKey(pemRepresentation: privateKey) else {
-                    throw SimulatorError(.keyInvalid, "The private key of \(id) is not a P-256 key in PEM (PKCS #8).")
-                }
+                let key = try Self.readPrivateKey(privateKey, "The private key of \(id)")
                 self.publicKey = key.publicKey.pemRepresentation
+            } else if let publicKey {
+                self.publicKey = try Self.readPublicKey(publicKey, "The public key of \(id)").pemRepresentation
             } else {
-                guard let publicKey, (try? P256.Signing.PublicKey(pemRepresentation: publicKey)) != nil else {
-                    throw SimulatorError(.keyInvalid, "The public key of \(id) is not a P-256 key in PEM.")
-                }
-                self.publicKey = publicKey
+                throw SimulatorError(.keyInvalid, "The key \(id) has neither a private key nor a public key; it needs one.")
             }
             self.id = id
             self.teamID = teamID
@@ -69,9 +64,10 @@ extension APNsSimulator {
         /// - Parameter issuedAt: the `iat` claim, in seconds since 1970.
         /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/keyInvalid`` when there is no private key.
         public func makeProviderToken(issuedAt: Int64) throws(SimulatorError) -> String {
-            guard let pem = privateKey, let key = try? P256.Signing.PrivateKey(pemRepresentation: pem) else {
-                throw SimulatorError(.keyInvalid, "The private key of \(id) is not here.")
+            guard let privateKey else {
+                throw SimulatorError(.keyInvalid, "The key \(id) has no private key; only its public key is known.")
             }
+            let key = try Self.readPrivateKey(privateKey, "The private key of \(id)")
             let header = ProviderToken.encoded(Data(#"{"alg":"ES256","kid":"\#(id)"}"#.utf8))
             let claims = ProviderToken.encoded(Data(#"{"iss":"\#(teamID)","iat":\#(issuedAt)}"#.utf8))
             do {

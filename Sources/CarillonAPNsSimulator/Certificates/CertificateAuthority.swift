@@ -1,3 +1,4 @@
+import CarillonBasics
 import Crypto
 import Foundation
 import NIOSSL
@@ -33,8 +34,9 @@ struct CertificateAuthority: Sendable {
 
     private init(certificatePEM: String, keyPEM: String) throws {
         self.keyPEM = keyPEM
-        key = Certificate.PrivateKey(try P256.Signing.PrivateKey(pemRepresentation: keyPEM))
-        certificate = try Certificate(pemEncoded: certificatePEM)
+        let own = try P256.Signing.PrivateKey(rawRepresentation: try KeyMaterial(keyPEM).p256PrivateKey())
+        key = Certificate.PrivateKey(own)
+        certificate = try Certificate(derEncoded: try KeyMaterial(certificatePEM).certificates()[0])
         pem = certificatePEM
     }
 

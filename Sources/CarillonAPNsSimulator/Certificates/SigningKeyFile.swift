@@ -14,7 +14,7 @@ enum SigningKeyFile {
             return try SigningKey(id: fresh.id, teamID: fresh.teamID, privateKey: try KeptFile.read(file))
         } catch  where error.code == .keyInvalid {
             throw SimulatorError(
-                .storageUnavailable, "\(file.path) is not a P-256 key in PEM (PKCS #8). Remove it for a new one.",
+                .storageUnavailable, "\(file.path) cannot be used. \(error.message) Remove the file for a new key.",
                 cause: error)
         }
     }

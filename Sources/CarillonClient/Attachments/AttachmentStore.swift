@@ -33,7 +33,7 @@ public final class AttachmentStore: Sendable {
         public var bearer: String
         /// Where transfers are kept that are not done, made if it does not exist. It belongs to one store at a time.
         public var directory: String
-        /// A PEM file of certificates to trust instead of the system's.
+        /// A file of certificates to trust instead of the system's, in PEM form or of one certificate in DER.
         public var trustRootsPath: String?
         /// How long attempts wait for each other.
         public var backOff: PushClient.BackOff

@@ -26,7 +26,8 @@ extension PushClient {
         /// The logger of the client. By default it has the label `carillon.client` and the level `warning`: it writes failures to connect,
         /// each with its address and reason, where the app's logging goes, or to standard error. No secret and no payload is logged.
         public var logger: Logger
-        /// A PEM file of certificates to trust instead of the system's, for servers with a private authority.
+        /// A file of certificates to trust instead of the system's, for servers with a private authority: certificates in PEM form,
+        /// by the lax rules of RFC 7468 section 2, or one certificate in DER.
         public var trustRootsPath: String?
         /// How the client waits between attempts to reach the server.
         public var backOff: BackOff

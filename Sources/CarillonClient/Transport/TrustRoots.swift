@@ -1,6 +1,13 @@
+import CarillonBasics
 import NIOSSL
 
-/// Which certificates are believed.
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Which certificates are trusted.
 enum TrustRoots {
     /// What connections begin TLS with.
     static func context(path: String?) throws(PushError) -> NIOSSLContext {
@@ -15,20 +22,27 @@ enum TrustRoots {
     /// The settings of TLS for both HTTP and WebSocket: the peer's name is always verified.
     static func configuration(path: String?) throws(PushError) -> TLSConfiguration {
         var configuration = TLSConfiguration.makeClientConfiguration()
-        guard let path else { return configuration }
+        if let path { configuration.trustRoots = .certificates(try certificates(in: path)) }
+        return configuration
+    }
+
+    /// Returns the certificates of a file in PEM form, or the one of a file in DER; there is at least one.
+    static func certificates(in path: String) throws(PushError) -> [NIOSSLCertificate] {
+        let file: KeyMaterial
         do {
-            let certificates = try NIOSSLCertificate.fromPEMFile(path)
-            guard !certificates.isEmpty else {
-                throw PushError(.configurationInvalid, "trustRootsPath: \(path) holds no certificate.")
-            }
-            configuration.trustRoots = .certificates(certificates)
-            return configuration
-        } catch let error as PushError {
-            throw error
+            file = KeyMaterial(bytes: Array(try Data(contentsOf: URL(filePath: path))))
         } catch {
-            throw PushError(
-                .configurationInvalid, "trustRootsPath: \(path) is not a readable PEM file of certificates.",
-                cause: error)
+            throw PushError(.configurationInvalid, "trustRootsPath: \(path) cannot be read.", cause: error)
         }
+        let fault: KeyFault
+        do {
+            return try file.certificates().map { try NIOSSLCertificate(bytes: $0, format: .der) }
+        } catch let known as KeyFault {
+            fault = known
+        } catch {
+            fault = .undecodable(label: "CERTIFICATE")
+        }
+        throw PushError(
+            .configurationInvalid, "trustRootsPath: " + fault.sentence(path, need: "certificates in PEM form"), cause: fault)
     }
 }

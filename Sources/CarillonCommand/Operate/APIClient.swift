@@ -61,7 +61,7 @@ struct APIClient: Sendable {
         configuration.timeout.connect = .seconds(10)
         if let authority {
             var tls = TLSConfiguration.makeClientConfiguration()
-            tls.trustRoots = .certificates(try AuthorityOption.certificates(in: authority))
+            tls.trustRoots = .certificates(try TrustedFile(authority, of: "--ca").certificates)
             configuration.tlsConfiguration = tls
         }
         return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)

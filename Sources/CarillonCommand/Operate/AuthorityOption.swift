@@ -1,6 +1,4 @@
 import ArgumentParser
-import Foundation
-import NIOSSL
 
 /// Which certificate authorities a command trusts.
 struct AuthorityOption: ParsableArguments {
@@ -13,15 +11,4 @@ struct AuthorityOption: ParsableArguments {
 
     /// The path of the file; nil for the authorities of the system.
     var file: String? { ca ?? Environment["CARILLON_CA"] }
-
-    static func certificates(in file: String) throws -> [NIOSSLCertificate] {
-        let text = try InputFile.bytes(file)
-        do {
-            let certificates = try NIOSSLCertificate.fromPEMBytes(Array(text))
-            if !certificates.isEmpty { return certificates }
-        } catch is NIOSSLError {
-            // The sentence is the same as for a file without a certificate.
-        }
-        throw CommandFault(ExitStatus.noInput, "the file \(file) of --ca has no readable certificate in PEM form")
-    }
 }

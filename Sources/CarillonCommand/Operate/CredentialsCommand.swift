@@ -84,8 +84,9 @@ struct CredentialFiles: ParsableArguments {
     var keyId: String?
     @Option(help: ArgumentHelp("The team's ten characters.", valueName: "id")) var teamId: String?
     @Option(help: ArgumentHelp("Instead of a key, a certificate: a .p12 file.", valueName: "file")) var p12: String?
-    @Option(help: ArgumentHelp("Or PEM with the certificate and its chain.", valueName: "file")) var cert: String?
-    @Option(help: ArgumentHelp("The PEM's private key, when it is not in the same file.", valueName: "file"))
+    @Option(help: ArgumentHelp("Or PEM with the certificate and its chain, or one certificate in DER.", valueName: "file"))
+    var cert: String?
+    @Option(help: ArgumentHelp("Its private key in PEM or DER, when it is not in the same file.", valueName: "file"))
     var certKey: String?
     @Option(
         help: ArgumentHelp(
@@ -104,7 +105,7 @@ struct CredentialFiles: ParsableArguments {
         }
         if p8 != nil {
             guard identifier != nil else {
-                throw ValidationError("--p8 needs --key-id ID, unless the file is called AuthKey_ID.p8.")
+                throw ValidationError(TokenKeyFile.withoutIdentifier(p8 ?? "", option: "--p8"))
             }
             guard teamId != nil else { throw ValidationError("--p8 needs --team-id ID.") }
         }
@@ -115,17 +116,34 @@ struct CredentialFiles: ParsableArguments {
     func body() throws -> JSONValue {
         var members: [(String, String?)] = [("bundleID", bundleId)]
         if let p8 {
-            members += [("p8", try InputFile.secretText(p8)), ("keyID", identifier), ("teamID", teamId)]
+            members += [("p8", try InputFile.secretMaterial(p8).pem), ("keyID", identifier), ("teamID", teamId)]
         } else if let p12 {
-            members += [("p12", try InputFile.secret(p12).base64EncodedString()), ("passphrase", try passphrase())]
+            members += [("p12", try Self.archive(p12).base64EncodedString()), ("passphrase", try passphrase())]
         } else if let cert {
-            let text = String(decoding: try InputFile.secretOrCertificate(cert), as: UTF8.self)
-            members += [
-                ("certificate", text), ("privateKey", try certKey.map(InputFile.secretText) ?? text),
-                ("passphrase", try passphrase()),
-            ]
+            let passphrase = try passphrase()
+            switch try CertificateFile(cert, keyFile: certKey, hasPassphrase: passphrase != nil) {
+            case .archive:
+                throw CommandFault(.validationFailure, "\(cert) is a .p12 file, or is damaged; give a .p12 file with --p12")
+            case .pem(let certificate, let privateKey):
+                members += [("certificate", certificate), ("privateKey", privateKey), ("passphrase", passphrase)]
+            }
         }
         return .object(members.compactMap { name, value in value.map { .init(name: name, value: .string($0)) } })
+    }
+
+    private static func archive(_ file: String) throws -> Data {
+        let bytes = try InputFile.secret(file)
+        let material = KeyMaterial(bytes: Array(bytes))
+        guard !material.isCertificateFile else {
+            throw CommandFault(
+                ExitStatus.notAllowed,
+                "\(file) is a certificate without a private key; export the certificate and its key together, or give the certificate with --cert and its key with --cert-key"
+            )
+        }
+        guard material.text == nil || material.items.isEmpty else {
+            throw CommandFault(.validationFailure, "\(file) is PEM, not a .p12 file; give it with --cert")
+        }
+        return bytes
     }
 
     private func passphrase() throws -> String? {

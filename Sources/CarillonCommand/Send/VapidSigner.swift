@@ -8,20 +8,39 @@ struct VapidSigner {
     private let key: P256.Signing.PrivateKey
     private let subject: String?
 
-    /// - Parameter key: A private key on P-256: PEM (PKCS #8 or SEC 1), or its 32 bytes in base64url.
+    /// - Parameter key: A private key on P-256: PEM or DER (PKCS #8 or SEC 1), or its 32 bytes in base64url.
     init(key: Data, subject: String?) throws {
-        let text = String(decoding: key, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        let material = KeyMaterial(bytes: Array(key))
         do {
-            if text.hasPrefix("-----BEGIN") {
-                self.key = try P256.Signing.PrivateKey(pemRepresentation: text)
-            } else {
-                self.key = try P256.Signing.PrivateKey(rawRepresentation: Base64URL.decode(text) ?? [])
-            }
+            let bytes = try material.items.isEmpty ? Self.bare(material) : material.p256PrivateKey()
+            self.key = try P256.Signing.PrivateKey(rawRepresentation: bytes)
+        } catch let fault as KeyFault {
+            throw CommandFault(ExitStatus.noInput, fault.words("the VAPID key", need: Self.need))
+        } catch let fault as CommandFault {
+            throw fault
         } catch {
-            throw CommandFault(
-                ExitStatus.noInput, "the VAPID key must be a P-256 private key, as PEM or as 32 bytes in base64url")
+            throw CommandFault(ExitStatus.noInput, "the VAPID key is no number of the curve; it must be \(Self.need)")
         }
         self.subject = subject
+    }
+
+    private static let need = "a P-256 private key, in PEM form or as 32 bytes in base64url"
+
+    /// Reads a key that is written as base64url alone.
+    private static func bare(_ material: KeyMaterial) throws -> [UInt8] {
+        let spaces = CharacterSet.whitespacesAndNewlines.union(CharacterSet(charactersIn: "\u{FEFF}"))
+        let text = (material.text ?? "").trimmingCharacters(in: spaces)
+        guard !text.isEmpty else { throw KeyFault.empty }
+        guard let bytes = Base64URL.decode(text) else {
+            throw CommandFault(
+                ExitStatus.noInput,
+                "the VAPID key has no line that starts with \"-----BEGIN\" and is not base64url; it must be \(need)")
+        }
+        if bytes.count == 65 { throw KeyFault.found("a public key") }
+        guard bytes.count == 32 else {
+            throw KeyFault.found("a text of \(bytes.count) bytes in base64url without a line \"-----BEGIN\"")
+        }
+        return bytes
     }
 
     /// The `Authorization` header for an endpoint, good for twelve hours.

@@ -60,7 +60,8 @@ package struct GatewaySecret: Equatable, Sendable {
             switch body[name] {
             case nil, .null: return nil
             case .string(let text): return text
-            default: throw Refusal(.fieldInvalid, "The field \"\(name)\" must be a text.")
+            case let other?:
+                throw Refusal(.fieldInvalid, "The field \"\(name)\" is \(Self.kind(of: other)); it must be a text.")
             }
         }
         func needed(_ name: String) throws(Refusal) -> String {
@@ -70,19 +71,44 @@ package struct GatewaySecret: Equatable, Sendable {
         bundleID = try text("bundleID") ?? app.text
         let forms = ["p8", "p12", "certificate"].filter { body[$0] != nil }
         guard forms.count == 1 else {
-            throw Refusal(.fieldMissing, "Give one of \"p8\", \"p12\" and \"certificate\".")
+            let found = forms.isEmpty ? "none" : forms.map { "\"\($0)\"" }.joined(separator: " and ")
+            throw Refusal(
+                .fieldMissing, "The body has \(found); it must have one of \"p8\", \"p12\" and \"certificate\".")
         }
         switch forms[0] {
         case "p8":
             kind = .token(p8: try needed("p8"), keyID: try needed("keyID"), teamID: try needed("teamID"))
         case "p12":
-            guard let data = Data(base64Encoded: try needed("p12")) else {
-                throw Refusal(.fieldInvalid, "The field \"p12\" must be the file's bytes in base64.")
-            }
-            kind = .archive(p12: Array(data), passphrase: try text("passphrase"))
+            kind = .archive(p12: try Self.archive(try needed("p12")), passphrase: try text("passphrase"))
         default:
             kind = .certificate(
                 pem: try needed("certificate"), privateKey: try needed("privateKey"), passphrase: try text("passphrase"))
+        }
+    }
+
+    private static func archive(_ text: String) throws(Refusal) -> [UInt8] {
+        switch PEMReader.base64(text) {
+        case .success(let bytes): return bytes
+        case .failure(let fault):
+            let found =
+                switch fault.damage {
+                case .characterInvalid(let scalar): "has the character \(KeyFault.phrase(scalar))"
+                case .lengthInvalid(let count): "has \(count) characters, which is not a multiple of 4"
+                case .empty: "is empty"
+                default: "is damaged"
+                }
+            throw Refusal(.fieldInvalid, "The field \"p12\" \(found); it must be the file's bytes in base64.")
+        }
+    }
+
+    private static func kind(of value: JSONValue) -> String {
+        switch value {
+        case .null: "null"
+        case .bool: "true or false"
+        case .integer, .number: "a number"
+        case .string: "a text"
+        case .array: "an array"
+        case .object: "an object"
         }
     }
 
@@ -124,19 +150,31 @@ package struct GatewaySecret: Equatable, Sendable {
         of certificate: APNsCertificate?, for environment: PushEnvironment, at now: Date
     ) throws(Refusal) -> GatewaySummary {
         guard let certificate else { throw Refusal(.credentialsInvalid, "There is no certificate.") }
-        guard certificate.expiresAt > now else { throw Refusal(.credentialsInvalid, "The certificate has expired.") }
-        guard certificate.validFrom <= now else { throw Refusal(.credentialsInvalid, "The certificate is not valid yet.") }
+        guard certificate.expiresAt > now else {
+            throw Refusal(
+                .credentialsInvalid,
+                "The certificate expired at \(Self.text(certificate.expiresAt)), and it is \(Self.text(now)) now.")
+        }
+        guard certificate.validFrom <= now else {
+            throw Refusal(
+                .credentialsInvalid,
+                "The certificate is not valid before \(Self.text(certificate.validFrom)), and it is \(Self.text(now)) now.")
+        }
         if let own = certificate.bundleID, own != bundleID, !certificate.mentions(bundleID) {
             throw Refusal(
                 .credentialsInvalid, "The certificate is for \(own), and the app's bundle ID is \(bundleID).")
         }
         let (sandbox, production) = (certificate.isForSandbox, certificate.isForProduction)
         if sandbox || production, !(environment == .sandbox ? sandbox : production) {
-            throw Refusal(.credentialsInvalid, "The certificate is not for the environment \(environment.rawValue).")
+            throw Refusal(
+                .credentialsInvalid,
+                "The certificate is for \(sandbox ? "sandbox" : "production"); the environment \(environment.rawValue) needs its own."
+            )
         }
-        let expires = Int64(certificate.expiresAt.timeIntervalSince1970) * 1000
-        return GatewaySummary(kind: "certificate", bundleID: bundleID, expiresAt: Timestamp3339.text(expires))
+        return GatewaySummary(kind: "certificate", bundleID: bundleID, expiresAt: Self.text(certificate.expiresAt))
     }
+
+    private static func text(_ date: Date) -> String { Timestamp3339.text(Int64(date.timeIntervalSince1970) * 1000) }
 }
 
 /// What anybody may see of credentials.

@@ -91,7 +91,11 @@ package final class Gateways: Sendable {
         state.withLock { $0.names[lane.app] = credential.app }
         do {
             guard let bytes = sealer.open(credential.sealed, for: lane.app.rawValue), let body = JSONValue(parsing: bytes)
-            else { throw Refusal(.credentialsInvalid, "they were sealed with a key that is gone; set them again") }
+            else {
+                throw Refusal(
+                    .credentialsInvalid,
+                    "The credentials were sealed with a key that the server no longer has; set them again.")
+            }
             let gateway = try APNsGateway(
                 try GatewaySecret(body, of: credential.app), lane: lane, settings: settings, rendering: rendering,
                 texts: texts, logger: logger)

@@ -1,3 +1,5 @@
+import CarillonAPNs
+import CarillonBasics
 import CarillonCore
 import CarillonWire
 import NIOCore
@@ -49,7 +51,9 @@ struct OutwardCaller: Sendable {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.minimumTLSVersion = .tlsv12
         configuration.applicationProtocols = ["http/1.1"]
-        if let file = settings.authorityFile { configuration.additionalTrustRoots = [.file(file)] }
+        if let file = settings.authorityFile {
+            configuration.additionalTrustRoots = [.certificates(try KeyMaterial(path: file).tlsCertificates())]
+        }
         tls = try NIOSSLContext(configuration: configuration)
     }
 

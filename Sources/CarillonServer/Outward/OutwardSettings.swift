@@ -1,12 +1,11 @@
 package import CarillonCore
 import NIOCore
-import NIOSSL
 
 /// What an operator can set about calls outward.
 package struct OutwardSettings: Sendable {
     package var rules: CallRules
     package var pace: WorkPace.Limits
-    /// A PEM file of certificates that are trusted beside the system's.
+    /// A file of certificates that are trusted beside the system's, in PEM form, or of one in DER.
     package var authorityFile: String?
     /// The shortest interval of pings.
     package var shortestPingSeconds: Int
@@ -31,11 +30,6 @@ package struct OutwardSettings: Sendable {
     package static var longestCallMilliseconds: Int64 {
         NameResolver.patience.nanoseconds / 1_000_000 + OutwardCaller.connectMilliseconds
             + Int64(longestAnswerSeconds) * 1000
-    }
-
-    /// Whether a file can be what ``authorityFile`` wants.
-    package static func holdsCertificates(_ file: String) -> Bool {
-        (try? NIOSSLCertificate.fromPEMFile(file))?.isEmpty == false
     }
 
     package var watches: WatchRegistrar.Settings {

@@ -49,7 +49,7 @@ struct KeptFileTests {
         (["authority.pem": "mine"], "without authority-key.pem"), (["authority-key.pem": "mine"], "without authority.pem"),
         (["authority.pem": "mine", "authority-key.pem": "mine"], "is damaged"),
         (["authority.pem": "", "authority-key.pem": ""], "is damaged"),
-        (["AuthKey_SIMULATED1.p8": "mine"], "AuthKey_SIMULATED1.p8 is not a P-256 key"),
+        (["AuthKey_SIMULATED1.p8": "mine"], "AuthKey_SIMULATED1.p8 cannot be used. The private key of"),
     ]
 
     @Test(arguments: strange.indices) func `a file that it did not make is not written over`(index: Int) throws {

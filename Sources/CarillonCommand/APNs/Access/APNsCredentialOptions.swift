@@ -16,10 +16,12 @@ struct APNsCredentialOptions: ParsableArguments {
     var teamId: String?
     @Option(
         help: ArgumentHelp(
-            "Instead of a key, a certificate: a .p12 file, or PEM with the certificate and its chain.", valueName: "file"))
+            "Instead of a key, a certificate: a .p12 file, PEM with the certificate and its chain, or one certificate in DER.",
+            valueName: "file"))
     var cert: String?
     @Option(
-        help: ArgumentHelp("The certificate's private key in PEM, when it is not in the file itself.", valueName: "file"))
+        help: ArgumentHelp(
+            "The certificate's private key in PEM or DER, when it is not in the file itself.", valueName: "file"))
     var certKey: String?
     @Option(
         help: ArgumentHelp(
@@ -37,7 +39,7 @@ struct APNsCredentialOptions: ParsableArguments {
         }
         if key != nil {
             guard identifier != nil else {
-                throw ValidationError("--key needs --key-id ID, unless the file is called AuthKey_ID.p8.")
+                throw ValidationError(TokenKeyFile.withoutIdentifier(key ?? "", option: "--key"))
             }
             guard teamId != nil else { throw ValidationError("--key needs --team-id ID.") }
         }
@@ -66,32 +68,18 @@ struct APNsCredentialOptions: ParsableArguments {
 
     func tokenKey() throws -> APNsTokenKey? {
         guard let key, let identifier, let teamId else { return nil }
-        return try APNsTokenKey(pem: try InputFile.secretText(key), keyID: identifier, teamID: teamId)
+        return try APNsTokenKey(try InputFile.secretMaterial(key), keyID: identifier, teamID: teamId)
     }
 
     func certificate() throws -> APNsCertificate? {
         guard let cert else { return nil }
         let passphrase = try passphrase()
-        let bytes = try InputFile.secretOrCertificate(cert)
-        let text = String(decoding: bytes, as: UTF8.self)
-        guard text.contains("-----BEGIN") else {
-            guard certKey == nil else {
-                throw CommandFault(
-                    .validationFailure, "\(cert) is not PEM; a .p12 file holds its private key, so leave out --cert-key")
-            }
-            return try APNsCertificate(p12: Array(bytes), passphrase: passphrase)
+        switch try CertificateFile(cert, keyFile: certKey, hasPassphrase: passphrase != nil) {
+        case .archive(let bytes):
+            return try APNsCertificate(p12: bytes, passphrase: passphrase)
+        case .pem(let certificate, let privateKey):
+            return try APNsCertificate(pem: certificate, privateKeyPEM: privateKey, passphrase: passphrase)
         }
-        let privateKey = try certKey.map(InputFile.secretText) ?? text
-        guard privateKey.contains("PRIVATE KEY-----") else {
-            throw CommandFault(
-                ExitStatus.notAllowed, "\(certKey ?? cert) holds no private key; say where it is with --cert-key FILE")
-        }
-        if privateKey.contains("ENCRYPTED"), passphrase == nil {
-            throw CommandFault(
-                ExitStatus.notAllowed,
-                "the private key in \(certKey ?? cert) is encrypted; give its passphrase with --passphrase-file FILE")
-        }
-        return try APNsCertificate(pem: text, privateKeyPEM: privateKey, passphrase: passphrase)
     }
 
     private func passphrase() throws -> String? {

@@ -75,10 +75,7 @@ struct APNsEndpointOptions: ParsableArguments {
         configuration.timeout = .milliseconds(Int64(timeout * 1000))
         configuration.connectTimeout = min(configuration.timeout, .seconds(10))
         configuration.proxy = try proxy.map { try Self.proxy($0) }
-        configuration.trustRoots = try ca.map(InputFile.text)
-        if let ca, let roots = configuration.trustRoots, !roots.contains("-----BEGIN CERTIFICATE-----") {
-            throw CommandFault(ExitStatus.noInput, "\(ca) holds no certificate in PEM form")
-        }
+        configuration.trustRoots = try ca.map { try TrustedFile($0, of: "--ca").pem }
         configuration.logger = Logger(label: "carillon.apns", factory: { _ in SwiftLogNoOpLogHandler() })
         return configuration
     }

@@ -20,9 +20,7 @@ func reportingAPNsFaults<Value>(_ work: () async throws -> Value) async throws -
 
 extension CommandFault {
     init(_ error: APNsError) {
-        // The one setting that comes from a file.
-        let isAuthority = error.code == .configurationInvalid && error.message.hasPrefix("trustRoots ")
-        self.init(isAuthority ? ExitStatus.noInput : ExitStatus.code(of: error.code), error.sentence)
+        self.init(ExitStatus.code(of: error.code), error.sentence)
     }
 
     /// A refusal of the service, with what to do about it.
@@ -66,7 +64,5 @@ extension APNsError {
                 with: "give its authority with --ca FILE, if it is yours"
             )
             .replacing("(alternativePort)", with: "(--port-2197)")
-            .replacing(
-                "trustRoots is not PEM text of certificates", with: "the file of --ca holds a certificate that is damaged")
     }
 }

@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonServer
 import Foundation
 
@@ -9,18 +10,20 @@ enum InputFile {
     /// "-" is standard input.
     static func bytes(_ path: String) throws -> Data { try bytes(path) { _ in false } }
 
-    static func text(_ path: String) throws -> String { String(decoding: try bytes(path), as: UTF8.self) }
-
     /// Reads a file that only the user of the process can be able to read.
     static func secret(_ path: String) throws -> Data { try bytes(path) { _ in true } }
 
-    /// The same, of a file that can also be a certificate: PEM without a private key is no secret.
+    /// The same, of a file that can also be a certificate: PEM without a private key, and a certificate in DER, are no secret.
     static func secretOrCertificate(_ path: String) throws -> Data {
         try bytes(path) { content in
-            let text = String(decoding: content, as: UTF8.self)
-            return !text.contains("-----BEGIN") || text.contains("PRIVATE KEY-----")
+            let material = KeyMaterial(bytes: Array(content))
+            if material.isCertificateFile { return false }
+            return material.text == nil || material.items.isEmpty || material.hasPrivateKey
         }
     }
+
+    /// Reads a key or a certificate that only the user of the process can be able to read.
+    static func secretMaterial(_ path: String) throws -> KeyMaterial { KeyMaterial(bytes: Array(try secret(path))) }
 
     static func secretText(_ path: String) throws -> String { String(decoding: try secret(path), as: UTF8.self) }
 

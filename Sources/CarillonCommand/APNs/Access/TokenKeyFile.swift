@@ -5,6 +5,10 @@ enum TokenKeyFile {
     static func identifier(_ path: String) -> String? {
         URL(filePath: path).lastPathComponent.firstMatch(of: /^AuthKey_([A-Za-z0-9]{10})\.p8$/).map { String($0.1) }
     }
+
+    static func withoutIdentifier(_ path: String, option: String) -> String {
+        "\(option) needs --key-id ID: the name \"\(URL(filePath: path).lastPathComponent)\" is not like AuthKey_ABC1234567.p8."
+    }
 }
 
 enum PassphraseFile {

@@ -45,13 +45,14 @@ struct CredentialCheck {
         guard end > now else {
             return CheckFinding(
                 subject: .certificate, verdict: .wrong,
-                sentence: "it expired on \(day(end)), by this machine's clock; make a new one in Apple's developer portal",
+                sentence:
+                    "it expired on \(day(end)), and it is \(day(now)) by this machine's clock; make a new one in Apple's developer portal",
                 exitStatus: ExitStatus.notAllowed)
         }
         guard start <= now else {
             return CheckFinding(
                 subject: .certificate, verdict: .wrong,
-                sentence: "it is not valid before \(day(start)); is this machine's clock right?",
+                sentence: "it is not valid before \(day(start)), and it is \(day(now)) now; is this machine's clock right?",
                 exitStatus: ExitStatus.notAllowed)
         }
         let isShort = days < daysOfWarning

@@ -81,10 +81,7 @@ extension ServeSetting {
             "outward-ca", "a file of certificates in PEM", isOption: true,
             "Authorities that are trusted for back ends, beside the system's."
         ) { text, settings in
-            guard OutwardSettings.holdsCertificates(text) else {
-                throw CommandFault(
-                    ExitStatus.noInput, "The file \(text) of \"outward-ca\" holds no certificates in PEM.")
-            }
+            _ = try TrustedFile(text, of: "\"outward-ca\"")
             settings.outward.authorityFile = text
             return true
         },

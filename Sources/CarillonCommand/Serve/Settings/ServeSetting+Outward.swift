@@ -34,11 +34,7 @@ extension ServeSetting {
             "apns-ca", "a file of certificates in PEM", standard: "the system's",
             "The authorities that are trusted for those hosts, instead of the system's."
         ) { text, settings in
-            guard OutwardSettings.holdsCertificates(text), let authorities = try? InputFile.text(text) else {
-                throw CommandFault(
-                    ExitStatus.noInput, "The file \(text) of \"apns-ca\" holds no certificates in PEM.")
-            }
-            settings.gateways.authorities = authorities
+            settings.gateways.authorities = try TrustedFile(text, of: "\"apns-ca\"").pem
             return true
         },
         place(

@@ -1,0 +1,92 @@
+/// What a block or a file holds, told by its structure and not by its label.
+package enum KeyContent: Equatable, Sendable {
+    /// RFC 5280 section 4.1.
+    case certificate
+    /// A PKCS #8, SEC 1 or PKCS #1 key. The secret is the same for the same key in another form.
+    case privateKey(KeyAlgorithm, secret: [UInt8], label: String)
+    /// A key that needs a passphrase.
+    case encryptedKey
+    case publicKey(KeyAlgorithm)
+    case certificateRequest
+    /// A PKCS #12 file.
+    case archive
+    /// The curve before a key, without a key.
+    case parameters
+    case unknown
+
+    /// - Parameter bytes: DER. What follows the first element is ignored, as the trust settings of OpenSSL.
+    init(der bytes: [UInt8]) {
+        guard let root = DERElement(bytes[...]) else { self = .unknown; return }
+        if root.tag == DERElement.objectIdentifier { self = .parameters; return }
+        guard root.tag == DERElement.sequence, let parts = root.children else { self = .unknown; return }
+        self = Self.ofSequence(root, parts)
+    }
+
+    /// The label of the strict form; nil for a content that has several.
+    package var label: String? {
+        switch self {
+        case .certificate: "CERTIFICATE"
+        case .privateKey(_, _, let label): label
+        case .encryptedKey: "ENCRYPTED PRIVATE KEY"
+        default: nil
+        }
+    }
+
+    /// What a sentence calls the content; nil if it is not known.
+    package var phrase: String? {
+        switch self {
+        case .certificate: "a certificate"
+        case .privateKey(let algorithm, _, _): "\(algorithm.phrase) private key"
+        case .encryptedKey: "an encrypted private key"
+        case .publicKey(let algorithm): "\(algorithm.phrase) public key"
+        case .certificateRequest: "a certificate request"
+        case .archive: "a .p12 file"
+        case .parameters: "the parameters of a key without the key"
+        case .unknown: nil
+        }
+    }
+
+    private static func ofSequence(_ root: DERElement, _ parts: [DERElement]) -> KeyContent {
+        typealias Tag = DERElement
+        let tags = parts.map(\.tag)
+        if tags == [Tag.sequence, Tag.sequence, Tag.bitString] {
+            return ofSigned(parts[0].children?.map(\.tag) ?? [])
+        }
+        if tags == [Tag.sequence, Tag.bitString] { return .publicKey(KeyAlgorithm(identifier: parts[0])) }
+        if tags == [Tag.sequence, Tag.octetString] { return .encryptedKey }
+        if tags == [Tag.integer, Tag.integer] { return .publicKey(.rsa) }
+        if tags.starts(with: [Tag.integer, Tag.sequence, Tag.octetString]) {
+            let algorithm = KeyAlgorithm(identifier: parts[1])
+            return .privateKey(algorithm, secret: secret(in: parts[2].content, of: algorithm), label: "PRIVATE KEY")
+        }
+        if tags.starts(with: [Tag.integer, Tag.octetString]) {
+            let curve = parts.first { $0.tag == Tag.context0 }.flatMap { DERElement($0.content) }
+            let scalar = Array(parts[1].content)
+            let algorithm = curve.map { KeyAlgorithm(curve: $0) } ?? KeyAlgorithm(privateBytes: scalar.count)
+            return .privateKey(algorithm, secret: scalar, label: "EC PRIVATE KEY")
+        }
+        if tags.count >= 9, tags.allSatisfy({ $0 == Tag.integer || $0 == Tag.sequence }) {
+            return .privateKey(.rsa, secret: Array(root.whole), label: "RSA PRIVATE KEY")
+        }
+        if tags.starts(with: [Tag.integer, Tag.sequence]) {
+            return Array(parts[0].content) == [3] ? .archive : .parameters
+        }
+        return .unknown
+    }
+
+    /// Tells signed structures apart by their members: a certificate has a tagged version, or the sequence of its times as the
+    /// fourth member; a request has a version, a name, a key and attributes.
+    private static func ofSigned(_ members: [UInt8]) -> KeyContent {
+        if members.first == DERElement.context0 { return .certificate }
+        if members.count >= 6, members[3] == DERElement.sequence { return .certificate }
+        return (3...4).contains(members.count) ? .certificateRequest : .unknown
+    }
+
+    /// Returns the scalar in the SEC 1 key that a PKCS #8 key of an elliptic curve holds (RFC 5915); for others, all.
+    private static func secret(in key: ArraySlice<UInt8>, of algorithm: KeyAlgorithm) -> [UInt8] {
+        guard algorithm != .rsa, let members = DERElement(key)?.children, members.count > 1,
+            members[1].tag == DERElement.octetString
+        else { return Array(key) }
+        return Array(members[1].content)
+    }
+}

@@ -1,0 +1,164 @@
+/// The keys and certificates of one file or text. It reads everything that ``PEMReader`` reads, and files in DER.
+package struct KeyMaterial: Sendable {
+    /// A block and what it holds.
+    package struct Item: Equatable, Sendable {
+        package var block: PEMBlock
+        package var content: KeyContent
+
+        init(_ block: PEMBlock) {
+            self.block = block
+            if block.headers.contains(where: { $0.hasSuffix("ENCRYPTED") }) {
+                content = .encryptedKey
+            } else if block.label.hasSuffix("PARAMETERS") {
+                content = .parameters
+            } else {
+                content = block.damage == nil ? KeyContent(der: block.bytes) : .unknown
+            }
+        }
+
+        /// The item in the strict form of PEM, with the label of its content.
+        package var text: String {
+            var block = block
+            if block.headers.isEmpty, let label = content.label { block.label = label }
+            return block.text
+        }
+
+        private var isOfUnknownKind: Bool { block.damage == .labelUnreadable }
+        /// Whether the item is a private key, or would be one if it were not damaged.
+        var isPrivateKey: Bool {
+            switch content {
+            case .privateKey, .encryptedKey: true
+            case .unknown: isOfUnknownKind || block.label.hasSuffix("PRIVATE KEY")
+            default: false
+            }
+        }
+
+        var isCertificate: Bool {
+            switch content {
+            case .certificate: true
+            case .unknown: isOfUnknownKind || block.label.isEmpty || block.label.hasSuffix("CERTIFICATE")
+            default: false
+            }
+        }
+
+        var isPublicKey: Bool {
+            switch content {
+            case .publicKey: true
+            case .unknown: isOfUnknownKind || block.label.hasSuffix("PUBLIC KEY")
+            default: false
+            }
+        }
+
+        /// - Throws: if the item is damaged, or its label promises something else.
+        func check() throws(KeyFault) {
+            if let damage = block.damage { throw .damaged(label: block.label, damage) }
+            if content == .unknown { throw .undecodable(label: block.label) }
+        }
+    }
+
+    package let items: [Item]
+    /// The text as it was read; nil for DER.
+    package let text: String?
+    private let isEmpty: Bool
+
+    package init(_ text: String) {
+        items = PEMReader.blocks(in: text).map { Item($0) }
+        self.text = text
+        isEmpty = text.allSatisfy { $0.isWhitespace || $0 == "\u{FEFF}" }
+    }
+
+    /// - Parameter bytes: A file: PEM in UTF-8, or in UTF-16 with a byte-order mark; or one certificate or key in DER.
+    package init(bytes: [UInt8]) {
+        let material = KeyMaterial(Self.text(of: bytes))
+        self = material.items.isEmpty ? Self.der(bytes) ?? material : material
+    }
+
+    private static func der(_ bytes: [UInt8]) -> KeyMaterial? {
+        // What follows the element, such as a line break that a tool added, is not a part of it.
+        let own = DERElement(bytes[...]).map { Array($0.whole) } ?? bytes
+        let item = Item(PEMBlock(label: "", bytes: own, damage: DERElement.cut(bytes)))
+        // A text can begin with the same byte, which is the digit zero.
+        let isCutOff = item.block.damage != nil && bytes.contains { $0 >= 0x80 }
+        guard item.content != .unknown || isCutOff else { return nil }
+        return KeyMaterial(items: [item], text: nil, isEmpty: false)
+    }
+
+    private init(items: [Item], text: String?, isEmpty: Bool) {
+        self.items = items
+        self.text = text
+        self.isEmpty = isEmpty
+    }
+
+    /// The text; of DER, the same in PEM.
+    package var pem: String { text ?? items.map(\.text).joined() }
+
+    /// Whether a private key is in it, even one that cannot be used.
+    package var hasPrivateKey: Bool { items.contains(where: \.isPrivateKey) }
+    /// Whether a certificate is in it, even one that cannot be used.
+    package var hasCertificate: Bool { items.contains(where: \.isCertificate) }
+    /// Whether it is one certificate in DER.
+    package var isCertificateFile: Bool { text == nil && items.map(\.content) == [.certificate] }
+
+    /// Returns the one private key. It can be of any kind, and encrypted.
+    package func privateKey() throws(KeyFault) -> Item {
+        let keys = items.filter(\.isPrivateKey)
+        guard let first = keys.first else { throw lack() }
+        for key in keys { try key.check() }
+        let secrets = Set(
+            keys.map { key -> [UInt8] in
+                if case .privateKey(_, let secret, _) = key.content { secret } else { key.block.bytes }
+            })
+        guard secrets.count == 1 else { throw .keysDiffer(secrets.count) }
+        return first
+    }
+
+    /// Returns the 32 bytes of the one private key, which is on the curve P-256 and not encrypted.
+    package func p256PrivateKey() throws(KeyFault) -> [UInt8] {
+        guard !items.contains(where: { $0.content == .encryptedKey || $0.block.label == "ENCRYPTED PRIVATE KEY" }) else {
+            throw .encrypted
+        }
+        let key = try privateKey()
+        guard case .privateKey(.p256, let secret, _) = key.content, secret.count <= 32 else {
+            throw .found(key.content.phrase ?? "another kind of key")
+        }
+        return [UInt8](repeating: 0, count: 32 - secret.count) + secret
+    }
+
+    /// Returns the DER of the one public key, which is on the curve P-256.
+    package func p256PublicKey() throws(KeyFault) -> [UInt8] {
+        let keys = items.filter(\.isPublicKey)
+        guard let first = keys.first else { throw lack() }
+        for key in keys { try key.check() }
+        let different = Set(keys.map(\.block.bytes)).count
+        guard different == 1 else { throw .keysDiffer(different) }
+        guard first.content == .publicKey(.p256) else { throw .found(first.content.phrase ?? "another kind of key") }
+        return first.block.bytes
+    }
+
+    /// Returns the DER of all certificates in their order; there is at least one.
+    package func certificates() throws(KeyFault) -> [[UInt8]] {
+        let found = items.filter(\.isCertificate)
+        guard !found.isEmpty else { throw lack() }
+        for item in found { try item.check() }
+        return found.map { item in DERElement(item.block.bytes[...]).map { Array($0.whole) } ?? item.block.bytes }
+    }
+
+    /// What is said when nothing of the kind that is needed is there.
+    private func lack() -> KeyFault {
+        if isEmpty { return .empty }
+        guard let item = items.first(where: { $0.content != .parameters }) ?? items.first else { return .noBlock }
+        if let damage = item.block.damage { return .damaged(label: item.block.label, damage) }
+        return .found(item.content.phrase ?? "a block \"\(item.block.label)\"")
+    }
+
+    private static func text(of bytes: [UInt8]) -> String {
+        let isLittle = bytes.starts(with: [0xFF, 0xFE])
+        guard isLittle || bytes.starts(with: [0xFE, 0xFF]) else { return String(decoding: bytes, as: UTF8.self) }
+        let units = stride(from: 2, to: bytes.count - 1, by: 2).map { place -> UInt16 in
+            isLittle
+                ? UInt16(bytes[place + 1]) << 8 | UInt16(bytes[place])
+                : UInt16(bytes[place]) << 8 | UInt16(bytes[place + 1])
+        }
+        return String(decoding: units, as: UTF16.self)
+    }
+}

@@ -1,0 +1,174 @@
+/// Reads the blocks of a text by the lax rules of RFC 7468 section 2.
+///
+/// White space is ignored at all places, so that lines can be indented and of any length, and a block can be on one line. Text
+/// outside of the blocks is ignored. Beyond these rules, line breaks can be written as `\n` and `\r`, which is the form of
+/// values from JSON and from environment variables, and byte-order marks are ignored.
+package enum PEMReader {
+    private static let begin = Array("-----BEGIN ".unicodeScalars)
+    private static let end = Array("-----END ".unicodeScalars)
+    private static let hyphens = Array("-----".unicodeScalars)
+    private static let longestLabel = 64
+
+    /// Returns all blocks in their order. A block that cannot be decoded has its ``PEMBlock/damage``.
+    package static func blocks(in text: String) -> [PEMBlock] {
+        let scalars = Array(text.unicodeScalars)
+        var blocks: [PEMBlock] = []
+        var place = 0
+        while let start = find(begin, in: scalars, from: place) {
+            let (block, next) = readBlock(in: scalars, from: start + begin.count)
+            blocks.append(block)
+            place = next
+        }
+        return blocks
+    }
+
+    /// Decodes base64 with the padding that it has, and ignores white space.
+    package static func base64(_ text: String) -> Result<[UInt8], Fault> {
+        switch words(in: Array(text.unicodeScalars)[...]) {
+        case .failure(let fault): .failure(fault)
+        case .success(let words): decode(Array(words.joined()))
+        }
+    }
+
+    package struct Fault: Error, Equatable, Sendable {
+        package var damage: PEMBlock.Damage
+    }
+
+    /// Returns the block whose label begins at a place, and the place at which the next block is searched.
+    private static func readBlock(in scalars: [Unicode.Scalar], from start: Int) -> (PEMBlock, next: Int) {
+        guard let labelEnd = find(hyphens, in: scalars, from: start), let label = readLabel(scalars[start..<labelEnd]) else {
+            return (PEMBlock(label: "", damage: .labelUnreadable), start)
+        }
+        let bodyStart = labelEnd + hyphens.count
+        guard let bodyEnd = find(hyphens, in: scalars, from: bodyStart) else {
+            return (PEMBlock(label: label, damage: .endMissing), scalars.count)
+        }
+        let endStart = bodyEnd + end.count
+        guard scalars[bodyEnd...].starts(with: end), let endEnd = find(hyphens, in: scalars, from: endStart),
+            let endLabel = readLabel(scalars[endStart..<endEnd])
+        else { return (PEMBlock(label: label, damage: .endMissing), bodyEnd) }
+        let next = endEnd + hyphens.count
+        guard endLabel == label else { return (PEMBlock(label: label, damage: .endDiffers(endLabel)), next) }
+        return (decoded(scalars[bodyStart..<bodyEnd], label: label), next)
+    }
+
+    /// Returns the label with single spaces; nil for a text that cannot be a label. Such a text could be a part of a key.
+    private static func readLabel(_ scalars: ArraySlice<Unicode.Scalar>) -> String? {
+        guard scalars.count <= longestLabel,
+            scalars.allSatisfy(isOfLabel)
+        else { return nil }
+        let words = scalars.split(separator: " ").map { word in
+            var text = String.UnicodeScalarView()
+            text.append(contentsOf: word)
+            return String(text)
+        }
+        return words.isEmpty ? nil : words.joined(separator: " ")
+    }
+
+    private static func isOfLabel(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar {
+        case "A"..."Z", "0"..."9", " ": true
+        default: false
+        }
+    }
+
+    private static func isOfBase64(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar {
+        case "A"..."Z", "a"..."z", "0"..."9", "+", "/", "=": true
+        default: false
+        }
+    }
+
+    private static func decoded(_ body: ArraySlice<Unicode.Scalar>, label: String) -> PEMBlock {
+        var block = PEMBlock(label: label)
+        switch words(in: body) {
+        case .failure(let fault):
+            block.damage = fault.damage
+        case .success(let words):
+            let headerWords = headerCount(of: words)
+            block.headers = headers(words[..<headerWords])
+            switch decode(Array(words[headerWords...].joined())) {
+            case .failure(let fault): block.damage = fault.damage
+            case .success(let bytes): block.bytes = bytes
+            }
+        }
+        if block.damage == nil, block.headers.isEmpty { block.damage = DERElement.cut(block.bytes) }
+        return block
+    }
+
+    /// Splits a text at white space, byte-order marks and written line breaks.
+    private static func words(in scalars: ArraySlice<Unicode.Scalar>) -> Result<[[Unicode.Scalar]], Fault> {
+        var words: [[Unicode.Scalar]] = []
+        var word: [Unicode.Scalar] = []
+        func isSeparator(_ scalar: Unicode.Scalar) -> Bool {
+            scalar.properties.isWhitespace || scalar == "\u{FEFF}" || scalar == "\u{200B}"
+        }
+        var place = scalars.startIndex
+        while place < scalars.endIndex {
+            let scalar = scalars[place]
+            var isBreak = isSeparator(scalar)
+            if scalar == "\\" {
+                // A value that was escaped twice has two backslashes.
+                while place + 1 < scalars.endIndex, scalars[place + 1] == "\\" { place += 1 }
+                guard place + 1 < scalars.endIndex, scalars[place + 1] == "n" || scalars[place + 1] == "r" else {
+                    return .failure(Fault(damage: .characterInvalid(scalar)))
+                }
+                place += 1
+                isBreak = true
+            }
+            if !isBreak {
+                word.append(scalar)
+            } else if !word.isEmpty {
+                words.append(word)
+                word = []
+            }
+            place += 1
+        }
+        if !word.isEmpty { words.append(word) }
+        return .success(words)
+    }
+
+    /// The number of words up to the last header's value. A header is a name, a colon and one word.
+    private static func headerCount(of words: [[Unicode.Scalar]]) -> Int {
+        guard let last = words.lastIndex(where: { $0.contains(":") }) else { return 0 }
+        return min(words.count, words[last].last == ":" ? last + 2 : last + 1)
+    }
+
+    private static func headers(_ words: ArraySlice<[Unicode.Scalar]>) -> [String] {
+        var headers: [String] = []
+        var isNameAlone = false
+        for word in words {
+            var view = String.UnicodeScalarView()
+            view.append(contentsOf: word)
+            if isNameAlone, let name = headers.popLast() {
+                headers.append(name + " " + String(view))
+            } else {
+                headers.append(String(view))
+            }
+            isNameAlone = word.last == ":"
+        }
+        return headers
+    }
+
+    private static func decode(_ base64: [Unicode.Scalar]) -> Result<[UInt8], Fault> {
+        var text: [UInt8] = []
+        text.reserveCapacity(base64.count)
+        for scalar in base64 {
+            guard isOfBase64(scalar) else { return .failure(Fault(damage: .characterInvalid(scalar))) }
+            text.append(UInt8(truncatingIfNeeded: scalar.value))
+        }
+        guard !text.isEmpty else { return .failure(Fault(damage: .empty)) }
+        guard let bytes = Base64URL.decodeLeniently(String(decoding: text, as: UTF8.self)) else {
+            let isOfWholeGroups = text.count.isMultiple(of: 4)
+            return .failure(Fault(damage: isOfWholeGroups ? .paddingInvalid : .lengthInvalid(text.count)))
+        }
+        return .success(bytes)
+    }
+
+    private static func find(_ pattern: [Unicode.Scalar], in scalars: [Unicode.Scalar], from start: Int) -> Int? {
+        guard scalars.count >= start + pattern.count else { return nil }
+        return (start...(scalars.count - pattern.count)).first { place in
+            scalars[place] == pattern[0] && scalars[place..<place + pattern.count].elementsEqual(pattern)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import ArgumentParser
+import CarillonBasics
+import Foundation
+
+/// What a person gives as a certificate: its file, and the file of its private key if that is another one.
+enum CertificateFile {
+    case archive([UInt8])
+    case pem(certificate: String, privateKey: String)
+
+    static let withoutKey =
+        "is a certificate without a private key; export the certificate and its key together, or give the key with --cert-key"
+
+    /// - Parameters:
+    ///   - file: A PKCS #12 file, or a certificate in PEM or DER form.
+    ///   - keyFile: The file of the private key, in PEM or DER form; nil: the key is in the first file.
+    ///   - hasPassphrase: Whether an encrypted key can be read.
+    /// - Throws: ``CommandFault`` when a file cannot be read, or there is no private key.
+    init(_ file: String, keyFile: String?, hasPassphrase: Bool) throws {
+        let bytes = Array(try InputFile.secretOrCertificate(file))
+        let material = KeyMaterial(bytes: bytes)
+        guard material.isCertificateFile || material.text != nil && !material.items.isEmpty else {
+            self = try Self.archive(bytes, material, at: file, keyFile: keyFile)
+            return
+        }
+        let keyMaterial = try keyFile.map { KeyMaterial(bytes: Array(try InputFile.secret($0))) } ?? material
+        guard keyFile != nil || keyMaterial.hasPrivateKey || !material.hasCertificate else {
+            throw CommandFault(ExitStatus.notAllowed, "\(file) \(Self.withoutKey)")
+        }
+        do {
+            let key = try keyMaterial.privateKey()
+            guard key.content != .encryptedKey || hasPassphrase else {
+                throw CommandFault(
+                    ExitStatus.notAllowed,
+                    "the private key in \(keyFile ?? file) is encrypted; give its passphrase with --passphrase-file FILE")
+            }
+        } catch let fault as KeyFault {
+            let need = keyFile == nil ? "a certificate and its private key in PEM form" : "a private key in PEM or DER form"
+            throw CommandFault(ExitStatus.notAllowed, fault.words(keyFile ?? file, need: need))
+        }
+        self = .pem(certificate: material.pem, privateKey: keyMaterial.pem)
+    }
+
+    private static func archive(
+        _ bytes: [UInt8], _ material: KeyMaterial, at file: String, keyFile: String?
+    ) throws -> CertificateFile {
+        let fault: KeyFault? =
+            if let item = material.items.first, let damage = item.block.damage {
+                .damaged(label: item.block.label, damage)
+            } else if let item = material.items.first, item.content != .archive {
+                .found(item.content.phrase ?? "a file of another kind")
+            } else if bytes.first != 0x30 {
+                // A PKCS #12 file is a sequence, in DER or in BER, which the items do not have.
+                bytes.isEmpty ? .empty : .noBlock
+            } else {
+                nil
+            }
+        if let fault {
+            throw CommandFault(
+                ExitStatus.notAllowed, fault.words(file, need: "a .p12 file, or a certificate in PEM or DER form"))
+        }
+        guard keyFile == nil else {
+            throw CommandFault(
+                .validationFailure, "\(file) is a .p12 file, which has its own private key; leave out --cert-key")
+        }
+        return .archive(bytes)
+    }
+}
