@@ -17,7 +17,7 @@ package struct StoreCase: Sendable, CustomStringConvertible {
     ].flatMap { $0 }
 
     static let registry: [StoreCase] = [
-        server, serverTime, apps, registryRaces, devices, registrations, users, channels, deletion,
+        server, serverTime, apps, registryRaces, devices, registrations, users, channels, deletion, deletedApps,
     ].flatMap { $0 }
     static let inbox: [StoreCase] = [
         waiting, arrivals, ending, expiry, topics, room, idempotency, outcomes, origins, batches, inboxRaces,
