@@ -28,6 +28,27 @@ enum StoreKind: CaseIterable, StoreMaker {
         case .moving: try SQLiteStore(directory: directory, settings: settings, indexCapacity: 2)
         }
     }
+
+    func restore(_ store: any Store, _ settings: StoreSettings) async throws -> (any Store)? {
+        guard let directory = Self.sqlite(store).directory else { return nil }
+        let place = try TemporaryDirectory.make()
+        try await StoreBackup.make(of: directory, at: place + "/backup")
+        try await StoreBackup.restore(place + "/backup", to: place + "/restored", at: StoreFixture.start)
+        return try SQLiteStore(directory: place + "/restored", settings: settings)
+    }
+
+    func refuseChanges(of store: any Store, with fault: StoreFault?) { Self.sqlite(store).refuseCommits(fault) }
+
+    func onCommit(of store: any Store, _ work: (@Sendable () -> Void)?) { Self.sqlite(store).onCommit(work) }
+
+    func makeUnreadable(_ watch: WatchSerial, in store: any Store) async throws {
+        try await Self.sqlite(store).run("UPDATE watch SET ping_address = 'none' WHERE serial = \(watch.rawValue)")
+    }
+
+    static func sqlite(_ store: any Store) -> SQLiteStore {
+        guard let store = store as? SQLiteStore else { preconditionFailure("a store of another kind") }
+        return store
+    }
 }
 
 extension StoreFixture {
@@ -35,10 +56,7 @@ extension StoreFixture {
         try await self.init(kind as any StoreMaker, limits)
     }
 
-    var sqlite: SQLiteStore {
-        guard let store = store as? SQLiteStore else { preconditionFailure("a store of another kind") }
-        return store
-    }
+    var sqlite: SQLiteStore { StoreKind.sqlite(store) }
 }
 
 extension WatchFixture {

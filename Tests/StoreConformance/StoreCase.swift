@@ -12,12 +12,21 @@ package struct StoreCase: Sendable, CustomStringConvertible {
         self.run = run
     }
 
-    package static let all = registry + inbox + watches + pushes + attachments
+    package static let all: [StoreCase] = [
+        registry, inbox, watches, pushes, attachments, attachmentRaces, services, vetoes,
+    ].flatMap { $0 }
 
-    static let registry = server + apps + devices + registrations + users + channels + deletion
-    static let inbox = waiting + arrivals + ending + expiry + topics + room + idempotency + outcomes + origins + batches
+    static let registry: [StoreCase] = [
+        server, serverTime, apps, registryRaces, devices, registrations, users, channels, deletion, deletedApps,
+    ].flatMap { $0 }
+    static let inbox: [StoreCase] = [
+        waiting, arrivals, ending, expiry, topics, room, idempotency, outcomes, origins, batches, inboxRaces,
+    ].flatMap { $0 }
     static let pushes = wakes + outbox + alerts + unacceptedAlerts + gateways
-    static let watches = watch + pings + fairness + callBounds + clock + news + callbacks
+    static let watches: [StoreCase] = [
+        watch, pings, fairness, callBounds, clock, news, callbacks, watchRaces,
+    ].flatMap { $0 }
+    static let services = providers + clusters + requests + requestEnds + requestRaces
 }
 
 /// Where the stores under test come from.
@@ -26,4 +35,12 @@ package protocol StoreMaker: Sendable {
     func open(_ settings: StoreSettings) async throws -> any Store
     /// Stops the store as a server that ends does, and starts another over what it kept. Nil where nothing is kept.
     func reopen(_ store: any Store, _ settings: StoreSettings) async throws -> (any Store)?
+    /// Makes a store of a backup of this one, which stays open. Nil where nothing is kept.
+    func restore(_ store: any Store, _ settings: StoreSettings) async throws -> (any Store)?
+    /// Every change of the store fails with the fault, until it is nil.
+    func refuseChanges(of store: any Store, with fault: StoreFault?) async throws
+    /// Runs the work after each commit, before a change in the commit is answered, until it is nil.
+    func onCommit(of store: any Store, _ work: (@Sendable () -> Void)?) async throws
+    /// Damages a watch, so that it cannot be read.
+    func makeUnreadable(_ watch: WatchSerial, in store: any Store) async throws
 }

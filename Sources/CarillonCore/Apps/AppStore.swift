@@ -1,15 +1,22 @@
 package import CarillonWire
 
+/// The apps. Methods that write are atomic and durable, as ``Store`` describes.
 package protocol AppStore: Sendable {
-    /// Answers nil when an app of this name exists.
+    /// Stores an app. Returns nil if an app of this name exists. Of calls at once with one name, one stores the app.
     func createApp(_ id: AppID, at now: Timestamp) async throws -> App?
+    /// Returns the app of a name; nil if there is none, or if it was deleted.
     func app(_ id: AppID) async throws -> App?
+    /// Returns all apps in the order of their names, without deleted ones.
     func apps() async throws -> [App]
-    /// Removes the app with its keys, for everybody to see; its devices, channels and inboxes follow by
-    /// ``continueDeletions(at:limit:)``. Answers false when there is no such app.
+    /// Removes an app with its keys in one transaction. Returns false if there is no such app; of calls at once, one returns true.
+    ///
+    /// From then on nobody finds the app, its devices and its channels, nothing is stored for them, and the name is free. Their rows and
+    /// inboxes are removed by ``continueDeletions(at:limit:)``.
     func deleteApp(_ id: AppID, at now: Timestamp) async throws -> Bool
-    /// Does the next part of what deletions of apps and devices left to be done, about so many rows of it: devices of apps that
-    /// are gone go with their channels, and what waited for devices that are gone ends as ``Outcome/gone``.
+    /// Does the next part of the deletions of apps and devices, about `limit` rows, in one transaction. A call after a crash continues
+    /// where the last committed one ended.
+    ///
+    /// Devices of deleted apps are removed with their channels, and messages of deleted devices end as ``Outcome/gone``.
     func continueDeletions(at now: Timestamp, limit: Int) async throws -> DeletionStep
 }
 

@@ -1,38 +1,51 @@
 package import CarillonWire
 
-/// What is known of attachments. Their bytes are in ``AttachmentFiles``.
+/// The records of attachments. Their bytes are in ``AttachmentFiles``. Methods that write are atomic and durable, as ``Store`` describes.
 package protocol AttachmentRecordStore: Sendable {
-    /// Begins an upload where its whole length has room in the allowances of its owner and its app, and reserves what it may bring next
-    /// (``AttachmentRules``); or says why not.
+    /// Begins an upload: checks the idempotency key, the number of uploads and the allowances of the owner and its app
+    /// (``AttachmentRules``), and stores the attachment with what it reserves, in one transaction. Calls at once do not exceed the
+    /// limits, and one of those with the same key begins an attachment.
     func addAttachment(_ wish: AttachmentWish, at now: Timestamp) async throws -> AttachmentAddition
-    /// Nil for none. An attachment whose time is over is there until it is removed.
+    /// Returns an attachment; nil if there is none. An expired attachment is there until it is removed.
     func attachment(_ id: AttachmentID) async throws -> Attachment?
-    /// Whether somebody may fetch it.
+    /// Whether a party may fetch an attachment and has not received it. A device whose user has changed is not a reader of what was for
+    /// the former user.
     func isReader(_ party: Party, of attachment: AttachmentSerial) async throws -> Bool
-    /// An upload is to bring more: checks once more whether its whole length has room, and reserves what it may bring next.
+    /// Reserves what an upload may bring next, after a check of the whole length, in one transaction. If the length has no room any
+    /// more, the upload counts only what it has brought.
     ///
-    /// - Parameter received: How much of it came.
+    /// - Parameter received: The number of bytes that it has brought.
+    /// - Returns: ``AttachmentReservation/gone`` also for an upload that is complete.
     func reserve(
         _ attachment: AttachmentSerial, received: Int64, _ limits: AttachmentLimits
     ) async throws -> AttachmentReservation
-    /// Whose share of transfers and bytes a party uses: that of the device's user, where it has one. Nil when it is gone.
+    /// Returns the name of the share that a party uses: one for all devices of a user in an app, one for a device without a user, one for
+    /// the senders of an app. Nil if the device or the app is gone.
     func attachmentShare(of user: AttachmentUser) async throws -> String?
-    /// So much is on disk, and it is kept until then. Answers false when the upload was removed.
+    /// Stores the number of bytes that are on disk, which never goes back, and when the upload expires.
+    ///
+    /// - Returns: False if the upload is complete, was removed, or belongs to a former user of its device.
     func noteSynced(_ attachment: AttachmentSerial, upTo offset: Int64, expiresAt: Timestamp) async throws -> Bool
-    /// It is whole. Answers false when it was removed.
+    /// Marks an upload as complete, and stores when the attachment expires. Of calls at once, one returns true.
+    ///
+    /// - Returns: False if the upload is complete, was removed, or belongs to a former user of its device.
     func completeAttachment(_ attachment: AttachmentSerial, expiresAt: Timestamp) async throws -> Bool
-    /// Answers whether it was there.
+    /// Removes an attachment. Returns whether it was there; of calls at once, one returns true.
     func removeAttachment(_ attachment: AttachmentSerial) async throws -> Bool
-    /// A reader has it. It is removed with its last reader; answers whether it was.
+    /// Notes that a reader has received an attachment, and removes the attachment with its last reader, in one transaction.
+    ///
+    /// - Returns: Whether the attachment was removed. Of the calls of its last readers at once, one returns true.
     func attachmentReceived(_ attachment: AttachmentSerial, by reader: Party) async throws -> Bool
-    /// Removes what has expired, and what its owner or its last reader left; answers what it was, and whether that was all.
+    /// Removes up to `limit` attachments in one transaction: expired ones, those of a deleted owner or without a reader, and unfinished
+    /// uploads of former users. What is added at the same time is not affected.
     ///
     /// - Parameters:
-    ///   - retention: Nil removes nothing that has expired.
-    ///   - unfinishedSeconds: How long an upload is kept that brings nothing.
+    ///   - retention: An attachment expires by both clocks. Nil removes nothing that has expired.
+    ///   - unfinishedSeconds: How long an upload is kept after its last byte, by the counter of served seconds.
+    /// - Returns: The removed attachments, and whether none is left to be removed.
     func removeEndedAttachments(
         by retention: RetentionTime?, unfinishedSeconds: Int64, limit: Int
     ) async throws -> (removed: [AttachmentID], isDone: Bool)
-    /// Which of some are known.
+    /// Returns those of the ids that are stored, in one read.
     func knownAttachments(_ ids: [AttachmentID]) async throws -> Set<AttachmentID>
 }

@@ -1,17 +1,21 @@
 package import CarillonWire
 
-/// Keeps what apps push with.
+/// The credentials and the alert text with which apps push. Methods that write are atomic and durable, as ``Store`` describes.
 package protocol GatewayStore: Sendable {
-    /// Sets the credentials of an app for an environment, in place of those before. Answers false when
-    /// there is no such app any more.
+    /// Stores the credential of an app for an environment, and replaces the present one whole. The last of several calls at once counts.
+    ///
+    /// - Returns: False if there is no such app, or it was deleted.
     func putCredential(_ credential: GatewayCredential) async throws -> Bool
-    /// All there are, those of one app when it is named.
+    /// Returns the credentials of an app, or of all apps for nil, ordered by app and environment, without those of deleted apps.
     func credentials(of app: AppID?) async throws -> [GatewayCredential]
-    /// Answers the lane that has none any more; nil when there was none.
+    /// Removes a credential, and returns its lane; nil if there was none. Of calls at once, one returns the lane.
     func removeCredential(of app: AppID, for environment: PushEnvironment) async throws -> PushLane?
-    /// Sets what an app shows for a message that its vendor must not read, as a JSON document; nil takes it away. Answers nil
-    /// when there is no such app.
+    /// Stores the alert text of an app as a JSON document, and replaces the present one whole; nil removes it. Alerts that are leased
+    /// after the call use the new text.
+    ///
+    /// - Returns: The app; nil if there is no such app, or it was deleted.
     func putAlert(_ document: String?, of app: AppID) async throws -> AppSerial?
+    /// Returns the alert text of an app; nil if there is none.
     func alert(of app: AppSerial) async throws -> String?
 }
 

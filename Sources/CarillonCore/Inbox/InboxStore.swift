@@ -1,28 +1,42 @@
 package import CarillonWire
 
+/// The inboxes of devices. Methods that write are atomic and durable, as ``Store`` describes.
 package protocol InboxStore: Sendable {
-    /// Makes all the changes in one transaction, and answers when they are on disk, one result for each. One that cannot
-    /// be stored answers ``InboxResult/failed(_:)``, and takes none of the others with it. When it throws, nothing was
-    /// changed.
+    /// Makes all changes in order, in one transaction, and returns one result for each when they are on disk. Each change sees those before
+    /// it, and changes of other calls are before all of them or after all of them.
+    ///
+    /// A change that cannot be stored returns ``InboxResult/failed(_:)`` and does not affect the others. The limits of the inbox, topics,
+    /// idempotency keys and effects are checked in the transaction: calls at once do not exceed them.
+    ///
+    /// - Throws: ``StoreFault``. Nothing was changed.
     func commit(_ operations: [InboxOperation]) async throws -> [InboxResult]
-    /// Waiting envelopes of a device in order of position, those that expire by `now` left out. At least one is
-    /// given, when there is one, however large. Nil when there is no such device.
+    /// Returns waiting envelopes of a device after a position, in order of position, without those that expire by `now`. The page has up to
+    /// `limit` envelopes and about `bytes` bytes, but at least one envelope if there is one. It has all that was committed before the call.
+    ///
+    /// - Returns: Nil if there is no such device, or its app was deleted.
     func waiting(device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp) async throws
         -> [Envelope]?
-    /// Finds a device and what waits for it, in one visit. `decide` is called with the device that was found, and what was
-    /// committed before it answers is in what is read then. Nil when there is none, or it was refused.
+    /// Finds a device and what waits for it, in one visit.
+    ///
+    /// `decide` is called once with the device that was found; the page is read after that, and has all that was committed before `decide`
+    /// returned.
+    ///
+    /// - Returns: Nil if there is no such device, or it was refused.
     func arrival(
         of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp,
         decide: @escaping @Sendable (Device) -> Arrival.Decision
     ) async throws -> Arrival?
+    /// Returns the number of waiting envelopes of a device, without those that expire by `now`; 0 if there is no such device.
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int
-    /// How much waits in all inboxes together.
+    /// Returns how much waits in all inboxes together, with what has expired and is not yet swept.
     func waitingInAll() async throws -> InboxUsage.Waiting
+    /// Returns what became of a message, or that it waits; nil if it is not known, or is of a kind without an outcome. A message that waits
+    /// beyond its time, or for a deleted device, is returned as ended, before the store ends it.
     func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord?
-    /// Ends expired envelopes, and forgets outcomes and idempotency keys that are past keeping, about so many in one
-    /// transaction.
+    /// Ends expired envelopes, and forgets outcomes and idempotency keys that were kept for their time, about `limit` in one transaction.
     ///
     /// - Parameter retention: Nil forgets nothing.
+    /// - Returns: The envelopes that this call ended, and whether nothing is left to be done.
     func sweep(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) async throws -> Swept
 }
 

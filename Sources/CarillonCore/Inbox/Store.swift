@@ -1,30 +1,32 @@
 package import CarillonWire
 
-/// What belongs to the server itself.
+/// What belongs to the server itself. Methods that write are atomic and durable, as ``Store`` describes.
 package protocol ServerStore: Sendable {
-    /// Who this server is: made at the first call, and the same for as long as the store lives, wherever it is.
+    /// Returns who this server is: made at the first call, and the same for as long as the store lives, also after a restoration. Calls at
+    /// once return the same id, of one of them.
     func serverID(orMake make: @escaping @Sendable () -> ServerID) async throws -> ServerID
-    /// Which past this is: made at the first call, and another in a store that was restored from a backup.
+    /// Returns which past this is: made at the first call, and made again in a store that was restored from a backup. Calls at once return
+    /// the same number, of one of them.
     func history(orMake make: @escaping @Sendable () -> Int64) async throws -> Int64
-    /// An epoch that no home had before, and later than every place that is stored (``PositionSource``).
+    /// Returns an epoch that no call returned before, and that is later than every place that is stored (``PositionSource``). It is on disk
+    /// when it is returned; calls at once return different epochs.
     func claimEpoch() async throws -> Int64
-    /// The counter of seconds for which the server was in service, as it was written last. The store writes its value into
-    /// each row that is removed for good after a time (``RetentionCutoff``).
+    /// Returns the counter of seconds for which the server was in service, as it was written last; 0 at first. The store writes its value
+    /// into each row that is removed for good after a time (``RetentionCutoff``).
     func servedSeconds() async throws -> Int64
-    /// Writes the counter, which never goes back.
+    /// Writes the counter, unless it is greater already.
     func noteServed(_ seconds: Int64) async throws
-    /// Answers when what is kept can be read and can be trusted.
+    /// Returns if the store can be read and can be trusted. Damage that a call met is remembered until the store is opened again.
     ///
     /// - Throws: ``StoreFault``.
     func checkHealth() async throws
-    /// Answers when changes can be written: the last commit succeeded, or a change that is tried now does.
+    /// Returns if changes can be written: no change failed since the last check that succeeded, or a change that is tried now succeeds.
     ///
     /// - Throws: ``StoreFault``.
     func checkWrites() async throws
-    /// How long the oldest change has waited that is not on disk; zero without one.
+    /// How long the oldest change has waited that is not on disk; zero if there is none.
     var oldestChangeWait: Duration { get }
-    /// How long the commit has taken that is on its way. When none is, how long the oldest change has waited for one; zero
-    /// without a change.
+    /// How long the present commit has taken. If there is none, how long the oldest change has waited for one; zero without a change.
     var commitTime: Duration { get }
 }
 
@@ -37,6 +39,17 @@ package protocol ContentStore: Sendable {
 }
 
 /// Everything that Carillon keeps.
+///
+/// What holds for each method, unless its comment says otherwise:
+///
+/// - A method that writes is one transaction. Its change is made completely or not at all, and is on disk when the method returns. What
+///   it checks, it checks in that transaction.
+/// - Changes take effect one after another. A call that begins after a change was returned sees the change; a call beside it sees all of the
+///   change or nothing. A read sees the store as it was at one moment.
+/// - Methods throw ``StoreFault``. A method that writes has changed nothing then. An outcome that the caller must expect, such as a
+///   limit or a missing row, is a value.
+/// - Closures that a method takes may be called more than once: only what is stored counts.
+/// - Cases for each method are in `Tests/StoreConformance`.
 package typealias Store = AppStore & AttachmentRecordStore & ChannelStore & ContentStore & DeviceStore
     & GatewayStore & InboxStore & KeyRingStore
     & KeyStore & LeasedWorkStore

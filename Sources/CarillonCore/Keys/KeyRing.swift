@@ -19,12 +19,15 @@ package struct StoredTokenKey: Equatable, Sendable {
     }
 }
 
+/// The keys that seal tokens and secrets. Methods that write are atomic and durable, as ``Store`` describes.
 package protocol KeyRingStore: Sendable {
-    /// The keys that seal, the one in use first.
+    /// Returns the keys that seal, the one in use first; empty before the first call of
+    /// ``replaceKeyRing(_:with:)``.
     func keyRing() async throws -> [StoredTokenKey]
-    /// Replaces those that there are by these, if they are still what they were.
+    /// Compares the key ring with `before`, and replaces it if both are equal, in one transaction. The replaced keys are erased from the
+    /// disk.
     ///
-    /// - Returns: Whether they were.
+    /// - Returns: Whether the key ring was replaced. Of calls at once with one `before`, one returns true.
     func replaceKeyRing(_ before: [StoredTokenKey], with after: [StoredTokenKey]) async throws -> Bool
 }
 

@@ -1,14 +1,24 @@
 import CarillonWire
 
+/// The keys of operators, senders and clients. Methods that write are atomic and durable, as ``Store`` describes.
 package protocol KeyStore: Sendable {
-    /// Answers false when the key's app does not exist.
+    /// Stores a key. Returns false if the key's app does not exist.
+    ///
+    /// - Throws: ``StoreFault`` also if the id is taken; the stored key stays as it is.
     func insertKey(_ key: AccessKey) async throws -> Bool
+    /// Returns a key, revoked or not; nil if there is none.
     func key(_ id: KeyID) async throws -> AccessKey?
+    /// Returns all keys, revoked ones as well.
     func keys() async throws -> [AccessKey]
-    /// Answers false when there is no such key, or it was revoked before. Of revoked keys ``AccessKey/revokedKept`` are kept.
+    /// Revokes a key, and forgets the oldest revoked keys of its app beyond ``AccessKey/revokedKept``, in one transaction. Admin keys
+    /// are counted together.
+    ///
+    /// - Returns: False if there is no such key, or it was revoked before. Of calls at once, one returns true.
     func revokeKey(_ id: KeyID, at now: Timestamp) async throws -> Bool
-    /// Replaces the secret, and keeps the present one valid until a moment by both clocks (``AccessKey/EarlierSecret``). Answers
-    /// false as ``revokeKey(_:at:)`` does.
+    /// Replaces the secret of a key. The present secret becomes the earlier one, and replaces the earlier one before
+    /// (``AccessKey/EarlierSecret``). Calls at once are done one after another.
+    ///
+    /// - Returns: False if there is no such key, or it was revoked.
     func rotateKey(
         _ id: KeyID, to hash: SecretHash, earlierValidUntil: Timestamp, servedUntil: Int64
     ) async throws -> Bool

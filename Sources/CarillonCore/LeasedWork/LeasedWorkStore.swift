@@ -1,14 +1,19 @@
-/// Keeps work that is owed. Who owes it writes it down, and what became of it, in transactions of its own.
+/// Work outside of the server that is owed, such as pings and callbacks. The feature that owes an item stores the item and its result in
+/// its own transactions (``WatchStore``). Methods that write are atomic and durable, as ``Store`` describes.
 package protocol LeasedWorkStore: Sendable {
-    /// After a clock that was ahead, brings back what was put off by it: each item waits from now on for as long as it
-    /// was to wait from then on.
+    /// Corrects the times that a clock wrote that was ahead, in one transaction. Work that was put off then waits as long from `now` on as
+    /// it was to wait from then on. Leases end after ``WorkLease/seconds`` at the latest. Times of a right clock stay as they are.
     func bringBackWork(at now: Timestamp) async throws
-    /// What is due and not leased: of each app and kind the first of those lanes that have waited the longest,
-    /// without those of the crowd. Of a lane there is one, of an app and kind at most `limit`. What ends with its app is due
-    /// no more when that was deleted.
+    /// Returns work that is due at `now` and has no lease: of each lane the item that has waited the longest. Nothing is leased by this.
+    ///
+    /// Of an app and kind up to `limit` items are returned, of the lanes that have waited the longest. Work of the crowd is left out, and
+    /// so is work that ends with its app if the app was deleted.
     func dueWork(at now: Timestamp, besides crowd: WorkCrowds, limit: Int) async throws -> [DueWork]
-    /// Takes those that are still due. A lease ends by being answered for, or at a moment, after which the work is due again.
-    /// What cannot be read is put off, and counted.
+    /// Leases work in one transaction. Items that are gone, are not due any more or have a lease are left out: of calls at once, one
+    /// leases an item.
+    ///
+    /// A lease has a fence that is greater than those of all earlier leases of the item. It ends with an answer, or at `end`: from then on
+    /// the item is due again. An item that cannot be read is put off by an hour and counted; the others are leased.
     func leaseWork(_ work: [DueWork], at now: Timestamp, until end: Timestamp) async throws -> LeasedItems
 }
 

@@ -1,13 +1,20 @@
 import CarillonWire
 
-/// Keeps how the users of apps are told.
+/// How apps prove who their users are, and what is left of former users. Methods that write are atomic and durable, as ``Store``
+/// describes.
 package protocol UserStore: Sendable {
-    /// Sets the rules of an app, in place of those before. Answers false when there is no such app any more.
+    /// Stores the rules of an app, and replaces the present ones whole. The last of several calls at once counts.
+    ///
+    /// - Returns: False if there is no such app, or it was deleted.
     func putUserRules(_ rules: StoredUserRules) async throws -> Bool
+    /// Returns the rules of an app; nil if there are none.
     func userRules(of app: AppSerial) async throws -> StoredUserRules?
-    /// Answers false when there were none.
+    /// Removes the rules of an app. Returns false if there were none; of calls at once, one returns true.
     func removeUserRules(of app: AppSerial) async throws -> Bool
-    /// Channels that were opened for users to whom their devices belong no more, of one device when it is named.
+    /// Returns channels whose device has another user than the one that they were opened for, in the order of their serial numbers. The
+    /// change of the user ends them in its own transaction: ``ChannelStore`` does not return them any more.
+    ///
+    /// - Parameter device: Nil for the channels of all devices.
     func channelsOfFormerUsers(of device: DeviceSerial?, limit: Int) async throws -> [PushChannel]
 }
 

@@ -1,11 +1,15 @@
 package import CarillonWire
 
-/// Keeps which apps are to be asked, and where.
+/// The approval hooks of apps: where an app's own server is asked. Methods that write are atomic and durable, as ``Store``
+/// describes.
 package protocol VetoStore: Sendable {
-    /// Sets where an app is asked, in place of where it was. Answers false when there is no such app any more.
+    /// Stores the approval hook of an app, and replaces the present one whole. The last of several calls at once counts.
+    ///
+    /// - Returns: False if there is no such app, or it was deleted.
     func putVeto(_ veto: StoredVeto) async throws -> Bool
-    /// Answers false when there was none.
+    /// Removes the approval hook of an app. Returns false if there was none; of calls at once, one returns true.
     func removeVeto(of app: AppSerial) async throws -> Bool
+    /// Returns all approval hooks, in any order, without those of deleted apps.
     func vetoes() async throws -> [(app: AppID, veto: StoredVeto)]
 }
 

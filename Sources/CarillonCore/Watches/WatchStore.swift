@@ -1,19 +1,35 @@
 import CarillonWire
 
+/// The watches of channels, with the pings and callbacks that they owe (``LeasedWorkStore``). Methods that write are atomic and durable,
+/// as ``Store`` describes.
 package protocol WatchStore: Sendable {
-    /// Makes the channel's watch, or changes it: the secret of an existing one stays unless another is asked for. Its
-    /// next ping is due as proposed, or earlier when one of the same address was due earlier.
+    /// Stores the watch of a channel or changes it, with the ping that it owes, in one transaction.
+    ///
+    /// A change keeps the secret unless `renewsSecret` is set, increments the revision, and does not end a lease. The next ping is due as
+    /// proposed; if the address is the same and its ping was due earlier, that moment stays. The limits are checked for new watches, in
+    /// the same transaction: calls at once do not exceed them.
+    ///
+    /// - Returns: ``PutWatchResult/channelGone`` also for a channel of a deleted app or of a former user.
     func putWatch(_ wish: WatchWish, at now: Timestamp) async throws -> PutWatchResult
+    /// Returns the watch of a channel; nil if there is none.
+    ///
+    /// - Throws: ``StoreFault`` also if the watch cannot be read.
     func watch(of channel: ChannelSerial) async throws -> Watch?
-    /// Answers false when there was none.
+    /// Removes the watch of a channel and the ping that it owes. Returns false if there was none; of calls at once, one returns true.
     func removeWatch(of channel: ChannelSerial) async throws -> Bool
 
-    /// After a time in which nobody called, spreads the pings that became due over the time that a first ping has.
+    /// Puts overdue pings off, in one transaction: each to a moment within its interval, and within
+    /// ``PingMachine/firstWithinSeconds``, after `now`.
     func spreadOverduePings(at now: Timestamp) async throws
-    /// Writes down what a ping found, and ends its lease. Answers false, and changes nothing but the lease, when the
-    /// watch was changed or removed meanwhile, or the lease was not in force any more.
+    /// Stores what a ping found and ends its lease, in one transaction.
+    ///
+    /// - Returns: False if the lease was not in force: then nothing changes. Also false if the watch was changed or removed since it was
+    ///   leased: then the lease ends, and nothing else changes. An answer after the end of the lease counts until the ping is leased again.
+    ///   Of calls at once, one returns true.
     func record(_ record: PingRecord) async throws -> Bool
-    /// Writes down what became of a callback, and ends its lease. Answers false when the lease was not in force.
+    /// Stores the result of a callback and ends its lease, in one transaction. A callback that was delivered, given up or lost is removed.
+    ///
+    /// - Returns: False if the lease was not in force: then nothing changes. Of calls at once, one returns true.
     func record(_ step: CallbackMachine.Step, of callback: DisconnectCallback, end: WorkEnd) async throws -> Bool
 }
 

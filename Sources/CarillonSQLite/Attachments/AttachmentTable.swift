@@ -139,8 +139,9 @@ struct AttachmentTable {
         return try String.fetchOne(
             db,
             sql: """
-                SELECT coalesce('u' || user, 'd' || serial) FROM device
-                LEFT JOIN device_profile ON device_profile.device = serial WHERE serial = ?
+                SELECT coalesce('u' || user, 'd' || device.serial) FROM device
+                JOIN app ON app.serial = device.app AND app.ended_at IS NULL
+                LEFT JOIN device_profile ON device_profile.device = device.serial WHERE device.serial = ?
                 """, arguments: [device.rawValue])
     }
 

@@ -28,7 +28,10 @@ struct ProviderTable {
 
     /// Answers nil when there is no such device.
     func put(_ profile: ServiceProvider.Profile, of device: DeviceSerial) throws -> Bool? {
-        guard try Int64.first(db, "SELECT 1 FROM device WHERE serial = ?", [device.rawValue]) != nil else { return nil }
+        let select = """
+            SELECT 1 FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL WHERE device.serial = ?
+            """
+        guard try Int64.first(db, select, [device.rawValue]) != nil else { return nil }
         let earlier = try self.profile(of: device)
         try db.run(
             """
@@ -101,7 +104,7 @@ struct ProviderTable {
             sql: """
                 SELECT d.app, a.realm, p.user, EXISTS (SELECT 1 FROM service_cluster c WHERE c.device = d.serial)
                 FROM device d JOIN app a ON a.serial = d.app LEFT JOIN device_profile p ON p.device = d.serial
-                WHERE d.serial = ?
+                WHERE d.serial = ? AND a.ended_at IS NULL
                 """)
         let place = try Row.first(select, [caller.rawValue]) { row -> Place? in
             if row[3] { return Place(caller: .server, app: row[0], realm: row[1]) }
@@ -193,7 +196,11 @@ struct ProviderTable {
             return db.changesCount == 1
         }
         let device = try Int64.first(
-            db, "SELECT serial FROM device WHERE id = ? AND app = ?", [id.value.data, app.rawValue])
+            db,
+            """
+            SELECT device.serial FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL
+            WHERE device.id = ? AND device.app = ?
+            """, [id.value.data, app.rawValue])
         guard let device else { return false }
         let others = try Int64.first(
             db, "SELECT count(*) FROM service_cluster WHERE app = ? AND device <> ?", [app.rawValue, device])

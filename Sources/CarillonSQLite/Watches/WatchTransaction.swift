@@ -27,7 +27,8 @@ struct WatchTransaction {
                 db,
                 sql: """
                     SELECT channel.device, device.app FROM channel JOIN device ON device.serial = channel.device
-                    WHERE channel.serial = ?
+                    JOIN app ON app.serial = device.app AND app.ended_at IS NULL
+                    WHERE channel.serial = ? AND channel.of_user < 2
                     """,
                 arguments: [wish.channel.rawValue])
         else { return .channelGone }

@@ -1,0 +1,78 @@
+import CarillonCore
+import Foundation
+import TestSupport
+import Testing
+
+/// Reads the protocols of the store from their sources, and looks for a case of `Tests/StoreConformance` for each method.
+@Suite(.timeLimit(.minutes(5)))
+struct StoreContractTests {
+    /// The protocols that are composed in `Store`, as the compiler has them.
+    static let composed = Set(
+        String(reflecting: (any Store).self).matches(of: #/\w+Store\b/#).map { String($0.output) })
+
+    private static let contract = Result {
+        StoreContract(try StoreContract.sources(in: PageCode.root.appending(path: "Sources/CarillonCore")))
+    }
+
+    private static let calls = Result {
+        try StoreContract.sources(in: PageCode.root.appending(path: "Tests/StoreConformance"))
+            .flatMap(StoreContract.calls)
+    }
+
+    @Test func `each protocol of the store is read whole`() throws {
+        let contract = try Self.contract.get()
+        #expect(Self.composed.count > 10)
+        #expect(Self.composed.subtracting(contract.requirements.keys).isEmpty)
+        for (name, requirements) in contract.requirements {
+            #expect(!requirements.isEmpty, "\(name) has no methods")
+        }
+    }
+
+    @Test(arguments: composed.sorted())
+    func `each method of the store is called by a case`(name: String) throws {
+        let unused = try Self.contract.get().unused(of: name, by: Self.calls.get()).map(\.description)
+        #expect(unused.isEmpty, "\(name): no case calls \(unused.joined(separator: ", "))")
+    }
+
+    private static let sample = StoreContract([
+        """
+        /// A comment about `func nothing()`.
+        package protocol SampleStore: Sendable {
+            /// Returns { and ( of a comment.
+            func put(_ value: [Key: Result<Int, Fault>], of owner: Owner) async throws -> Bool
+            func put(
+                _ value: Int,  // a comment
+                at now: Timestamp
+            ) async throws
+            func each(_ limit: Int, work: @escaping @Sendable (Int) -> Void) async throws
+            func all() async throws -> [Int]
+            var count: Int { get }
+        }
+        package protocol Other { func unread() }
+        """
+    ])
+
+    @Test func `requirements are read with their labels`() {
+        #expect(Self.sample.requirements.keys.sorted() == ["SampleStore"])
+        let names = Self.sample.requirements["SampleStore"]?.map(\.description)
+        #expect(names == Self.all)
+    }
+
+    private static let all = ["put(_:of:)", "put(_:at:)", "each(_:work:)", "all()", "count"]
+    static let uses: [(String, [String])] = [
+        ("", []),
+        ("try await store.put([1: f(2, 3)], of: owner)", ["put(_:of:)"]),
+        ("fixture.store.put(a < b ? c : d, at: .now)", ["put(_:at:)"]),
+        ("store.put(9, by: device)", []),
+        ("store\n    .each(3) { _ in }", ["each(_:work:)"]),
+        ("#expect(store.count == 0 && base.store.all() == [])", ["all()", "count"]),
+        ("// store.all()\nlet text = \"store.all()\"", []),
+        ("list.all(); storeCount.count", []),
+    ]
+
+    @Test(arguments: uses)
+    func `a method that nothing calls is found`(source: String, used: [String]) {
+        let unused = Self.sample.unused(of: "SampleStore", by: StoreContract.calls(in: source)).map(\.description)
+        #expect(unused == Self.all.filter { !used.contains($0) })
+    }
+}

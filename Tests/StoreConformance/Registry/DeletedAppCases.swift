@@ -1,0 +1,71 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+private let start = StoreFixture.start
+
+extension StoreCase {
+    static let deletedApps: [StoreCase] = [
+        StoreCase("nothing is stored for an app that was deleted, nor for its devices and channels", deletedAppTakesNothing),
+        StoreCase("nothing is stored for the channel of a former user", formerChannelTakesNothing),
+    ]
+}
+
+private func attachment(of device: Device) -> AttachmentWish {
+    AttachmentWish(
+        proposed: AttachmentID(Bytes16(high: 3, low: 1)),
+        owner: AttachmentUser(app: device.app, party: .device(device.serial)), length: 10, digest: nil, readers: [.senders],
+        lifetimeSeconds: 60, idempotency: nil, limits: AttachmentLimits())
+}
+
+private func deletedAppTakesNothing(_ stores: any StoreMaker) async throws {
+    let fixture = try await ServiceFixture(stores)
+    let store = fixture.store
+    let phone = try await fixture.device(1)
+    let (app, id) = (phone.app, phone.appID)
+    let channel = fixture.base.first
+    let elsewhere = try await fixture.device(2, app: "com.example.other")
+    try await fixture.offer(phone, elsewhere)
+    for realm in [app, elsewhere.app] { #expect(try await store.setRealm("home", of: realm)) }
+    #expect(try await store.deleteApp(id, at: start))
+    // Its devices are there still, until the deletion goes on.
+    #expect(try await store.putServiceProfile(ServiceFixture.profile("late"), of: phone.serial) == nil)
+    #expect(try await store.serviceProviders(for: phone.serial, ServiceQuery(), limit: 9) == nil)
+    #expect(try await store.setClusterPlace(ClusterPlace(), of: phone.id, app: app) == false)
+    #expect(try await store.cluster(of: app).isEmpty)
+    #expect(try await !store.setRealm("work", of: app))
+    #expect(try await !store.putVeto(StoredVeto(app: app, address: "https://example.com/", sealed: [1], setAt: start)))
+    #expect(try await !store.putUserRules(StoredUserRules(app: app, sealed: [1], setAt: start)))
+    let credential = GatewayCredential(
+        app: id, lane: PushLane(app: app, environment: .sandbox), sealed: [1], summary: "{}", setAt: start)
+    #expect(try await !store.putCredential(credential))
+    #expect(try await store.putAlert("{}", of: id) == nil)
+    let key = AccessKey(
+        id: KeyID(1), role: .client, app: id, name: nil, secretHash: SecretHash(of: [1]), createdAt: start)
+    #expect(try await !store.insertKey(key))
+    let owner = AttachmentUser(app: app, party: .device(phone.serial))
+    #expect(try await store.attachmentShare(of: owner) == nil)
+    #expect(try await store.addAttachment(attachment(of: phone), at: start) == .ownerGone)
+    let wish = WatchWish(
+        channel: channel.serial, ping: nil, firstDueAt: nil, disconnectAddress: try CallAddress("https://example.com/"),
+        sealed: Watch.Sealed(secret: [1], token: [2]), callbackID: "msg_1", renewsSecret: false)
+    #expect(try await store.putWatch(wish, at: start) == .channelGone)
+    while try await !store.continueDeletions(at: start, limit: 100).isDone {}
+    #expect(try await store.putWatch(wish, at: start) == .channelGone)
+    #expect(try await store.addAttachment(attachment(of: phone), at: start) == .ownerGone)
+    #expect(try await store.dueWork(at: .never, besides: WorkCrowds(), limit: 9).isEmpty, "nobody is to be called")
+}
+
+private func formerChannelTakesNothing(_ stores: any StoreMaker) async throws {
+    let fixture = try await ServiceFixture(stores)
+    let store = fixture.store
+    let phone = try await fixture.device(1)
+    let channel = try await StoreFixture.open(9, of: phone, in: store)
+    try await fixture.signIn("bob", on: phone)
+    #expect(try await store.channelsOfFormerUsers(of: phone.serial, limit: 9) == [channel])
+    let wish = WatchWish(
+        channel: channel.serial, ping: nil, firstDueAt: nil, disconnectAddress: try CallAddress("https://example.com/"),
+        sealed: Watch.Sealed(secret: [1], token: [2]), callbackID: "msg_1", renewsSecret: false)
+    #expect(try await store.putWatch(wish, at: start) == .channelGone)
+    #expect(try await store.watch(of: channel.serial) == nil)
+}
