@@ -1,4 +1,5 @@
 import CarillonBasics
+import CarillonWire
 
 extension UpdateOutcome {
     /// As the server is told it.
