@@ -12,16 +12,18 @@ package struct StoreCase: Sendable, CustomStringConvertible {
         self.run = run
     }
 
-    package static let all = registry + inbox + watches + pushes + attachments
+    package static let all: [StoreCase] =
+        registry + inbox + watches + pushes + attachments + subscribing
 
     static let registry = server + apps + devices + registrations + users + channels + deletion
     static let inbox = waiting + arrivals + ending + expiry + topics + room + idempotency + outcomes + origins + batches
     static let pushes = wakes + outbox + alerts + unacceptedAlerts + gateways
     static let watches = watch + pings + fairness + callBounds + clock + news + callbacks
+    static let subscribing = items + subscriptions + subscriptionEnding + watching + firings + heldFirings
 }
 
 /// Where the stores under test come from.
-package protocol StoreMaker: Sendable {
+package protocol StoreMaker: SubscriptionSetup {
     /// An empty store.
     func open(_ settings: StoreSettings) async throws -> any Store
     /// Stops the store as a server that ends does, and starts another over what it kept. Nil where nothing is kept.
