@@ -13,17 +13,18 @@ package struct StoreCase: Sendable, CustomStringConvertible {
     }
 
     package static let all: [StoreCase] =
-        registry + inbox + watches + pushes + attachments + subscribing
+        registry + inbox + watches + pushes + attachments + subscribing + updating
 
     static let registry = server + apps + devices + registrations + users + channels + deletion
     static let inbox = waiting + arrivals + ending + expiry + topics + room + idempotency + outcomes + origins + batches
     static let pushes = wakes + outbox + alerts + unacceptedAlerts + gateways
     static let watches = watch + pings + fairness + callBounds + clock + news + callbacks
     static let subscribing = items + subscriptions + subscriptionEnding + watching + firings + heldFirings
+    static let updating = published + updateEnding + bindings + completions + audiences + due
 }
 
 /// Where the stores under test come from.
-package protocol StoreMaker: SubscriptionSetup {
+package protocol StoreMaker: SubscriptionSetup, UpdateSetup {
     /// An empty store.
     func open(_ settings: StoreSettings) async throws -> any Store
     /// Stops the store as a server that ends does, and starts another over what it kept. Nil where nothing is kept.
