@@ -13,7 +13,7 @@ package struct StoreCase: Sendable, CustomStringConvertible {
     }
 
     package static let all: [StoreCase] =
-        registry + inbox + watches + pushes + attachments + subscribing + updating
+        registry + inbox + watches + pushes + attachments + subscribing + updating + concurrency
 
     static let registry = server + apps + devices + registrations + users + channels + deletion
     static let inbox = waiting + arrivals + ending + expiry + topics + room + idempotency + outcomes + origins + batches
@@ -21,6 +21,7 @@ package struct StoreCase: Sendable, CustomStringConvertible {
     static let watches = watch + pings + fairness + callBounds + clock + news + callbacks
     static let subscribing = items + subscriptions + subscriptionEnding + watching + firings + heldFirings
     static let updating = published + updateEnding + bindings + completions + audiences + due
+    static let concurrency = concurrentRegistry + concurrentPushes + contents
 }
 
 /// Where the stores under test come from.
