@@ -21,7 +21,7 @@ package struct StoreCase: Sendable, CustomStringConvertible {
     static let watches = watch + pings + fairness + callBounds + clock + news + callbacks
     static let subscribing = items + subscriptions + subscriptionEnding + watching + firings + heldFirings
     static let updating = published + updateEnding + bindings + completions + audiences + due
-    static let concurrency = concurrentRegistry + concurrentPushes + contents
+    static let concurrency = concurrentRegistry + servedTime + concurrentPushes + contents
 }
 
 /// Where the stores under test come from.

@@ -1,12 +1,19 @@
 package import CarillonWire
 
+/// Keeps apps.
+///
+/// Each change is one transaction: a concurrent call sees all of it or nothing. Every method throws ``StoreFault`` if the store cannot be
+/// read or written; a change that throws is not made.
 package protocol AppStore: Sendable {
-    /// Answers nil when an app of this name exists.
+    /// Creates an app; nil if an app of this name exists. Of concurrent calls with one name one creates it.
     func createApp(_ id: AppID, at now: Timestamp) async throws -> App?
+    /// Returns the app of a name; nil after its deletion.
     func app(_ id: AppID) async throws -> App?
+    /// Returns all apps that are not deleted, in the order of their names.
     func apps() async throws -> [App]
-    /// Removes the app with its keys, for everybody to see; its devices, channels and inboxes follow by
-    /// ``continueDeletions(at:limit:)``. Answers false when there is no such app.
+    /// Removes the app with its keys: from then on no call finds it, its devices or its channels, and its name is free. The rows of its
+    /// devices, channels and inboxes follow by ``continueDeletions(at:limit:)``. Returns false if there is no such app, as for the later
+    /// of two calls.
     func deleteApp(_ id: AppID, at now: Timestamp) async throws -> Bool
     /// Does the next part of what deletions of apps and devices left to be done, about so many rows of it: devices of apps that
     /// are gone go with their channels, and what waited for devices that are gone ends as ``Outcome/gone``.

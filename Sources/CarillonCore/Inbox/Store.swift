@@ -1,17 +1,24 @@
 package import CarillonWire
 
 /// What belongs to the server itself.
+///
+/// Each change is one transaction. Every method that throws throws ``StoreFault``; then nothing is changed.
 package protocol ServerStore: Sendable {
-    /// Who this server is: made at the first call, and the same for as long as the store lives, wherever it is.
+    /// Returns the identity of this server: made at the first call, and the same for as long as the store lives, wherever it is. Concurrent
+    /// first calls return one identity.
+    ///
+    /// - Parameter make: Called inside the transaction, which may run again: it must only compute.
     func serverID(orMake make: @escaping @Sendable () -> ServerID) async throws -> ServerID
-    /// Which past this is: made at the first call, and another in a store that was restored from a backup.
+    /// Returns the number of this store's past: made at the first call as the identity is, and another one in a store that was restored from a
+    /// backup.
     func history(orMake make: @escaping @Sendable () -> Int64) async throws -> Int64
-    /// An epoch that no home had before, and later than every place that is stored (``PositionSource``).
+    /// Returns an epoch that no home had before, and later than every position that is stored (``PositionSource``). Each of several
+    /// concurrent calls returns another one.
     func claimEpoch() async throws -> Int64
-    /// The counter of seconds for which the server was in service, as it was written last. The store writes its value into
-    /// each row that is removed for good after a time (``RetentionCutoff``).
+    /// Returns the counter of seconds for which the server was in service, as it was written last; 0 before. The store writes its value
+    /// into each row that is removed for good after a time (``RetentionCutoff``).
     func servedSeconds() async throws -> Int64
-    /// Writes the counter, which never goes back.
+    /// Writes the counter, which never goes back: a smaller number changes nothing.
     func noteServed(_ seconds: Int64) async throws
     /// Answers when what is kept can be read and can be trusted.
     ///

@@ -14,17 +14,23 @@ extension StoreCase {
 
 private func leasedOnce(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
-    _ = try await fixture.store.putAlert("{}", of: try StoreFixture.appID)
-    for position in Int64(1)...12 { try await fixture.commit(fixture.append(position, .alert, urgency: .high)) }
-    let now = start.after(60)
-    let lane = fixture.lane
-    let leased = try await concurrently(6) { _ in
-        try await fixture.store.leasePushes(of: lane, limit: 4, at: now, until: now.after(30)).pushes
+    for number in UInt64(0)..<10 {
+        let new = NewDevice(
+            DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID,
+            profile: try PushFixture.profile("bb1\(number)"))
+        let device = try #require(try await fixture.base.insert(new, secret: [9, UInt8(number)]))
+        let channel = try await StoreFixture.open(number, of: device, in: fixture.store)
+        let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+        try await fixture.commit(.append(fixture.base.envelope(Int64(number) + 1, on: channel), rules))
     }
-    let ids = leased.flatMap(\.self).map(\.id)
-    #expect(ids.count >= 12 && Set(ids).count == ids.count)
-    #expect(leased.map(\.count).max() ?? 0 <= 4)
-    #expect(try await fixture.lease(at: now).isEmpty)
+    let lane = fixture.lane
+    let leased = try await concurrently(8) { _ in
+        try await fixture.store.leasePushes(of: lane, limit: 2, at: start, until: start.after(30)).pushes
+    }
+    let devices = leased.flatMap(\.self).map(\.device)
+    #expect(devices.count == 10 && Set(devices).count == 10)
+    #expect(leased.map(\.count).max() == 2)
+    #expect(try await fixture.lease().isEmpty)
 }
 
 private func endedOnce(_ stores: any StoreMaker) async throws {
