@@ -222,7 +222,8 @@ let package = Package(
             ],
             path: "Tests/TestSupport", swiftSettings: settings),
         .target(
-            name: "StoreConformance", dependencies: ["CarillonBasics", "CarillonCore", "CarillonWire", "TestSupport"],
+            name: "StoreConformance",
+            dependencies: ["CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire", "TestSupport"],
             path: "Tests/StoreConformance", swiftSettings: settings),
         .testTarget(
             name: "CarillonBasicsTests",

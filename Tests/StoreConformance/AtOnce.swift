@@ -11,3 +11,10 @@ func atOnce<Value: Sendable>(
         return results.sorted { $0.number < $1.number }.map { $0.value }
     }
 }
+
+/// Runs the work for each number from one to a count, all at once, and returns the results in the order of the numbers.
+func concurrently<Value: Sendable>(
+    _ count: Int, _ work: @escaping @Sendable (UInt64) async throws -> Value
+) async throws -> [Value] {
+    try await atOnce(count) { try await work(UInt64($0) + 1) }
+}

@@ -14,6 +14,7 @@ package struct StoreCase: Sendable, CustomStringConvertible {
 
     package static let all: [StoreCase] = [
         registry, inbox, watches, pushes, attachments, attachmentRaces, services, vetoes,
+        subscribing, updating, concurrency,
     ].flatMap { $0 }
 
     static let registry: [StoreCase] = [
@@ -27,10 +28,13 @@ package struct StoreCase: Sendable, CustomStringConvertible {
         watch, pings, fairness, callBounds, clock, news, callbacks, watchRaces,
     ].flatMap { $0 }
     static let services = providers + clusters + requests + requestEnds + requestRaces
+    static let subscribing = items + subscriptions + subscriptionEnding + watching + firings + heldFirings
+    static let updating = published + updateEnding + bindings + completions + audiences + due
+    static let concurrency = concurrentRegistry + concurrentPushes + contents
 }
 
 /// Where the stores under test come from.
-package protocol StoreMaker: Sendable {
+package protocol StoreMaker: SubscriptionSetup, UpdateSetup {
     /// An empty store.
     func open(_ settings: StoreSettings) async throws -> any Store
     /// Stops the store as a server that ends does, and starts another over what it kept. Nil where nothing is kept.

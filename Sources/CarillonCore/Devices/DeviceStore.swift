@@ -1,43 +1,61 @@
 package import CarillonWire
 
+/// Keeps devices, their registrations and their credentials.
+///
+/// Each change is one transaction: a concurrent call sees all of it or nothing. Concurrent changes of one device follow each other, and
+/// each decides on what the change before it left. Every method throws ``StoreFault`` if the store cannot be read or written; a change
+/// that throws is not made. Devices of deleted apps are not found.
 package protocol DeviceStore: Sendable {
-    /// Stores a device under a proposed id, with what it says of itself; or gives the device
-    /// that the same registration led to before this credential.
+    /// Stores a device under a proposed identifier with its profile and user; or gives another credential to the device that the same
+    /// registration secret made before. Concurrent calls with one secret make one device, and concurrent calls exceed neither the limit of
+    /// the app nor that of an address. A refusal changes nothing.
+    ///
+    /// - Parameter credential: Called with the identifier inside the transaction, which may run again: it must only compute.
     func insertDevice(
         _ new: NewDevice, at now: Timestamp, credential: @escaping @Sendable (DeviceID) -> SecretHash
     ) async throws -> InsertedDevice
-    /// What a device said of itself; nil when there is no such device.
+    /// Returns the registration of a device; nil if there is no such device.
     func registration(of device: DeviceSerial) async throws -> DeviceRegistration?
-    /// Changes it as ``RegistrationRules`` have it, in one transaction; nil when there is no such device.
+    /// Changes a registration by ``RegistrationRules``, with what follows for pushes, the former user's envelopes and a device that loses
+    /// its token. Nil if there is no such device; a refusal changes nothing.
+    ///
+    /// - Parameter change: Called with the present registration, and again inside the transaction if that changes anything: it must only
+    ///   compute.
     func changeRegistration(
         of device: DeviceSerial, at now: Timestamp, _ change: @escaping RegistrationChange
     ) async throws -> Result<RegistrationRules.Decision, Refusal>?
-    /// Devices whose status changed, and that were not told yet.
+    /// Returns devices whose status changed, and that were not told yet. ``Effect/statusTold(_:at:)`` removes them.
     func untoldStatuses(limit: Int) async throws -> [UntoldStatus]
+    /// Returns a device by its identifier; nil after its deletion.
     func device(_ id: DeviceID) async throws -> Device?
+    /// Returns a device by its number, which is never used again; nil after its deletion.
     func device(_ serial: DeviceSerial) async throws -> Device?
+    /// Returns the device with this credential at present; nil without one.
     func device(withCredential hash: SecretHash) async throws -> Device?
-    /// A part of an app's devices in the order of their registration, with what each said of itself.
+    /// Returns a part of an app's devices in the order of their registration, with their registrations.
     ///
-    /// - Parameter place: Where the part before ended; nil for the first.
+    /// - Parameter place: The end of the part before; nil for the first.
     func devices(app: AppID, _ filter: DeviceFilter, after place: DeviceSerial?, limit: Int) async throws -> DevicePart
-    /// Writes down that devices were seen. `areAnonymous`: they came with nothing but a user agent identifier.
+    /// Notes that devices were seen; unknown devices are left out.
+    ///
+    /// - Parameter areAnonymous: Whether they came with nothing but a user agent identifier.
     func markSeen(_ devices: [DeviceSerial], areAnonymous: Bool, at now: Timestamp) async throws
-    /// Devices were there: they are woken as usual again, where that had become rare.
+    /// Notes that devices connected: devices that were woken rarely are woken at the usual pace again. Unknown devices are left out.
     func devicesCame(_ devices: [DeviceSerial], at now: Timestamp) async throws
-    /// Devices that may be removed for a reason, the first of those that were last seen by a moment; a suspended device must
+    /// Returns devices that may be removed for a reason: the first that were last seen by a moment. A suspended device must
     /// have been suspended by then as well.
     func idleDevices(_ reason: CollectionReason, by cutoff: RetentionCutoff, limit: Int) async throws -> [IdleDevice]
-    /// The number on the app's icon is counted from the beginning. Answers false when there is no such device.
+    /// Resets the number on the app's icon to zero. Returns false if there is no such device.
     func resetBadge(of device: DeviceSerial) async throws -> Bool
-    /// Gives a device another credential. Answers false when there is no such device.
+    /// Replaces a device's credential; the one before is unknown from then on. Returns false if there is no such device.
     func renewCredential(of device: DeviceSerial, to hash: SecretHash) async throws -> Bool
-    /// Some of the devices that registered with a key.
+    /// Returns some of the devices that registered with a key.
     func devices(registeredWith key: KeyID, limit: Int) async throws -> [Device]
-    /// Removes the device with its channels; nil when there is none. Waiting messages end as ``Outcome/gone``, those of a long
-    /// inbox by ``AppStore/continueDeletions(at:limit:)``.
+    /// Removes a device with its channels. Its waiting messages end as ``Outcome/gone``, those of a long inbox by
+    /// ``AppStore/continueDeletions(at:limit:)``; nobody finds them meanwhile. Of concurrent calls one removes it; the others return nil, as
+    /// for an unknown device.
     ///
-    /// - Parameter cutoff: One that was seen after it stays, and nil is answered.
+    /// - Parameter cutoff: A device that was seen later stays, and nil is returned.
     func deleteDevice(_ serial: DeviceSerial, unlessSeenAfter cutoff: RetentionCutoff?, at now: Timestamp) async throws
         -> RemovedDevices?
 }

@@ -3,25 +3,31 @@ package import CarillonWire
 /// Keeps the outbox: pushes that are decided, and what became of them.
 ///
 /// They are written as effects of other changes: an envelope that is to wake its device, an acknowledgement, a registration.
+///
+/// Each change is one transaction: a concurrent call sees all of it or nothing. Every method throws ``StoreFault`` if the store cannot be
+/// read or written; a change that throws is not made.
 package protocol PushStore: Sendable {
     /// After a clock that was ahead, brings back what was put off by it.
     func bringBackPushes(at now: Timestamp) async throws
-    /// The lanes in which something is due.
+    /// Returns the lanes in which a push is due, or a lease has ended.
     func dueLanes(at now: Timestamp) async throws -> [PushLane]
-    /// Takes pushes of a lane that are due, those that have waited the longest first. What is not to be sent any more ends
-    /// here: its message does not wait, its time is over, or its device is suspended.
+    /// Leases due pushes of a lane, those that have waited the longest first. Concurrent calls never lease one push twice before its lease
+    /// ends. Pushes that are not to be sent any more end here: their message does not wait, their time is over, or their device is
+    /// suspended.
     func leasePushes(of lane: PushLane, limit: Int, at now: Timestamp, until end: Timestamp) async throws -> LeasedPushes
-    /// Writes down what became of pushes, in one transaction. Those whose lease was lost are left out of the answer.
+    /// Writes down what became of pushes. Pushes whose lease was lost are left out of the answer, so that of concurrent calls with one
+    /// lease one counts.
     func endPushes(_ ends: [PushEnd]) async throws -> [PushFact]
-    /// What is known of the pushes for a message, the oldest first.
+    /// Returns what is known of the pushes for a message, the oldest first.
     func pushes(for message: MessageID, of device: DeviceSerial, at now: Timestamp) async throws -> [PushRecord]
-    /// Ends what was not sent in its time, and forgets what was kept long enough. Answers whether nothing is left to do now.
+    /// Ends pushes that were not sent in their time, and forgets pushes that were kept long enough. Returns whether nothing is left to do
+    /// now; each call does a part.
     ///
     /// - Parameter retention: Nil forgets nothing.
     func sweepPushes(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) async throws -> Bool
-    /// Pushes of an app that are parked, the oldest first.
+    /// Returns pushes of an app that are parked, the oldest first.
     func parkedPushes(of app: AppSerial, limit: Int) async throws -> [PushRecord]
-    /// Has parked pushes of an app tried again, and answers how many.
+    /// Makes the parked pushes of an app due. Returns the number that this call put back.
     func requeueParkedPushes(of app: AppSerial, at now: Timestamp) async throws -> Int
 }
 

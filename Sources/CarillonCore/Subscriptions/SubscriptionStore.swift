@@ -1,34 +1,46 @@
 package import CarillonWire
 
 /// Keeps items, subscriptions on them, and firings on their way.
+///
+/// Each change is one transaction: a concurrent call sees all of it or nothing. Concurrent changes of one row follow each other, and each
+/// decides on what the change before it left. A read sees one moment of the store. Every method throws ``StoreFault`` if the store
+/// cannot be read or written; a change that throws is not made. A limit on the length of a list returns the first rows of its order.
 package protocol SubscriptionStore: Sendable {
     // MARK: Items
 
-    /// Sets what an app says of its items, as a JSON document. The rules are not applied yet.
+    /// Replaces the rules of an app for its items, as a JSON document. The rules are not applied yet.
     ///
-    /// - Returns: The revision of the rules; nil when there is no such app any more.
+    /// - Returns: The revision of the rules, one more than before; nil if there is no such app any more.
     func putItemRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Int64?
+    /// Returns the rules of an app with their revision; nil if the app never set any.
     func itemRules(of app: AppSerial) async throws -> StoredItemRules?
-    /// Apps whose rules are not applied: subscriptions on items that they close may not be ended.
+    /// Returns apps whose rules are not applied: subscriptions on items that they close may not be ended.
     func appsWithUnappliedRules() async throws -> [AppSerial]
-    /// Notes that rules are applied, unless the app has set other rules.
+    /// Notes that rules are applied, unless the app has set other rules. A second call changes nothing.
     func markRulesApplied(_ revision: Int64, of app: AppSerial) async throws
-    /// The apps that have rules for items.
+    /// Returns the apps that have rules for items.
     func appsWithItemRules() async throws -> [AppSerial]
+    /// Returns an item as its last commit left it; nil before the first commit and after a deletion.
     func item(_ key: ItemKey) async throws -> StoredItem?
-    /// Writes what updates left of an item, and what they fired, in one transaction. Answers the numbers of the firings; nil
-    /// when the app is gone, or has as many items as it may.
+    /// Writes what updates left of an item, together with what they fired. The caller is the only writer of the item: the state
+    /// replaces whatever is stored.
+    ///
+    /// Numbers of firings ascend in the order of their commits: a reader that has seen a firing of an item never sees one with a
+    /// smaller number appear.
+    ///
+    /// - Returns: The numbers of the firings; nil if the app is gone, or a new item would exceed ``ItemLimits/itemsPerApp``, also by
+    ///   concurrent commits. Then neither the item nor a firing is written.
     func commitItem(_ commit: ItemCommit) async throws -> [Int64]?
-    /// A page of an app's items whose names begin with a text, in the order of their names.
+    /// Returns a page of an app's items whose names begin with a text, in the order of the bytes of their names.
     func items(of app: AppSerial, prefix: String, after name: String, limit: Int) async throws -> [ListedItem]
-    /// Items of an app without subscriptions whose last update came by a moment, from a name on. It reads a limited number of rows.
+    /// Returns items of an app without subscriptions whose last update came by a moment, from a name on. It reads a limited number of rows.
     ///
     /// - Returns: The items, and the name after which the next part begins; nil after the last part.
     func unwatchedItems(
         of app: AppSerial, updatedBy moment: Timestamp, after name: String, limit: Int
     ) async throws -> (items: [ListedItem], end: String?)
     /// Makes some of the subscriptions on an item wait for its first update, and drops their held firings. It changes nothing if the
-    /// item has a row.
+    /// item has a row. The subscriptions are read before the transaction that changes them.
     ///
     /// - Parameter all: Whether it also makes firings that are being delivered not count; otherwise it leaves out subscriptions that wait
     ///   for the first update.
@@ -39,86 +51,99 @@ package protocol SubscriptionStore: Sendable {
     /// Deletes an item with its firings that were not delivered. Its subscriptions stay and wait for its first update.
     ///
     /// - Parameter moment: Deletes it only if its last update came by then, and it has no subscription; nil deletes it in any case.
-    /// - Returns: Whether it was deleted.
+    /// - Returns: Whether this call deleted it.
     func deleteItem(_ item: ItemKey, ifIdleSince moment: Timestamp?) async throws -> Bool
 
     // MARK: Subscriptions
 
-    /// Makes a subscription, or changes the one of its device that has its key or its identifier, in one transaction.
+    /// Makes a subscription, or changes the subscription of the device that has the wished key or identifier. A repeated request with a key
+    /// is answered with the subscription as it is. Concurrent calls exceed neither the limit of the device nor that of the app.
     func putSubscription(_ wish: SubscriptionWish, at now: Timestamp) async throws -> SubscriptionPut
-    /// Whose new subscriptions of a device are; nil where they are the device's own.
+    /// Returns the user of a device, who owns its new subscriptions; nil if they are the device's own.
     func user(of device: DeviceSerial) async throws -> UserID?
+    /// Returns a subscription that is not ended; nil if the device has none with this identifier.
     func subscription(_ id: SubscriptionID, of device: DeviceSerial) async throws -> Subscription?
-    /// A page of a device's, in the order in which they were made.
+    /// Returns a page of a device's subscriptions that are not ended, in the order in which they were made.
     func subscriptions(
         of device: DeviceSerial, _ filter: SubscriptionFilter, after: SubscriptionSerial, limit: Int
     ) async throws -> [Subscription]
-    /// Marks subscriptions of a device as ended: nothing comes of them any more. Answers how many it was.
+    /// Marks subscriptions of a device as ended: they do not fire any more, and their keys are free. They stay in the store until
+    /// they are removed.
+    ///
+    /// - Returns: The number of subscriptions that this call ended.
     func endSubscriptions(of device: DeviceSerial, _ filter: SubscriptionFilter) async throws -> Int
-    /// The same of some of them, in one transaction.
+    /// Does the same with some of a device's subscriptions; others are left out.
     func endSubscriptions(_ subscriptions: [SubscriptionSerial], of device: DeviceSerial) async throws -> Int
-    /// The same of subscriptions of an app's devices, in one transaction.
+    /// Does the same with subscriptions of an app's devices.
     ///
     /// - Parameter revision: The revision of the app's rules for items. If the app has set other rules, no subscription ends.
     /// - Returns: The number of subscriptions; nil if the app has set other rules.
     func endSubscriptions(
         _ subscriptions: [SubscriptionSerial], of app: AppSerial, rulesRevision revision: Int64
     ) async throws -> Int?
-    /// Names of an app's items that have subscriptions, in their order.
+    /// Returns names of an app's items that have subscriptions, in the order of their bytes.
     func subscribedItems(of app: AppSerial, after name: String, limit: Int) async throws -> [ItemName]
-    /// The subscriptions on an item that are not ended, in their order.
+    /// Returns the subscriptions on an item that are not ended, in their order.
     func subscribers(
         of item: ItemKey, after subscription: SubscriptionSerial, limit: Int
     ) async throws -> [ItemSubscriber]
-    /// Those that ended, and are still to be taken out of their inboxes; of one device where it is named.
+    /// Returns ended subscriptions that are still to be removed; of one device if it is named.
     func endedSubscriptions(of device: DeviceSerial?, limit: Int) async throws -> [EndedSubscription]
-    /// Takes subscriptions that ended out of the store, and what waits of them out of their inboxes.
+    /// Removes ended subscriptions with their envelopes. A second call changes nothing.
     func removeSubscriptions(_ ended: [EndedSubscription], at now: Timestamp) async throws
-    /// Marks those as ended whose time is over. Answers how many it was.
+    /// Marks subscriptions as ended whose expiry time is reached. Returns the number of subscriptions that this call ended.
     func endExpiredSubscriptions(at now: Timestamp, limit: Int) async throws -> Int
 
     // MARK: Watching
 
-    /// What is armed on an item, in the order of the subscriptions.
+    /// Returns the armed subscriptions on an item of devices that are not suspended, in their order.
     func armed(on item: ItemKey, after: SubscriptionSerial, limit: Int) async throws -> [ArmedSubscription]
-    /// Items with a value on which something is armed that never fired, and that may have a firing to come, from a place on. It reads a
-    /// limited number of rows.
+    /// Returns items with a value on which an armed subscription never fired that may still fire, from a place on. It reads a limited
+    /// number of rows; an item may be in two parts.
+    ///
+    /// - Returns: The items, and the place after which the next part begins; nil after the last part.
     func itemsNeverFired(after place: WatchPlace, limit: Int) async throws -> (items: [ItemKey], end: WatchPlace?)
-    /// Some subscriptions on all their items, armed or not.
+    /// Returns some subscriptions on all their items, armed or not; unknown ones are left out.
     func armed(_ subscriptions: [SubscriptionSerial]) async throws -> [ArmedSubscription]
-    /// The subscriptions of a device that are not ended.
+    /// Returns the subscriptions of a device that are in the store, ended ones included until they are removed.
     func serials(of device: DeviceSerial) async throws -> [SubscriptionSerial]
-    /// Takes out of a list devices that were suspended or resumed.
+    /// Takes devices with subscriptions that were suspended or resumed out of a list. The change of the status adds the device in its
+    /// transaction. Each entry is taken by one call.
     func takeUnfollowed(limit: Int) async throws -> [DeviceSerial]
-    /// Takes out of a list those that are watched no more: their rows are gone.
+    /// Takes rows of removed subscriptions out of a list. The removal adds them in its transaction. Each entry is taken by one call.
     func takeUnwatched(limit: Int) async throws -> [Unwatched]
 
     // MARK: Firing
 
-    /// What a notification is made of. Those that do not count any more are left out.
+    /// Returns the content of notifications, in the order of the subscriptions. Subscriptions that cannot fire are left out.
     func subjects(_ subscriptions: [SubscriptionSerial]) async throws -> [FiringSubject]
-    /// Items with firings that were not delivered, from one on.
+    /// Returns items with firings that were not delivered, in the order of their keys.
     func itemsWithFirings(after: ItemKey?, limit: Int) async throws -> [ItemKey]
-    /// The first of an item's that was not delivered.
+    /// Returns the first firing of an item that was not delivered; nil without one.
     func nextFiring(of item: ItemKey) async throws -> NextFiring?
-    /// Which subscriptions those of an item are for that were not delivered.
+    /// Returns the subscriptions that firings of an item were not delivered to. Firings that cannot be read are left out.
     func firingTargets(of item: ItemKey) async throws -> Set<SubscriptionSerial>
-    /// The numbers of an item's that were not delivered.
+    /// Returns the numbers of an item's firings that were not delivered.
     func firingNumbers(of item: ItemKey) async throws -> [Int64]
-    /// So many of a firing's subscriptions were told, and need not be again; all of them when it is nil.
+    /// Notes that a number of a firing's targets were delivered; nil removes the firing. A firing that was removed stays removed.
     func advance(_ firing: Int64, to count: Int?) async throws
 
     // MARK: Firings that wait
 
-    /// Keeps firings whose devices were told a moment ago.
+    /// Stores firings of subscriptions that have a pace, in order, unless they can be delivered now. Only a firing with a later number than
+    /// the last of its subscription and item counts. Concurrent calls do not exceed ``SubscriptionLimits/heldFirings`` and
+    /// ``SubscriptionLimits/heldBytes`` of a device.
+    ///
+    /// - Returns: A result for each firing.
     func hold(_ firings: [HeldFiring], at now: Timestamp) async throws -> [HoldResult]
-    /// Those whose time has come.
+    /// Returns held firings whose due time is reached, in the order of their due times. It takes nothing: ``Effect/heldTold(_:at:)`` counts
+    /// once for each.
     func dueFirings(at now: Timestamp, limit: Int) async throws -> [DueFiring]
-    /// When the first of those that wait is due; nil when none waits.
+    /// Returns the due time of the first held firing; nil without one.
     func nextHeldFiring() async throws -> Timestamp?
-    /// Those that would wait longer than their pace, as the clock was put back, are due now.
+    /// Brings due times back that a clock set too far ahead: no firing waits longer than its pace.
     func bringBackHeld(at now: Timestamp) async throws
-    /// Gives up some that count no more; those behind them are due at once.
+    /// Drops held firings that do not count any more; the firings behind them are due at once. A second call changes nothing.
     func dropHeld(_ firings: [Int64], at now: Timestamp) async throws
 }
 

@@ -1,163 +1,197 @@
 package import CarillonWire
 
 /// Keeps updates, the bindings that they are for, and what became of each at each.
+///
+/// Each change is one transaction: a concurrent call sees all of it or nothing. Concurrent changes of one row follow each other, and each
+/// decides on what the change before it left. A read sees one moment of the store. Every method throws ``StoreFault`` if the store
+/// cannot be read or written; a change that throws is not made. A limit on the length of a list returns the first rows of its order.
+///
+/// A change that names a revision of a binding is made only while the binding is of that revision and has not ended.
 package protocol UpdateStore: Sendable {
-    /// Sets what an app declares of its parameters, as a JSON document. Answers false when there is no such app any more.
+    /// Replaces an app's parameter rules, a JSON document. Returns false if there is no such app any more.
     func putParameterRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Bool
-    /// The document, if there is one, with a number that rises when it is set and when an update of the app is resumed. Nil where there is no
-    /// such app.
+    /// Returns the document, if there is one, with a number that rises when the document is set, and when updates of the app are paused or
+    /// resumed. Nil if there is no such app.
     func parameterRules(of app: AppSerial) async throws -> (document: String?, version: Int64)?
 
     // MARK: Updates
 
-    /// Writes an update at the end of its app's log, ends the one that it supersedes, and answers a repetition, in one transaction.
+    /// Writes an update with an audit entry at the end of its app's log, and ends the update that it supersedes.
+    ///
+    /// Updates become visible in the order of their numbers: a reader that has seen one never sees an earlier one appear. Of
+    /// concurrent requests with one `Idempotency-Key` one is made, and concurrent requests do not exceed the limits of the app. A
+    /// repetition is answered before limits are compared. A refusal changes nothing.
     func publishUpdate(_ wish: UpdateWish, at now: Timestamp) async throws -> UpdatePut
-    /// The live updates of an app that are not paused, in ascending order.
+    /// Returns the live updates of an app that are not paused, in ascending order.
     func liveUpdates(of app: AppSerial) async throws -> [Update]
+    /// Returns an update of an app, live or ended; nil if it is another app's or forgotten.
     func update(_ id: UpdateID, of app: AppSerial) async throws -> Update?
-    /// A page of an app's, from the latest on.
+    /// Returns a page of an app's updates, from the latest on.
     func updates(of app: AppSerial, _ filter: UpdateFilter, before: UpdateSerial?, limit: Int) async throws -> [Update]
-    /// The latest content of an app that expired; zero where there is none.
+    /// Returns the latest content of an app that expired, also if it is forgotten; zero without one.
     func lastExpiredContent(of app: AppSerial) async throws -> UpdateSerial
-    /// Content of an app after a place that expired; nil where it is not known any more, or is more than the limit.
+    /// Returns the content of an app after a place that expired, ascending; nil if some of it is forgotten, or it is more than the limit.
     func expiredContent(of app: AppSerial, after place: UpdateSerial, limit: Int) async throws -> [Update]?
-    /// Ends an update that lives: no device is given it any more. Answers false when it did not live.
+    /// Ends a live update and writes an audit entry: no device is given it from then on. Returns whether this call ended it.
     func withdrawUpdate(_ update: Update, by key: KeyID, at now: Timestamp) async throws -> Bool
-    /// Ends the pause of a live update: every binding is held against the log anew.
+    /// Ends the pause of a live update and writes an audit entry: every binding is held against the log anew. Its completions are made due
+    /// by earlier transactions, which nobody sees while it is paused.
     ///
     /// - Parameter limit: The bytes of the audiences of the app's live updates that are not paused.
     func resumeUpdate(
         _ update: Update, by key: KeyID, audienceBytes limit: Int, at now: Timestamp
     ) async throws -> UpdateResumption
-    /// Ends those whose time is over.
+    /// Ends live updates whose expiry time is reached, paused ones included. Returns the updates that this call ended.
     func endExpiredUpdates(at now: Timestamp, limit: Int) async throws -> [EndedUpdate]
-    /// Forgets the oldest of an app's ended updates beyond a number, and those that ended before a moment, as far as nothing of them is
-    /// left to do. Answers whether nothing is left to forget.
+    /// Forgets the oldest of an app's ended updates beyond a number, and updates that ended before a moment, with their completions.
+    /// An update stays while a completion of it is not final. Returns whether nothing is left to forget; each call forgets a part.
     ///
     /// - Parameter retention: Nil forgets only what is beyond the number.
     func forgetUpdates(_ limits: UpdateLimits, by retention: RetentionTime?, limit: Int) async throws -> Bool
-    /// How many completions of an update are in each state.
+    /// Returns the number of completions of an update in each state.
     func counts(of update: UpdateSerial) async throws -> [CompletionMachine.State: Int]
-    /// A page of an update's completions, in the order of their bindings.
+    /// Returns a page of an update's completions, in the order of their bindings and entries.
     func completions(
         of update: UpdateSerial, in state: CompletionMachine.State?, after: CompletionKey?, limit: Int
     ) async throws -> [DeviceCompletion]
-    /// Those of one device.
+    /// Returns the completions of an update at one device, over all its users and profiles.
     func completions(of update: UpdateSerial, at device: DeviceID) async throws -> [Completion]
 
     // MARK: Bindings
 
-    /// The binding of a device with its present user and a profile; made where there is none.
-    func binding(of device: DeviceSerial, profile: String, at now: Timestamp) async throws -> UpdateBinding?
-    /// The binding that a device came with last, unless it ended.
-    func presentBinding(of device: DeviceSerial) async throws -> UpdateBinding?
-    /// Writes what a device says of itself, if its revision is the one it was: with it every update is held against it anew.
+    /// Returns the binding of a device with its present user and a profile. Makes it if there is none; another binding of the device ends
+    /// in the same transaction. A binding that ended begins again with a later revision, and what the device left unfinished is due.
     ///
-    /// - Parameter hasOtherKinds: Than before: what it knows no more is unsupported and is taken out of the inbox, and what it did not know
-    ///   before is due.
+    /// Concurrent calls make one binding. Nil if there is no such device, or it has ``UpdateBinding/mostOfDevice`` bindings of which
+    /// none can be removed; then nothing is changed.
+    func binding(of device: DeviceSerial, profile: String, at now: Timestamp) async throws -> UpdateBinding?
+    /// Returns the last binding of a device; nil if it ended or there is none.
+    func presentBinding(of device: DeviceSerial) async throws -> UpdateBinding?
+    /// Writes parameters, location and kinds of a binding with the next revision, if its revision is the one that is given: every update is
+    /// held against it anew. Nil if the revision is another one or the binding ended. Of concurrent changes of one revision one is made.
+    ///
+    /// - Parameter hasOtherKinds: Updates of kinds that the binding does not process any more become unsupported and leave the inbox
+    ///   in the same transaction. Unsupported updates of its new kinds are due.
     func change(_ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp) async throws -> BindingChange?
+    /// Returns the number of an app's bindings that did not end.
     func bindingCount(of app: AppSerial) async throws -> Int
-    /// Those of an app.
+    /// Returns an app's bindings that did not end, in the order of their numbers.
     func bindings(of app: AppSerial, after: BindingSerial, limit: Int) async throws -> [AppBinding]
-    /// Forgets where devices were before a moment.
+    /// Forgets locations that were set by a moment. Their bindings have the next revision, and updates are held against them anew.
     func forgetLocations(before moment: Timestamp, limit: Int) async throws
-    /// Bindings that ended, and of which something is left.
+    /// Returns ended bindings of which something is left to release.
     func bindingsToRelease(limit: Int) async throws -> [ReleasedBinding]
-    /// Some of a binding's completions that are not final are gone: answers what of them is in the inbox. Nil when there is none left.
+    /// Ends some completions of an ended binding that are not final (``CompletionMachine/State/gone``).
+    ///
+    /// - Returns: The envelopes that are still in the inbox, which the caller takes out; nil if nothing is left, or the binding began again.
     func release(_ binding: BindingSerial, limit: Int, at now: Timestamp) async throws -> [MessageID]?
 
-    /// Finds a device that polls, and whether anything is for it: in one visit. Nil where there is none, or it is not let in.
+    /// Reads a device that polls, and then its binding and what waits as of one moment. Nil if there is no such device, or it is refused.
+    ///
+    /// - Parameter decide: Called once with the device, outside of a transaction.
     func poll(
         of device: DeviceID, at now: Timestamp, decide: @escaping @Sendable (Device) -> Arrival.Decision
     ) async throws -> PollVisit?
 
     // MARK: Waking
 
-    /// Live updates for which sleeping devices are to be woken still: of each app the first.
+    /// Returns live updates for which sleeping devices are still to be woken: the first of each app.
     func wakingUpdates(limit: Int) async throws -> [WakingUpdate]
-    /// Those of an app whose devices can be pushed to.
+    /// Returns an app's bindings whose devices have a push token and are not suspended, in the order of their numbers.
     func bindingsToWake(of app: AppSerial, after: BindingSerial, limit: Int) async throws -> [AppBinding]
-    /// The devices of bindings up to there were woken; nil: all.
+    /// Notes that the devices of bindings up to a place were woken; nil: of all. An update that is done stays done.
     func woke(_ update: UpdateSerial, to place: BindingSerial?) async throws
 
     // MARK: Completions
 
-    /// A binding's completions of these updates: the last entry of each.
+    /// Returns the last entry of each of these updates at a binding, in their order; updates without one are left out.
     func completions(of binding: BindingSerial, _ updates: [UpdateSerial]) async throws -> [Completion]
-    /// The same of all updates that live, from one on, ascending.
+    /// Returns the last entry of each live update from one on at a binding, ascending.
     func lastOfLive(of binding: BindingSerial, from first: UpdateSerial) async throws -> [Completion]
-    /// A binding's completions that are not final.
+    /// Returns a binding's completions that are not final, in the order of their updates.
     func unfinished(of binding: BindingSerial) async throws -> [Completion]
-    /// Writes how far a binding was held against the log, with completions that have no envelope, as far as their updates live, if its
-    /// revision is still the one; answers whether it is.
+    /// Writes how far the log was held against a binding, with completions that have no envelope. Completions that exist stay as they are,
+    /// and completions of updates that ended are not written. Under the same rules the place never goes back.
     ///
-    /// - Parameter isFull: What comes after the place had no room.
+    /// - Parameter isFull: Updates after the place had no room.
+    /// - Returns: Whether the binding is of the revision; otherwise nothing is written.
     func held(
         _ binding: BindingSerial, revision: Int64, to place: HeldTo, isFull: Bool, adding completions: [Completion],
         at now: Timestamp
     ) async throws -> Bool
-    /// Writes what a device says of updates, and how far it received, where it says so.
+    /// Writes a device's results of updates, in order, and how far it received. The place never goes back by a report.
+    ///
+    /// - Returns: An answer for each result. A result that comes again is late and changes nothing.
     func report(
         _ results: [ReportedResult], receivedTo place: ReceivedTo?, of binding: BindingSerial, at now: Timestamp
     ) async throws -> ReportAnswers
-    /// All that a binding received and did not finish is due now: it lost what it had.
+    /// Makes everything due that a binding received and did not finish, as the device lost what it had. Its received place is zero again.
     ///
-    /// - Parameter needsResync: It was further than it is.
+    /// - Parameter needsResync: The device was further than it is now; once set, this stays until a resync.
     func offerAgain(to binding: BindingSerial, needsResync: Bool, at now: Timestamp) async throws
-    /// A binding's completions of content that its device does not have.
+    /// Returns a binding's completions of content that its device does not have, in the order of their updates.
     func unreceivedContent(of binding: BindingSerial) async throws -> UnreceivedContent
-    /// Both of these: what a binding's device is to be given beside.
+    /// Returns ``completions(of:_:)`` and ``unreceivedContent(of:)`` as of one moment.
     func standing(
         of binding: BindingSerial, _ updates: [UpdateSerial]
     ) async throws -> (completions: [Completion], unreceived: UnreceivedContent)
-    /// What of completions is in inboxes.
+    /// Returns the envelopes of completions that are in inboxes.
     func envelopes(of completions: [CompletionKey]) async throws -> [MessageID]
-    /// Later changes of content stand for completions, as far as the device does not have them, and take them out of the inbox. Answers
-    /// what was taken out.
+    /// Ends completions that later content stands for, unless their device received them, and takes them out of the inbox. Returns what was
+    /// taken out. A completion that ended is left out.
     func absorb(_ absorbed: [(CompletionKey, by: UpdateSerial)], at now: Timestamp) async throws -> [MessageID]
-    /// Tells a binding to fetch everything, which stands for all content that its device does not have, and takes that out of the inbox.
+    /// Makes a completion due that tells a binding to fetch everything, and absorbs all content that its device does not have. An app has one
+    /// such update; concurrent calls make one. A completion that was not received yet is used again.
+    ///
+    /// - Returns: The update, and what was taken out of the inbox; update zero if the binding ended.
     func resync(_ binding: BindingSerial, _ wish: ResyncWish, at now: Timestamp) async throws -> Resync
-    /// What expired up to there is nothing to a binding.
+    /// Notes that content that expired up to a place does not concern a binding. The place never goes back.
     func saw(_ binding: BindingSerial, to place: UpdateSerial) async throws
     /// A binding of a revision left the audiences of updates. Completions that the device never received are forgotten; the others are
     /// marked, and end if they wait or are due (``CompletionMachine/left(at:)``). All are taken out of the inbox in the same
-    /// transaction. Answers what was taken out.
+    /// transaction.
+    ///
+    /// - Returns: What was taken out; nothing for another revision.
     func left(
         _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) async throws -> [MessageID]
-    /// A binding of a revision belongs to audiences again that it had left.
+    /// A binding of a revision belongs to audiences again that it had left. Completions that ended with that are due. A second call changes
+    /// nothing.
     func returned(
         _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) async throws
-    /// A binding of a revision does not process the kinds of these, which were due.
+    /// Ends completions whose kinds a binding of a revision does not process, and takes them out of the inbox.
     func unsupported(
         _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) async throws
-    /// Those that are to be given again, of one binding where it is named, in the order of their moments.
+    /// Returns completions whose due time is reached, of live updates that are not paused and bindings that did not end. With a binding they
+    /// are in the order of their updates, otherwise of their due times. It takes nothing: ``Effect/updateOffered(_:)`` counts once.
     func dueCompletions(of binding: BindingSerial?, at now: Timestamp, limit: Int) async throws -> [DueCompletion]
-    /// The inbox of a binding of a revision had no room for one: it is due later.
+    /// Postpones a due completion for which the inbox of a binding of a revision has no room. One that is not due stays as it is.
     func putOff(_ completion: CompletionKey, revision: Int64, until moment: Timestamp) async throws
     /// The clock was set back. A completion whose due time was set by the later clock waits as long from now on; no completion waits
-    /// longer than its state allows (``CompletionMachine/longestWaitSeconds(in:)``). Answers whether these were all.
+    /// longer than its state allows (``CompletionMachine/longestWaitSeconds(in:)``). Returns whether these were all; each call changes
+    /// a part.
     ///
     /// - Parameter moment: Completions that are due by then stay as they are.
     func bringBackCompletions(dueAfter moment: Timestamp, at now: Timestamp, limit: Int) async throws -> Bool
-    /// Completions of ended updates that are not final.
+    /// Returns completions of ended updates that are not final, in the order of their updates.
     func unfinishedOfEnded(limit: Int) async throws -> [EndedCompletion]
     /// Looks among the ended updates after a place for completions that are not final and that ``unfinishedOfEnded(limit:)`` does not find,
-    /// and lets it find them. Answers where to go on; nil at the end.
+    /// and makes it find them. Returns the place for the next call; nil at the end.
     func findUnfinishedOfEnded(after place: UpdateSerial, limit: Int) async throws -> UpdateSerial?
-    /// They come to an end, as far as they did not before.
+    /// Ends completions that did not end before.
     func endCompletions(_ ended: [(CompletionKey, CompletionMachine.State)], at now: Timestamp) async throws
-    /// Puts back what is parked of some completions of an update, and notes it in the audit. Answers how many it was.
+    /// Makes parked completions of an update due, and writes an audit entry with their number. Returns the number that this call put back.
     func requeue(
         _ completions: [CompletionKey], at now: Timestamp, noting wish: (key: KeyID, update: UpdateID), of app: AppSerial
     ) async throws -> Int
 
     // MARK: The audit
 
-    /// A page of an app's, from the latest on.
+    /// Returns a page of an app's audit, from the latest entry on. Entries are written with what they tell of, and never changed.
     func audit(of app: AppSerial, before number: Int64?, limit: Int) async throws -> [AuditEntry]
+    /// Forgets some entries that were written by a moment, and some of the oldest of an app beyond a number.
     func forgetAudit(before moment: Timestamp, beyond most: Int, limit: Int) async throws
 }
 

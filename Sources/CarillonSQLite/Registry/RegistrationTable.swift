@@ -104,6 +104,12 @@ struct RegistrationTable {
     }
 
     private func write(_ registration: DeviceRegistration, app: AppSerial) throws {
+        if registration.status != .registered, try self.registration(of: registration.device) == nil {
+            // Subscriptions follow a change of the status, not a first row.
+            var before = registration
+            before.status = .registered
+            try write(before, app: app)
+        }
         var insert = try BoundStatement(
             db,
             """

@@ -158,7 +158,15 @@ extension SQLiteStore: UpdateStore {
         if let present = try await read({ db in try BindingTable(db).present(of: device, profile: profile) }) {
             return present
         }
-        return try await group.run { db in try BindingTable(db).begin(of: device, profile: profile, at: now) }
+        return try await group.run { db in
+            var binding: UpdateBinding?
+            // Without room for another binding, the present one goes on.
+            try db.inSavepoint {
+                binding = try BindingTable(db).begin(of: device, profile: profile, at: now)
+                return binding == nil ? .rollback : .commit
+            }
+            return binding
+        }
     }
 
     package func presentBinding(of device: DeviceSerial) async throws -> UpdateBinding? {

@@ -103,7 +103,8 @@ struct UpdateTable {
         }
         guard counts.live - (superseded == nil ? 0 : 1) < wish.limits.live else { return .tooMany }
         guard wish.isIndexed || counts.unindexed < wish.limits.unindexed else { return .tooManyUnindexed }
-        guard let audience = wish.definition.audience, counts.live * UpdateLimits.audienceBytes > wish.limits.audienceBytes
+        guard let audience = wish.definition.audience,
+            (counts.live + 1) * UpdateLimits.audienceBytes > wish.limits.audienceBytes
         else { return nil }
         let freed = superseded.map { $0.isPaused ? 0 : $0.audienceBytes } ?? 0
         let bytes = try audienceBytes(of: wish.app) - freed + audience.utf8.count

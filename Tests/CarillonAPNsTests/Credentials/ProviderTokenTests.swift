@@ -280,14 +280,14 @@ struct ProviderTokenTests {
     @Test func `a source that a client used for long was unused for a shorter time than one of before`() throws {
         let clock = ManualTime().source
         var sources = SharedTokenSources(mostUnused: 2)
-        var long: ProviderTokenSource? = try sources.source(for: try key(0), time: clock)
+        var long: ProviderTokenSource? = sources.source(for: try key(0), time: clock)
         let token = try long?.current(clock.now()).token
         _ = try sources.source(for: try key(1), time: clock).current(clock.now())
         _ = try sources.source(for: try key(2), time: clock).current(clock.now())
         long = nil
         _ = try sources.source(for: try key(3), time: clock).current(clock.now())
         #expect(sources.count == 3)
-        let again = try sources.source(for: try key(0), time: clock).current(clock.now())
+        let again = try sources.source(for: key(0), time: clock).current(clock.now())
         #expect(again.token === token)
     }
 

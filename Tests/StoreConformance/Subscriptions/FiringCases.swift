@@ -1,0 +1,143 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+private let start = SubscriptionFixture.start
+
+extension StoreCase {
+    static let firings: [StoreCase] = [
+        StoreCase("firings of an item are delivered in the order of their numbers", firingsAreInOrder),
+        StoreCase("no firing appears behind one that was seen, whatever is committed at once", numbersOfFiringsAscend),
+        StoreCase("a firing that cannot be read holds up no other", damagedFiringIsSkipped),
+        StoreCase("a subscription fires once for each firing, and never for an earlier one", firesOnceForEach),
+        StoreCase("of concurrent firings of a single-use subscription one counts", singleUseFiresOnce),
+        StoreCase("a firing that was found with another revision does not count", revisionMustBePresent),
+        StoreCase("a cool-down ends at its moment", coolDownEnds),
+    ]
+}
+
+private func firingsAreInOrder(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let store = fixture.store
+    let targets = [try await fixture.subscribe(1), try await fixture.subscribe(2)].map(fixture.target)
+    #expect(try await store.nextFiring(of: fixture.item("a")) == nil)
+    let first = try #require(try await fixture.update("a", version: 1, firing: [targets, [targets[0]]]))
+    #expect(first.count == 2 && first[0] < first[1])
+    let second = try #require(try await fixture.update("b", version: 5, firing: [[targets[1]]]))
+    #expect(!first.contains(second[0]))
+    #expect(try await Set(store.firingNumbers(of: fixture.item("a"))) == Set(first))
+    #expect(try await store.firingTargets(of: fixture.item("a")) == Set(targets.map(\.subscription)))
+    let keys = [try fixture.item("a"), try fixture.item("b")]
+    #expect(try await store.itemsWithFirings(after: nil, limit: 9) == keys)
+    #expect(try await store.itemsWithFirings(after: nil, limit: 1) == [keys[0]])
+    #expect(try await store.itemsWithFirings(after: keys[0], limit: 9) == [keys[1]])
+    guard case .readable(let next)? = try await store.nextFiring(of: keys[0]) else { throw StoreFixture.Missing() }
+    #expect(next.number == first[0] && next.done == 0 && next.firing.targets == targets)
+    #expect(next.firing.item == keys[0].name && next.firing.app == fixture.app)
+    #expect(next.firing.state.fields.mapValues(\.text) == ["price": "1"] && next.firing.state.updatedAt == start)
+    try await store.advance(first[0], to: 1)
+    guard case .readable(let part)? = try await store.nextFiring(of: keys[0]) else { throw StoreFixture.Missing() }
+    #expect(part.number == first[0] && part.done == 1)
+    try await store.advance(first[1], to: nil)
+    #expect(try await store.firingTargets(of: keys[0]) == [targets[1].subscription], "the first was told")
+    try await store.advance(first[0], to: nil)
+    try await store.advance(first[0], to: nil)
+    try await store.advance(first[0], to: 1)
+    #expect(try await store.nextFiring(of: keys[0]) == nil)
+    #expect(try await store.itemsWithFirings(after: nil, limit: 9) == [keys[1]])
+}
+
+private func numbersOfFiringsAscend(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let (store, key) = (fixture.store, try fixture.item("a"))
+    let target = fixture.target(try await fixture.subscribe(1))
+    try await withThrowingTaskGroup(of: Void.self) { group in
+        for version in Int64(1)...100 {
+            group.addTask { _ = try await fixture.update("a", version: version, firing: [[target], [target]]) }
+        }
+        var known: Set<Int64> = []
+        for _ in 0..<100 {
+            let new = Set(try await store.firingNumbers(of: key)).subtracting(known)
+            #expect(new.min() ?? .max > known.max() ?? .min)
+            #expect(new.count % 2 == 0, "both firings of a commit, or none")
+            known.formUnion(new)
+        }
+        try await group.waitForAll()
+    }
+    #expect(try await Set(store.firingNumbers(of: key)).count == 200)
+}
+
+private func damagedFiringIsSkipped(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let (store, key) = (fixture.store, try fixture.item("a"))
+    let target = fixture.target(try await fixture.subscribe(1))
+    let numbers = try #require(try await fixture.update("a", firing: [[target], [target]]))
+    try await stores.damageFiring(numbers[0], in: store)
+    guard case .unreadable(let number)? = try await store.nextFiring(of: key) else { throw StoreFixture.Missing() }
+    #expect(number == numbers[0])
+    #expect(try await store.firingTargets(of: key) == [target.subscription])
+    try await store.advance(number, to: nil)
+    guard case .readable(let next)? = try await store.nextFiring(of: key) else { throw StoreFixture.Missing() }
+    #expect(next.number == numbers[1])
+}
+
+private func firesOnceForEach(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let made = try await fixture.subscribe(1, ["a", "b"])
+    let target = fixture.target(made)
+    let first = try #require(try await fixture.update("a", version: 1, firing: [[target], [target]]))
+    #expect(try await fixture.fire(1, made, by: first[1]) == .stored(replaced: nil))
+    #expect(try await fixture.fire(2, made, by: first[1]) == .originGone, "once")
+    #expect(try await fixture.fire(3, made, by: first[0]) == .originGone, "a later one was told")
+    let second = try #require(try await fixture.update("b", version: 1, firing: [[target]]))
+    #expect(try await fixture.fire(4, made, on: "c", by: second[0]) == .originGone, "it does not watch that item")
+    #expect(try await fixture.fire(5, made, on: "b", by: second[0]) == .stored(replaced: nil))
+    #expect(try await fixture.base.waiting().map(\.position) == [1, 5])
+    let last = try #require(try await fixture.update("a", version: 2, firing: [[target]]))
+    let results = try await concurrently(6) { try await fixture.fire(Int64(100 + $0), made, by: last[0]) }
+    #expect(results.filter { $0 == .stored(replaced: nil) }.count == 1)
+    #expect(results.filter { $0 == .originGone }.count == 5)
+}
+
+private func singleUseFiresOnce(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let made = try await fixture.subscribe(
+        fixture.wish(1, SubscriptionFixture.definition(["a", "b", "c"], policy: .once)))
+    let target = fixture.target(made)
+    var numbers: [String: Int64] = [:]
+    for item in ["a", "b", "c"] {
+        numbers[item] = try #require(try await fixture.update(item, firing: [[target]])).first
+    }
+    let found = numbers
+    let results = try await concurrently(3) { number in
+        let item = ["a", "b", "c"][Int(number) - 1]
+        return try await fixture.fire(Int64(number), made, on: item, by: found[item] ?? 0)
+    }
+    #expect(results.filter { $0 == .stored(replaced: nil) }.count == 1)
+    #expect(try await fixture.base.waiting().count == 1)
+    let fired = try #require(try await fixture.store.subscription(made.id, of: fixture.device))
+    #expect(fired.machine.status == .triggered && fired.machine.statusAt == start)
+}
+
+private func revisionMustBePresent(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let made = try await fixture.subscribe(1)
+    let numbers = try #require(try await fixture.update("a", firing: [[fixture.target(made)]]))
+    let wish = fixture.wish(2, made.definition, changing: made.id)
+    guard case .changed(let changed) = try await fixture.put(wish) else { throw StoreFixture.Missing() }
+    #expect(try await fixture.fire(1, made, by: numbers[0]) == .originGone)
+    #expect(try await fixture.fire(2, changed, by: numbers[0]) == .stored(replaced: nil))
+}
+
+private func coolDownEnds(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let made = try await fixture.subscribe(
+        fixture.wish(1, SubscriptionFixture.definition(policy: .every(coolDownSeconds: 10))))
+    let target = fixture.target(made)
+    let numbers = try #require(try await fixture.update("a", firing: [[target], [target], [target]]))
+    let end = start.adding(seconds: 10)
+    #expect(try await fixture.fire(1, made, by: numbers[0], at: start) == .stored(replaced: nil))
+    #expect(try await fixture.fire(2, made, by: numbers[1], at: end.adding(milliseconds: -1)) == .originGone)
+    #expect(try await fixture.fire(3, made, by: numbers[2], at: end) == .stored(replaced: nil))
+    #expect(try await fixture.store.subscription(made.id, of: fixture.device)?.machine.lastFiredAt == end)
+}

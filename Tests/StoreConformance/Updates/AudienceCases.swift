@@ -1,0 +1,191 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+private let start = UpdateFixture.start
+
+extension StoreCase {
+    static let audiences: [StoreCase] = [
+        StoreCase("what a device never received is forgotten when it leaves an audience", neverReceivedIsForgotten),
+        StoreCase("what a device received is marked when it leaves an audience, and goes on when it returns", leftIsMarked),
+        StoreCase("a binding of another revision leaves and returns to nothing", otherRevisionChangesNothing),
+        StoreCase("an unsupported update leaves the inbox with its completion", unsupportedLeaves),
+        StoreCase("earlier content that a device did not receive is absorbed once", contentIsAbsorbed),
+        StoreCase("absorbed content is due again when what stands for it ends", absorbedIsRevived),
+        StoreCase("concurrent requests to fetch everything have one update and one entry", resyncIsMadeOnce),
+        StoreCase("a request to fetch everything stands for all content that was not received", resyncStandsForContent),
+    ]
+}
+
+private func neverReceivedIsForgotten(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    let updates = [try await fixture.publish(1), try await fixture.publish(2), try await fixture.publish(3)]
+    for (position, update) in updates.prefix(2).enumerated() {
+        try await fixture.give(Int64(position + 1), update, to: binding)
+    }
+    try await fixture.hold([updates[2]], binding)
+    let names = [updates[0], updates[2]].map { fixture.name($0, binding) }
+    let takenOut = try await store.left(names, of: binding.serial, revision: binding.revision, at: start)
+    #expect(takenOut == [fixture.base.envelope(1).id])
+    #expect(try await fixture.base.waiting().map(\.position) == [2])
+    #expect(try await store.completions(of: binding.serial, updates.map(\.serial)).map(\.key.update) == [updates[1].serial])
+    #expect(try await store.left(names, of: binding.serial, revision: binding.revision, at: start).isEmpty)
+    // It is given as if it were new when the device returns.
+    try await fixture.give(4, updates[0], to: binding)
+}
+
+private func leftIsMarked(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    let (kept, again) = (try await fixture.publish(1), try await fixture.publish(2))
+    for (position, update) in [kept, again].enumerated() {
+        try await fixture.give(Int64(position + 1), update, to: binding)
+        try await fixture.receive(Int64(position + 1), of: binding)
+    }
+    try await fixture.report(.failed(isPermanent: false, reason: nil), of: again, binding)
+    try await fixture.give(3, again, to: binding, attempt: 2)
+    let names = [kept, again].map { fixture.name($0, binding) }
+    let takenOut = try await store.left(names, of: binding.serial, revision: binding.revision, at: start)
+    #expect(takenOut == [fixture.base.envelope(3).id])
+    #expect(try await fixture.base.waiting().isEmpty)
+    let left = try await store.completions(of: binding.serial, [kept, again].map(\.serial))
+    #expect(left.map(\.hasLeft) == [true, true])
+    #expect(left.map(\.machine.state) == [.stored, .gone], "what the device has it may finish")
+    #expect(try await store.commit([fixture.offer(4, again, to: binding, attempt: 3)]) == [.originGone])
+    let later = start.adding(seconds: 9)
+    try await store.returned(names, of: binding.serial, revision: binding.revision, at: later)
+    let back = try await store.completions(of: binding.serial, [kept, again].map(\.serial))
+    #expect(back.map(\.hasLeft) == [false, false])
+    #expect(back.map(\.machine.state) == [.stored, .waiting] && back[1].machine.dueAt == later)
+    try await store.returned(names, of: binding.serial, revision: binding.revision, at: later.adding(seconds: 9))
+    #expect(try await store.completions(of: binding.serial, [again.serial]).map(\.machine.dueAt) == [later])
+}
+
+private func otherRevisionChangesNothing(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    let update = try await fixture.publish(1)
+    try await fixture.give(1, update, to: binding)
+    let before = try #require(try await fixture.completion(update, binding))
+    let (names, other) = ([before.key], binding.revision + 1)
+    #expect(try await store.left(names, of: binding.serial, revision: other, at: start).isEmpty)
+    try await store.unsupported(names, of: binding.serial, revision: other, at: start)
+    try await store.returned(names, of: binding.serial, revision: other, at: start)
+    try await store.putOff(before.key, revision: other, until: start)
+    #expect(try await fixture.completion(update, binding) == before)
+    #expect(try await fixture.base.waiting().map(\.position) == [1])
+    _ = try await fixture.bind("other")
+    #expect(try await store.left(names, of: binding.serial, revision: other, at: start).isEmpty, "it ended")
+}
+
+private func unsupportedLeaves(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    let (first, second) = (try await fixture.publish(1), try await fixture.publish(2))
+    try await fixture.give(1, first, to: binding)
+    try await fixture.give(2, second, to: binding)
+    let later = start.adding(seconds: 9)
+    for _ in 0..<2 {
+        try await store.unsupported(
+            [fixture.name(first, binding)], of: binding.serial, revision: binding.revision, at: later)
+    }
+    let completion = try #require(try await fixture.completion(first, binding))
+    #expect(completion.machine.state == .unsupported && completion.changedAt == later)
+    #expect(try await fixture.base.waiting().map(\.position) == [2])
+    #expect(try await fixture.state(second, binding) == .waiting)
+}
+
+private func contentIsAbsorbed(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    var updates: [Update] = []
+    for number in UInt64(1)...4 { updates.append(try await fixture.publish(number, .content)) }
+    for (position, update) in updates.enumerated() {
+        try await fixture.give(Int64(position + 1), update, to: binding)
+    }
+    try await fixture.receive(2, of: binding)
+    let unreceived = try await store.unreceivedContent(of: binding.serial)
+    #expect(unreceived.completions.map(\.key.update) == [0, 2, 3].map { updates[$0].serial })
+    #expect(unreceived.resync == nil)
+    let standing = try await store.standing(of: binding.serial, [updates[1].serial])
+    #expect(standing.completions.map(\.machine.state) == [.stored])
+    #expect(standing.unreceived.completions == unreceived.completions)
+    let absorbed = updates.prefix(2).map { (fixture.name($0, binding), by: updates[3].serial) }
+    let takenOut = try await store.absorb(absorbed, at: start)
+    #expect(takenOut == [fixture.base.envelope(1).id], "the device has the second")
+    #expect(try await store.absorb(absorbed, at: start).isEmpty)
+    #expect(try await fixture.base.waiting().map(\.position) == [3, 4])
+    let completion = try #require(try await fixture.completion(updates[0], binding))
+    #expect(completion.machine.state == .superseded && completion.machine.reason == "absorbed")
+    #expect(try await fixture.state(updates[1], binding) == .stored)
+}
+
+private func absorbedIsRevived(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    let (earlier, later) = (try await fixture.publish(1, .content), try await fixture.publish(2, .content))
+    try await fixture.give(1, earlier, to: binding)
+    try await fixture.give(2, later, to: binding)
+    _ = try await store.absorb([(fixture.name(earlier, binding), by: later.serial)], at: start)
+    let moment = start.adding(seconds: 9)
+    try await store.endCompletions([(fixture.name(later, binding), .withdrawn)], at: moment)
+    let completion = try #require(try await fixture.completion(earlier, binding))
+    #expect(completion.machine.state == .waiting && completion.machine.attempt == 0 && completion.machine.dueAt == moment)
+}
+
+private func resyncWish(_ fixture: UpdateFixture, _ number: UInt64) -> ResyncWish {
+    ResyncWish(proposed: fixture.id(1000 + number), body: [9, UInt8(number)])
+}
+
+private func resyncIsMadeOnce(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    let resyncs = try await concurrently(5) { number in
+        try await store.resync(binding.serial, resyncWish(fixture, number), at: start)
+    }
+    let serial = try #require(resyncs.first).update
+    #expect(resyncs.map(\.update) == Array(repeating: serial, count: 5))
+    let completion = try #require(try await store.completions(of: binding.serial, [serial]).first)
+    #expect(completion.key.entry == 1, "one that was not received stands for all")
+    #expect(completion.machine == CompletionMachine(.waiting, dueAt: start))
+    #expect(try await store.liveUpdates(of: fixture.app).isEmpty, "it is in no log")
+    let due = try #require(try await store.dueCompletions(of: binding.serial, at: start, limit: 9).first)
+    #expect(due.update.isResync && due.update.kind == .content && due.update.body.first == 9)
+    #expect(try await fixture.base.waiting().isEmpty)
+    // An entry that the device has stands for nothing that comes later.
+    try await fixture.give(1, due.update, to: binding, isAgain: true)
+    try await fixture.receive(1, of: binding)
+    _ = try await store.resync(binding.serial, resyncWish(fixture, 9), at: start)
+    #expect(try await store.completions(of: binding.serial, [serial]).map(\.key.entry) == [2])
+    let other = try await fixture.bind("main", fixture.anotherDevice().serial)
+    #expect(try await store.resync(other.serial, resyncWish(fixture, 8), at: start).update == serial, "an app has one")
+    _ = try await fixture.bind("other")
+    let ended = try await store.resync(binding.serial, resyncWish(fixture, 7), at: start)
+    #expect(ended.update == UpdateSerial(0) && ended.absorbed.isEmpty, "the binding ended")
+}
+
+private func resyncStandsForContent(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    let (content, popup) = (try await fixture.publish(1, .content), try await fixture.publish(2, .popup))
+    try await fixture.give(1, content, to: binding)
+    try await fixture.give(2, popup, to: binding)
+    try await store.offerAgain(to: binding.serial, needsResync: true, at: start)
+    let resync = try await store.resync(binding.serial, resyncWish(fixture, 1), at: start)
+    #expect(resync.absorbed == [fixture.base.envelope(1).id])
+    #expect(try await fixture.base.waiting().map(\.position) == [2])
+    #expect(try await fixture.state(content, binding) == .superseded)
+    let present = try #require(try await store.presentBinding(of: fixture.device))
+    #expect(!present.needsResync && present.seenTo >= popup.serial)
+    let unreceived = try await store.unreceivedContent(of: binding.serial)
+    #expect(unreceived.completions.isEmpty && unreceived.resync == resync.update)
+}

@@ -1,0 +1,289 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+private let start = UpdateFixture.start
+
+extension StoreCase {
+    static let completions: [StoreCase] = [
+        StoreCase("completions are written for the revision of a binding, and once", completionsAreHeld),
+        StoreCase("of concurrent offers of an update one counts", updateIsOfferedOnce),
+        StoreCase("an update that a device received is stored until it reports", updateIsReported),
+        StoreCase("a report is answered for each result, and a late one changes nothing", reportsAreAnswered),
+        StoreCase("places that a device received never go back by a report", receivedPlacesRise),
+        StoreCase("the completions of an update are counted and listed by state", completionsAreListed),
+        StoreCase("the last completions of live updates are read in order", lastOfLiveAreRead),
+        StoreCase("updates of one order key are given one after the other", orderKeyIsKept),
+        StoreCase("content that expired is known to a binding up to its place", missedContentIsKnown),
+    ]
+}
+
+private func completionsAreHeld(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    let (first, second, ended) = (
+        try await fixture.publish(1), try await fixture.publish(2), try await fixture.publish(3)
+    )
+    _ = try await store.withdrawUpdate(ended, by: fixture.key, at: start)
+    #expect(try await fixture.hold([first, ended], binding, machine: CompletionMachine(.unsupported)))
+    #expect(try await fixture.state(first, binding) == .unsupported)
+    #expect(try await fixture.completion(ended, binding) == nil, "its update does not live")
+    #expect(try await store.presentBinding(of: fixture.device)?.heldTo == HeldTo(ended.serial, rules: 1))
+    #expect(try await fixture.hold([first, second], binding))
+    #expect(try await fixture.state(first, binding) == .unsupported, "it was there")
+    #expect(try await fixture.state(second, binding) == .waiting)
+    #expect(try await store.presentBinding(of: fixture.device)?.heldTo == HeldTo(ended.serial, rules: 1))
+    let other = HeldTo(first.serial, rules: 2)
+    #expect(
+        try await store.held(
+            binding.serial, revision: binding.revision, to: other, isFull: false, adding: [], at: start))
+    #expect(try await store.presentBinding(of: fixture.device)?.heldTo == other, "other rules, another place")
+    let third = try await fixture.publish(4)
+    _ = try #require(try await store.change(binding, hasOtherKinds: false, at: start))
+    #expect(try await !fixture.hold([third], binding), "the binding has another revision")
+    #expect(try await fixture.completion(third, binding) == nil)
+    // Of a completion as it was written everything is kept.
+    let now = try await fixture.bind()
+    let machine = CompletionMachine(
+        .failed, attempt: 3, isReceived: true, failures: 2, firstFailedAt: start, dueAt: start.adding(seconds: 9),
+        reason: "no room")
+    try await fixture.hold([third], now, machine: machine)
+    #expect(
+        try await fixture.completion(third, now)
+            == Completion(key: fixture.name(third, now), machine: machine, changedAt: start))
+}
+
+private func updateIsOfferedOnce(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let binding = try await fixture.bind()
+    let update = try await fixture.publish(1)
+    let results = try await concurrently(6) { number in
+        try await fixture.store.commit([fixture.offer(Int64(number), update, to: binding)])
+    }
+    #expect(results.filter { $0 == [.stored(replaced: nil)] }.count == 1)
+    #expect(results.filter { $0 == [.originGone] }.count == 5)
+    let waiting = try await fixture.base.waiting()
+    #expect(waiting.count == 1)
+    #expect(waiting.first?.kind == .update(.init(body: update.body, shared: update.content, entry: 1, attempt: 1)))
+    let completion = try #require(try await fixture.completion(update, binding))
+    #expect(completion.machine == CompletionMachine(.waiting, attempt: 1) && completion.key == fixture.name(update, binding))
+    let names = try await fixture.store.envelopes(of: [
+        fixture.name(update, binding), fixture.name(update, binding, entry: 2),
+    ])
+    #expect(names == waiting.map(\.id))
+    var stale = binding
+    stale.revision -= 1
+    let other = try await fixture.publish(2)
+    #expect(try await fixture.store.commit([fixture.offer(20, other, to: stale)]) == [.originGone])
+    let end = start.adding(seconds: 1000)
+    #expect(
+        try await fixture.store.commit([fixture.offer(21, other, to: binding, at: end)]) == [.originGone], "its time is over"
+    )
+}
+
+private func updateIsReported(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    let update = try await fixture.publish(1)
+    try await fixture.give(1, update, to: binding)
+    try await fixture.receive(1, of: binding)
+    let stored = try #require(try await fixture.completion(update, binding)).machine
+    let silence = start.adding(seconds: CompletionMachine.silenceSeconds)
+    #expect(stored.state == .stored && stored.isReceived && stored.dueAt == silence)
+    #expect(try await store.envelopes(of: [fixture.name(update, binding)]).isEmpty)
+    #expect(try await fixture.report(.deferred(seconds: 5, reason: "later"), of: update, binding) == .taken(nil))
+    let deferred = try #require(try await fixture.completion(update, binding)).machine
+    #expect(deferred.state == .deferred && deferred.reason == "later" && deferred.dueAt == start.adding(seconds: 5))
+    let again = start.adding(seconds: 5)
+    #expect(try await fixture.store.commit([fixture.offer(2, update, to: binding, attempt: 3, at: again)]) == [.originGone])
+    try await fixture.give(3, update, to: binding, attempt: 2, at: again)
+    let envelope = fixture.base.envelope(3).id
+    #expect(try await fixture.report(.done, of: update, binding, attempt: 2) == .taken(envelope))
+    #expect(try await fixture.state(update, binding) == .done)
+    #expect(try await fixture.base.waiting().map(\.position) == [3], "who reports takes it out")
+    #expect(try await fixture.report(.done, of: update, binding) == .late)
+    #expect(try await store.unfinished(of: binding.serial).isEmpty)
+}
+
+private func reportsAreAnswered(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    let (first, second) = (try await fixture.publish(1), try await fixture.publish(2))
+    let unknown = try await fixture.publish(3)
+    for (position, update) in [first, second].enumerated() {
+        try await fixture.give(Int64(position + 1), update, to: binding)
+        try await fixture.receive(Int64(position + 1), of: binding)
+    }
+    func result(_ update: Update, _ result: UpdateResult, entry: Int = 1) -> ReportedResult {
+        ReportedResult(update: update.id, entry: entry, attempt: 1, result: result)
+    }
+    let failure = UpdateResult.failed(isPermanent: false, reason: "why")
+    let later = start.adding(seconds: 9)
+    let report = try await store.report(
+        [
+            result(first, .done), result(unknown, .done), result(second, failure), result(first, failure),
+            result(second, .done, entry: 2),
+        ],
+        receivedTo: nil, of: binding.serial, at: later)
+    #expect(report.answers == [.taken(nil), .unknown, .taken(nil), .late, .unknown])
+    #expect(report.isAnyDue, "the first failure is given again at once")
+    let failed = try #require(try await fixture.completion(second, binding))
+    #expect(failed.machine.state == .failed && failed.machine.failures == 1 && failed.changedAt == later)
+    #expect(failed.machine.firstFailedAt == later && failed.machine.reason == "why")
+    let answers = try await concurrently(5) { _ in
+        try await fixture.report(.failed(isPermanent: true, reason: nil), of: second, binding)
+    }
+    #expect(answers == Array(repeating: .late, count: 5), "it is one failure until it is given again")
+    let nothing = try await store.report([], receivedTo: nil, of: binding.serial, at: start)
+    #expect(nothing.answers.isEmpty && !nothing.isAnyDue)
+    let other = try await fixture.bind("main", fixture.anotherDevice().serial)
+    #expect(try await fixture.report(.done, of: second, other) == .unknown, "it is another's")
+}
+
+private func receivedPlacesRise(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    func receive(_ all: Int64, _ updates: Int64) async throws -> ReceivedTo? {
+        _ = try await store.report(
+            [], receivedTo: ReceivedTo(all: all, updates: updates), of: binding.serial, at: start)
+        return try await store.presentBinding(of: fixture.device)?.receivedTo
+    }
+    #expect(try await receive(5, 3) == ReceivedTo(all: 5, updates: 3))
+    #expect(try await receive(4, 7) == ReceivedTo(all: 5, updates: 7))
+    #expect(try await receive(6, 1) == ReceivedTo(all: 6, updates: 7))
+    // A device that lost what it had begins anew.
+    let updates = [try await fixture.publish(1), try await fixture.publish(2), try await fixture.publish(3)]
+    try await fixture.give(1, updates[0], to: binding)
+    try await fixture.receive(1, of: binding)
+    try await fixture.give(2, updates[1], to: binding)
+    try await fixture.hold([updates[2]], binding)
+    let later = start.adding(seconds: 9)
+    try await store.offerAgain(to: binding.serial, needsResync: true, at: later)
+    let present = try #require(try await store.presentBinding(of: fixture.device))
+    #expect(present.receivedTo == ReceivedTo(all: 0, updates: 0) && present.needsResync)
+    let due = try await store.dueCompletions(of: binding.serial, at: later, limit: 9)
+    #expect(due.map(\.completion.key) == [fixture.name(updates[0], binding)], "the others it never received")
+    try await store.offerAgain(to: binding.serial, needsResync: false, at: later)
+    #expect(try await store.presentBinding(of: fixture.device)?.needsResync == true)
+}
+
+private func completionsAreListed(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let (update, other) = (try await fixture.publish(1), try await fixture.publish(2))
+    var bindings: [UpdateBinding] = []
+    var devices: [DeviceID] = []
+    for number in UInt8(1)...4 {
+        let device = try await fixture.anotherDevice(number)
+        let binding = try await fixture.bind("p\(number)", device.serial)
+        let state: CompletionMachine.State = number % 2 == 0 ? .done : .stored
+        try await fixture.hold([update], binding, machine: CompletionMachine(state, attempt: 1))
+        bindings.append(binding)
+        devices.append(device.id)
+    }
+    try await fixture.hold([other], bindings[0])
+    #expect(try await store.counts(of: update.serial) == [.stored: 2, .done: 2])
+    #expect(try await store.counts(of: other.serial) == [.waiting: 1])
+    let all = try await store.completions(of: update.serial, in: nil, after: nil, limit: 9)
+    #expect(Set(all.map(\.device)) == Set(devices) && all.count == 4)
+    for one in all {
+        let place = try #require(devices.firstIndex(of: one.device))
+        #expect(one.profile == "p\(place + 1)" && one.user == nil)
+        #expect(one.completion.key == fixture.name(update, bindings[place]))
+    }
+    for state in [nil, CompletionMachine.State.done] {
+        let whole = try await store.completions(of: update.serial, in: state, after: nil, limit: 9)
+        #expect(whole.count == (state == nil ? 4 : 2))
+        var (parts, place): ([CompletionKey], CompletionKey?) = ([], nil)
+        while true {
+            let part = try await store.completions(of: update.serial, in: state, after: place, limit: 1)
+            guard let last = part.last else { break }
+            #expect(part.count == 1)
+            parts.append(last.completion.key)
+            place = last.completion.key
+        }
+        #expect(parts == whole.map(\.completion.key))
+    }
+    #expect(try await store.completions(of: update.serial, in: .parked, after: nil, limit: 9).isEmpty)
+    let mine = try await store.completions(of: update.serial, at: devices[2])
+    #expect(mine.map(\.key) == [fixture.name(update, bindings[2])])
+    #expect(try await store.completions(of: other.serial, at: devices[2]).isEmpty)
+}
+
+private func lastOfLiveAreRead(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    var updates: [Update] = []
+    for number in UInt64(1)...4 { updates.append(try await fixture.publish(number)) }
+    try await fixture.hold(updates, binding, machine: CompletionMachine(.done, attempt: 1))
+    let entries = [2, 3].map {
+        Completion(
+            key: fixture.name(updates[1], binding, entry: $0), machine: CompletionMachine(.stored, attempt: 1),
+            changedAt: start)
+    }
+    let place = HeldTo(updates[3].serial, rules: 1)
+    #expect(
+        try await store.held(
+            binding.serial, revision: binding.revision, to: place, isFull: false, adding: entries, at: start))
+    _ = try await store.withdrawUpdate(updates[2], by: fixture.key, at: start)
+    let all = [(updates[0], 1), (updates[1], 3), (updates[3], 1)].map { fixture.name($0.0, binding, entry: $0.1) }
+    #expect(try await store.lastOfLive(of: binding.serial, from: UpdateSerial(0)).map(\.key) == all)
+    #expect(try await store.lastOfLive(of: binding.serial, from: updates[1].serial).map(\.key) == Array(all.dropFirst()))
+    let asked = [updates[2], updates[1]].map(\.serial)
+    let found = try await store.completions(of: binding.serial, asked).map(\.key)
+    #expect(found == [fixture.name(updates[2], binding), fixture.name(updates[1], binding, entry: 3)])
+    #expect(try await store.unfinished(of: binding.serial).map(\.key.entry).sorted() == [2, 3])
+    let standing = try await store.standing(of: binding.serial, asked)
+    #expect(standing.completions.map(\.key) == found && standing.unreceived.completions.isEmpty)
+}
+
+private func orderKeyIsKept(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    var updates: [Update] = []
+    for number in UInt64(1)...3 {
+        updates.append(try await fixture.publish(fixture.wish(number, fixture.definition(orderKey: "k"))))
+    }
+    try await fixture.give(1, updates[0], to: binding)
+    try await fixture.hold(Array(updates[1...]), binding)
+    func due() async throws -> [CompletionKey] {
+        try await store.dueCompletions(of: binding.serial, at: start.adding(seconds: 20), limit: 9).map(\.completion.key)
+    }
+    #expect(try await due().isEmpty)
+    try await fixture.report(.done, of: updates[0], binding, at: start.adding(seconds: 1))
+    #expect(try await due() == [fixture.name(updates[1], binding)])
+    try await store.endCompletions([(fixture.name(updates[1], binding), .withdrawn)], at: start.adding(seconds: 2))
+    #expect(try await due() == [fixture.name(updates[2], binding)])
+    // Nothing is before one that is written when the others have ended.
+    try await store.endCompletions([(fixture.name(updates[2], binding), .withdrawn)], at: start)
+    let last = try await fixture.publish(fixture.wish(9, fixture.definition(orderKey: "k")))
+    try await fixture.hold([last], binding)
+    #expect(try await due() == [fixture.name(last, binding)])
+}
+
+private func missedContentIsKnown(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    func seenTo() async throws -> UpdateSerial? { try await store.presentBinding(of: fixture.device)?.seenTo }
+    let (first, second) = (try await fixture.publish(1), try await fixture.publish(2))
+    try await fixture.hold([first, second], binding)
+    #expect(try await seenTo() == second.serial)
+    try await fixture.hold([first], binding, isFull: true)
+    #expect(try await seenTo() == first.serial, "what comes after it had no room")
+    try await store.saw(binding.serial, to: second.serial)
+    #expect(try await seenTo() == second.serial)
+    try await store.saw(binding.serial, to: first.serial)
+    #expect(try await seenTo() == second.serial, "it never goes back")
+    _ = try await fixture.publish(3, .content, ttl: 60)
+    _ = try await store.endExpiredUpdates(at: start.adding(seconds: 60), limit: 9)
+    let later = try await fixture.publish(4)
+    try await fixture.hold([later], binding)
+    #expect(try await seenTo() == second.serial, "content expired behind it")
+}
