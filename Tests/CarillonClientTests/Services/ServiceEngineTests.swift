@@ -151,7 +151,6 @@ struct ServiceEngineTests {
     }
 
     @Test func `an identity that another one replaced is believed no more`() async throws {
-        let engine = try await engine()
         func bundle() throws -> KeyBundle {
             try KeyBundle(
                 Curve25519.KeyAgreement.PrivateKey(), named: "0011223344556677", until: ServiceEngine.now + 1_000_000,
@@ -175,15 +174,14 @@ struct ServiceEngineTests {
     }
 
     @Test func `a server knows an identity for the user whose devices it asked for`() async throws {
-        let engine = try await engine()
-        let client = ServiceClient(engine: engine)
-        server.answers.withLock { $0["POST"] = (201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#) }
+        let client = fixture.client
+        fixture.web.on("POST", 201, #"{"id":"a","expiresAt":"2026-01-31T12:00:00.000Z"}"#)
         let (ada, ben) = (try found(other, signedFor: other.device), try found(other, signedFor: other.device))
         let calls: [(user: String, body: String, wanted: ServiceError.Code?)] = [
             ("ada", ada, nil), ("ben", ben, nil), ("ben", ada, .identityChanged), ("ada", ada, nil),
         ]
         for (number, (user, body, wanted)) in calls.enumerated() {
-            server.answers.withLock { $0["GET /v1/services"] = (200, body) }
+            fixture.web.on("GET /v1/services", 200, body)
             _ = try await client.providers(user: user)
             // What was found a moment ago is of another service.
             #expect(await code(call(service: "com.example.x\(number)"), engine) == wanted, "call \(number)")

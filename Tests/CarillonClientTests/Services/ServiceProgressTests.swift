@@ -218,9 +218,9 @@ struct ServiceProgressTests {
         call.files = ["7"]
         try await box.save(call, body: [1], claiming: [], keptUntil: ServiceEngine.now + 1_000_000)
         try await box.sent(id)
-        fixture.server.answers.withLock { $0["DELETE"] = (204, "") }
+        fixture.web.on("DELETE", 204)
         #expect(try await fixture.client.cancel(id))
-        try await eventually { fixture.server.asked.withLock { $0.contains("DELETE /v1/attachments/7") } }
+        try await eventually { fixture.web.asked.contains("DELETE /v1/attachments/7") }
         #expect(try await box.call(id) == nil)
     }
 

@@ -1,3 +1,4 @@
+import CarillonSQLite
 import CarillonWire
 import HTTPTypes
 import Testing

@@ -1,3 +1,4 @@
+import CarillonSQLite
 import CarillonWire
 import Foundation
 import HTTPTypes

@@ -199,7 +199,8 @@ struct PresentUpdatesTests {
         try await world.publish("content", refresh)
         try await world.ask(nil, #""max":0"#)
         let store = world.routes.store
-        let device = try #require(try await store.device(try #require(DeviceID(world.first.id))))
+        let id = try #require(DeviceID(world.first.id))
+        let device = try #require(try await store.device(id))
         let binding = try #require(try await store.presentBinding(of: device.serial)).serial
         let turns = world.routes.domain.updateDelivery.turns
         let (later, poll) = try await turns.take(binding) {

@@ -177,7 +177,8 @@ private func wakingGoesOn(_ stores: any StoreMaker) async throws {
     #expect(try await waking() == [first.id, elsewhere.id])
     #expect(try await waking(1).count == 1)
     let found = try #require(try await store.wakingUpdates(limit: 9).first { $0.update.app == fixture.app })
-    #expect(found.update == first && found.app == (try StoreFixture.appID) && found.wokenTo == BindingSerial(0))
+    let id = try StoreFixture.appID
+    #expect(found.update == first && found.app == id && found.wokenTo == BindingSerial(0))
     let binding = try await fixture.bind()
     try await store.woke(first.serial, to: binding.serial)
     let places = try await store.wakingUpdates(limit: 9).filter { $0.update.id == first.id }.map(\.wokenTo)

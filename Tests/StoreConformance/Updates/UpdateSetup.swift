@@ -1,5 +1,5 @@
 package import CarillonCore
-package import CarillonWire
+import CarillonWire
 
 /// Prepares what no method of ``UpdateStore`` can.
 package protocol UpdateSetup: Sendable {
