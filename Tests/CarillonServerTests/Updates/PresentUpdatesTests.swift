@@ -217,18 +217,21 @@ struct PresentUpdatesTests {
     @Test func `turns of a binding follow one another, and turns of another do not wait`() async throws {
         let turns = HoldTurns()
         let (one, other) = (BindingSerial(1), BindingSerial(2))
-        let order = Mutex<[Int]>([])
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            try await turns.take(one) {
-                for number in 1...3 {
-                    group.addTask { try await turns.take(one) { order.withLock { $0.append(number) } } }
-                    try await eventually { turns.waiters(for: one) == number }
-                }
-                try await turns.take(other) { order.withLock { $0.append(0) } }
-            }
-            try await group.waitForAll()
+        let order = Order()
+        @Sendable func wait(_ number: Int) -> Task<Void, any Error> {
+            Task { try await turns.take(one) { order.numbers.withLock { $0.append(number) } } }
         }
-        #expect(order.withLock { $0 } == [0, 1, 2, 3])
+        let waiting = try await turns.take(one) {
+            var waiting: [Task<Void, any Error>] = []
+            for number in 1...3 {
+                waiting.append(wait(number))
+                try await eventually { turns.waiters(for: one) == number }
+            }
+            try await turns.take(other) { order.numbers.withLock { $0.append(0) } }
+            return waiting
+        }
+        for task in waiting { try await task.value }
+        #expect(order.numbers.withLock { $0 } == [0, 1, 2, 3])
         await #expect(throws: StoreFault.self) {
             try await turns.take(one) { () async throws -> Void in throw StoreFault(.unavailable, "the end of a turn") }
         }
@@ -295,4 +298,8 @@ struct PresentUpdatesTests {
         try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
         #expect(delivery.looks == after + 1, "it says something else of itself")
     }
+}
+
+private final class Order: Sendable {
+    let numbers = Mutex<[Int]>([])
 }
