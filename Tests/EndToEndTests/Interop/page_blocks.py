@@ -78,7 +78,8 @@ ELSEWHERE = {
         f"{INTEROP}/test_apns_recipes.py",
     ),
     ("docs/connecting.md", "upstream carillon {"): f"{INTEROP}/test_proxy.py",
-    ("docs/connecting.md", "push.example.com {"): f"{INTEROP}/test_caddy.py",
+    ("docs/connecting.md", "push.example.com {"): f"{INTEROP}/test_caddy_and_haproxy.py",
+    ("docs/connecting.md", "defaults"): f"{INTEROP}/test_caddy_and_haproxy.py",
 }
 
 DRAWING = "It is a drawing."

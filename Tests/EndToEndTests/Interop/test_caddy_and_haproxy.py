@@ -1,4 +1,4 @@
-"""The server behind Caddy 2.6.2, with the snippet of docs/connecting.md as it stands there."""
+"""The server behind Caddy 2.6.2 and behind HAProxy 2.6, with the snippets of docs/connecting.md as they stand there."""
 
 import json
 import os
@@ -16,27 +16,44 @@ from carillon_peer import PATIENCE, Server, await_value, body_of, free_port
 from test_metrics import read
 from test_proxy import PAGE, browser, is_up, make_certificate, replaced
 
-CADDY = shutil.which("caddy")
+PROXIES = {
+    "caddy": shutil.which("caddy"),
+    "haproxy": shutil.which("haproxy", path=os.environ.get("PATH", "") + ":/usr/sbin"),
+}
 
-pytestmark = pytest.mark.skipif(CADDY is None, reason="caddy is missing; `Scripts/setup tests` installs it")
 
-
-def snippet() -> str:
-    (found,) = re.findall(r"```caddy\n(.*?)```", PAGE.read_text(), re.S)
+def snippet(name: str) -> str:
+    (found,) = re.findall(rf"```{name}\n(.*?)```", PAGE.read_text(), re.S)
     return found
 
 
-def configuration(server_port: int, port: int, chain, secret) -> str:
+def caddy(directory, server_port: int, port: int, chain, secret) -> list:
     site = f"https://localhost:{port} {{\n    bind 127.0.0.1\n    tls {chain} {secret}"
-    text = replaced(snippet(), "push.example.com {", site)
+    text = replaced(snippet("caddy"), "push.example.com {", site)
     text = replaced(text, "127.0.0.1:8080", f"127.0.0.1:{server_port}")
-    return "{\n    admin off\n    auto_https disable_redirects\n    skip_install_trust\n    grace_period 1s\n}\n" + text
+    file = directory / "Caddyfile"
+    options = "{\n    admin off\n    auto_https disable_redirects\n    skip_install_trust\n    grace_period 1s\n}\n"
+    file.write_text(options + text)
+    return [PROXIES["caddy"], "run", "--config", file, "--adapter", "caddyfile"]
 
 
-@pytest.fixture(scope="module")
-def proxied(executable, tmp_path_factory):
-    """A server of which all is reached through Caddy."""
-    directory = tmp_path_factory.mktemp("caddy")
+def haproxy(directory, server_port: int, port: int, chain, secret) -> list:
+    both = directory / "both.pem"
+    both.write_bytes(chain.read_bytes() + secret.read_bytes())
+    text = replaced(snippet("haproxy"), ":443 ssl crt /etc/ssl/push.example.com.pem", f"127.0.0.1:{port} ssl crt {both}")
+    text = replaced(text, "127.0.0.1:8080", f"127.0.0.1:{server_port}")
+    file = directory / "haproxy.cfg"
+    file.write_text(text)
+    return [PROXIES["haproxy"], "-db", "-f", file]
+
+
+@pytest.fixture(scope="module", params=[caddy, haproxy], ids=["caddy", "haproxy"])
+def proxied(request, executable, tmp_path_factory):
+    """A server of which all is reached through the proxy."""
+    name = request.param.__name__
+    if PROXIES[name] is None:
+        pytest.skip(f"{name} is missing; `Scripts/setup tests` installs it")
+    directory = tmp_path_factory.mktemp(name)
     chain, secret = make_certificate(directory)
     metrics = free_port()
     server = Server(
@@ -47,26 +64,25 @@ def proxied(executable, tmp_path_factory):
     server.public_url = address
     server.prepare()
     server.start()
-    file = directory / "Caddyfile"
-    file.write_text(configuration(server.port, port, chain, secret))
+    command = request.param(directory, server.port, port, chain, secret)
     folders = {"HOME": str(directory), "XDG_DATA_HOME": str(directory), "XDG_CONFIG_HOME": str(directory)}
-    with (directory / "caddy.log").open("wb") as log:
-        caddy = subprocess.Popen(
-            [CADDY, "run", "--config", file, "--adapter", "caddyfile"], stdout=log, stderr=log, env=os.environ | folders)
+    said = directory / "proxy.log"
+    with said.open("wb") as log:
+        proxy = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | folders)
     os.environ["REQUESTS_CA_BUNDLE"] = str(chain)
     server.url = address
     server.tls = ssl.create_default_context(cafile=str(chain))
     try:
-        await_value(lambda: is_up(caddy, address, directory / "caddy.log"), bool, "Caddy answers")
+        await_value(lambda: is_up(proxy, address, said), bool, f"{name} answers")
         yield server
     finally:
         del os.environ["REQUESTS_CA_BUNDLE"]
-        caddy.terminate()
-        caddy.wait(PATIENCE)
+        proxy.terminate()
+        proxy.wait(PATIENCE)
         server.end()
 
 
-def test_a_push_reaches_a_socket_through_caddy(proxied):
+def test_a_push_reaches_a_socket_through_a_proxy(proxied):
     with browser(proxied) as socket:
         channel = socket.register()
         assert channel.endpoint.startswith(proxied.url + "/push/")
@@ -77,7 +93,7 @@ def test_a_push_reaches_a_socket_through_caddy(proxied):
         assert sent.final()["outcome"] == "acknowledged"
 
 
-def test_events_leave_caddy_at_once(proxied):
+def test_events_leave_a_proxy_at_once(proxied):
     device = proxied.register_device()
     channel = device.open_channel()
     headers = {"Authorization": f"Bearer {device.credential}", "Accept": "text/event-stream"}
@@ -91,7 +107,7 @@ def test_events_leave_caddy_at_once(proxied):
             assert body_of(json.loads(data[5:])) == body
 
 
-def test_a_long_poll_is_answered_through_caddy_when_something_comes(proxied):
+def test_a_long_poll_is_answered_through_a_proxy_when_something_comes(proxied):
     device = proxied.register_device()
     channel = device.open_channel()
     sending = threading.Timer(0.5, lambda: channel.send(b"late"))
@@ -102,17 +118,23 @@ def test_a_long_poll_is_answered_through_caddy_when_something_comes(proxied):
     assert time.monotonic() - begin < 30
 
 
-def test_the_server_reads_the_client_address_that_caddy_sends(proxied):
+def test_the_server_reads_the_client_address_that_a_proxy_sends(proxied):
     assert proxied.request("GET", "/v1/server", headers={"X-Forwarded-For": "garbage"}).status_code == 200
     name = "carillon_client_address_invalid_total"
     assert read(proxied).get(name, 0) == 0
     assert "cannot read the client address" not in proxied.log.read_text()
-    # Without Caddy the server reads what the client wrote.
+    # Without a proxy the server reads what the client wrote.
     address = f"http://127.0.0.1:{proxied.port}/v1/server"
     assert requests.get(address, headers={"X-Forwarded-For": "garbage"}, timeout=PATIENCE).status_code == 200
     assert read(proxied)[name] == 1
 
 
 def test_caddy_closes_idle_connections_before_the_server_does():
-    (seconds,) = re.findall(r"keepalive (\d+)s", snippet())
+    (seconds,) = re.findall(r"keepalive (\d+)s", snippet("caddy"))
     assert int(seconds) < 75
+
+
+def test_haproxy_checks_the_server_with_options_unless_it_is_told_otherwise(proxied):
+    """`option httpchk` alone sends `OPTIONS /`; the snippet asks for readiness."""
+    assert requests.options(f"http://127.0.0.1:{proxied.port}/", timeout=PATIENCE).status_code == 204
+    assert "option httpchk GET /health/ready" in snippet("haproxy")
