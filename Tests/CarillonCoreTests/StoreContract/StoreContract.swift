@@ -66,7 +66,7 @@ struct StoreContract {
 
     static func calls(in source: String) -> [Call] {
         let code = SwiftSource.code(source)
-        return code.matches(of: #/\b\w*[sS]tore\s*[?!]?\.(?<name>\w+)\s*/#).map { match -> Call in
+        return code.matches(of: #/\w*[sS]tore\s*[?!]?\.(?<name>\w+)\s*/#).map { match -> Call in
             var rest = code[match.range.upperBound...]
             var labels: [String] = []
             if rest.first == "(", let list = SwiftSource.bracketed(rest) {
