@@ -225,6 +225,13 @@ let package = Package(
             name: "StoreConformance",
             dependencies: ["CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire", "TestSupport"],
             path: "Tests/StoreConformance", swiftSettings: settings),
+        // Changes a store until a test kills the process.
+        .executableTarget(
+            name: "StoreWorkload",
+            dependencies: [
+                "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonSQLite", "CarillonWire", "TestSupport",
+            ],
+            path: "Tests/StoreWorkload", swiftSettings: settings),
         .testTarget(
             name: "CarillonBasicsTests",
             dependencies: [
@@ -357,7 +364,7 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "CarillonAPNsSimulator", "CarillonBasics", "CarillonClient", "CarillonCommand", "CarillonNotification",
-                "CarillonWire", "ClientContent", "TestSupport",
+                "CarillonWire", "ClientContent", "StoreWorkload", "TestSupport",
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
                 .product(name: "NIOCore", package: "swift-nio", condition: network),
@@ -380,7 +387,8 @@ if isSanitized {
             return !["CarillonExpression", "TestSupport", "StoreConformance"].contains(target.name)
                 && !withoutSockets.contains { target.name == $0 || target.name == $0 + "Tests" }
         }
-        return ["CarillonCommand", "CarillonCommandTests", "ClientQuickStart", "EndToEndTests"].contains(target.name)
+        return ["CarillonCommand", "CarillonCommandTests", "ClientQuickStart", "EndToEndTests", "StoreWorkload"].contains(
+            target.name)
     }
     for target in package.targets { target.dependencies.append("SanitizedMutex") }
     package.targets.append(.target(name: "SanitizedMutex", swiftSettings: [.swiftLanguageMode(.v5)]))

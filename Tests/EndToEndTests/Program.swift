@@ -15,8 +15,12 @@ final class Program: Sendable {
     /// The executable under test: the one that was built beside these tests.
     static var carillon: String {
         if let path = ProcessInfo.processInfo.environment["CARILLON_EXECUTABLE"] { return path }
-        return URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent("carillon")
-            .path
+        return built("carillon")
+    }
+
+    /// A program that was built beside these tests.
+    static func built(_ name: String) -> String {
+        URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent(name).path
     }
 
     /// The root of the package.

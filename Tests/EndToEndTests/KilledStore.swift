@@ -1,0 +1,185 @@
+import Foundation
+import StoreWorkload
+import TestSupport
+import Testing
+
+/// A store that a process changes, run after run, until the process is killed.
+///
+/// What the store must be after a kill is what a copy of the store is on which the answered operations were repeated. Both are opened
+/// again before they are read. An operation without an answer is repeated as well if its lane differs without it.
+struct KilledStore {
+    struct Tally: Sendable, CustomStringConvertible {
+        var answered = 0
+        /// Operations that had begun when the process was killed.
+        var unanswered = 0
+        /// Those of them that are in the store.
+        var found = 0
+        /// The kinds of operations that found something to change.
+        var effective: Set<WorkloadOperation.Kind> = []
+
+        mutating func add(_ other: Tally) {
+            answered += other.answered
+            unanswered += other.unanswered
+            found += other.found
+            effective.formUnion(other.effective)
+        }
+
+        var description: String { "answered: \(answered), unanswered: \(unanswered), found of these: \(found)" }
+    }
+
+    /// What is read of a store.
+    private struct Reading {
+        /// By lane.
+        var facts: [[String: String]] = []
+        var waitingInAll = ""
+    }
+
+    private let kind: WorkloadStore.Kind
+    private let seed: UInt64
+    private let directory: String
+    /// A copy of the store before the run, and one that operations are repeated on.
+    private let before: String
+    private let repeated: String
+    private var run: Int64 = 0
+    /// The last operations of each lane whose traces are looked up.
+    private var traces: [[WorkloadOperation]]
+    private(set) var tally = Tally()
+
+    private static let mostTraces = 12
+
+    init(_ kind: WorkloadStore.Kind, seed: UInt64) async throws {
+        let place = try TemporaryDirectory.make()
+        self.kind = kind
+        self.seed = seed
+        directory = place + "/store"
+        before = place + "/before"
+        repeated = place + "/repeated"
+        traces = Array(repeating: [], count: WorkloadOperation.lanes)
+        let store = try kind.open(directory)
+        try await store.prepare()
+        try store.close()
+    }
+
+    /// Starts the process, kills it, and checks the store.
+    mutating func killOnce(_ random: inout SeededRandom) async throws {
+        try kind.copy(directory, to: before)
+        let program = try Program(
+            Program.built("StoreWorkload"), [kind.rawValue, directory, String(seed), String(run)])
+        // One kill in eight may come while the store is opened.
+        if random.next() % 8 > 0 { _ = try await program.line { $0 == "opened" ? true : nil } }
+        try await Task.sleep(for: .milliseconds(Int.random(in: 1...120, using: &random)))
+        program.signal(SIGKILL)
+        let status = await program.exitStatus()
+        try #require(status == -SIGKILL, "run \(run) ended by itself: \(program.output.suffix(3))")
+        let log = try WorkloadLog(program.output, seed: seed)
+        note(log)
+        try await check(log)
+        run += 1
+    }
+
+    private mutating func note(_ log: WorkloadLog) {
+        for (number, lane) in log.lanes.enumerated() {
+            tally.answered += lane.answered.count
+            for (operation, answer) in lane.answered where answer != WorkloadLane.nothing {
+                tally.effective.insert(operation.kind)
+                #expect(!answer.contains("StoreFault"), "seed \(seed), operation \(operation.number), \(operation.kind)")
+            }
+            let operations = lane.answered.map { $0.operation } + [lane.unanswered].compactMap { $0 }
+            let found = traces[number] + operations.filter { $0.leavesTraces }
+            traces[number] = Array(found.suffix(Self.mostTraces))
+            if lane.unanswered != nil { tally.unanswered += 1 }
+        }
+    }
+
+    private mutating func check(_ log: WorkloadLog) async throws {
+        let found = try await read(directory)
+        var expected = try await repeating(log, unanswered: [])
+        var done: Set<Int> = []
+        for (number, lane) in log.lanes.enumerated() where lane.unanswered != nil {
+            if found.facts[number] != expected.facts[number] { done.insert(number) }
+        }
+        if !done.isEmpty { expected = try await repeating(log, unanswered: done) }
+        tally.found += done.count
+        for (number, lane) in log.lanes.enumerated() {
+            let differences = Self.differences(found.facts[number], expected.facts[number])
+            let last = lane.unanswered.map { "\($0.kind) \($0.number)" } ?? "none"
+            try #require(
+                differences.isEmpty,
+                "seed \(seed), run \(run), lane \(number), unanswered: \(last):\n\(differences.joined(separator: "\n"))")
+        }
+        try #require(found.waitingInAll == expected.waitingInAll, "seed \(seed), run \(run)")
+    }
+
+    private static func differences(_ found: [String: String], _ expected: [String: String]) -> [String] {
+        let names = Set(found.keys).union(expected.keys).sorted().filter { found[$0] != expected[$0] }
+        return names.prefix(5).map { name in
+            "\(name):\n    found    \(found[name] ?? "nothing")\n    expected \(expected[name] ?? "nothing")"
+        }
+    }
+
+    private func read(_ directory: String) async throws -> Reading {
+        let store = try kind.open(directory)
+        let isSound = try await store.isSound()
+        #expect(isSound, "seed \(seed), run \(run): the store found itself damaged")
+        var reading = Reading()
+        for (number, operations) in traces.enumerated() {
+            let lane = try await WorkloadLane(number, of: store, run: run)
+            reading.facts.append(try await lane.facts(of: operations))
+        }
+        reading.waitingInAll = try await store.waitingInAll()
+        try store.close()
+        return reading
+    }
+
+    /// Repeats the answered operations on a copy of the store, and reads the copy.
+    ///
+    /// - Parameter unanswered: The lanes whose operation without an answer is repeated as well.
+    private func repeating(_ log: WorkloadLog, unanswered: Set<Int>) async throws -> Reading {
+        try kind.copy(before, to: repeated)
+        let store = try kind.open(repeated)
+        try await withThrowingTaskGroup(of: Void.self) { [run, seed] group in
+            for (number, lane) in log.lanes.enumerated() {
+                group.addTask {
+                    var again = try await WorkloadLane(number, of: store, run: run)
+                    for (operation, answer) in lane.answered {
+                        let repeated = try await again.perform(operation)
+                        #expect(repeated == answer, "seed \(seed), operation \(operation.number), \(operation.kind)")
+                    }
+                    if unanswered.contains(number), let last = lane.unanswered { _ = try await again.perform(last) }
+                }
+            }
+            try await group.waitForAll()
+        }
+        try store.close()
+        return try await read(repeated)
+    }
+}
+
+/// What the process printed.
+struct WorkloadLog {
+    struct Lane {
+        var answered: [(operation: WorkloadOperation, answer: String)] = []
+        /// The operation that had begun last.
+        var unanswered: WorkloadOperation?
+    }
+
+    private(set) var lanes: [Lane]
+
+    init(_ lines: [String], seed: UInt64) throws {
+        lanes = Array(repeating: Lane(), count: WorkloadOperation.lanes)
+        for line in lines where line != "opened" {
+            let parts = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+            guard parts.count > 1, let number = Int64(parts[1]) else { throw Program.Ended(description: line) }
+            let operation = WorkloadOperation(seed: seed, number: number)
+            switch parts[0] {
+            case "begin":
+                lanes[operation.lane].unanswered = operation
+            case "end":
+                lanes[operation.lane].unanswered = nil
+                lanes[operation.lane].answered.append((operation, parts.count > 2 ? String(parts[2]) : ""))
+            default:
+                throw Program.Ended(description: line)
+            }
+        }
+    }
+}
