@@ -1,4 +1,5 @@
 import CarillonCore
+import CarillonSQLite
 import CarillonWire
 import Foundation
 import Logging
@@ -27,7 +28,9 @@ struct ServedConnections: Sendable {
         try configure(&settings)
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
-        let server = CarillonServer(settings: settings, metrics: metrics, logger: logger) { began.yield($0) }
+        let server = CarillonServer(settings: settings, stores: SQLiteStoreFactory(), metrics: metrics, logger: logger) {
+            began.yield($0)
+        }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 defer { began.finish() }

@@ -1,5 +1,6 @@
 import AsyncHTTPClient
 import CarillonCore
+import CarillonSQLite
 import CarillonServer
 import CarillonWire
 import Foundation
@@ -51,7 +52,9 @@ struct WatchedServer: Sendable {
         change(&settings)
         let watch = SecretWatch()
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
-        let server = CarillonServer(settings: settings, logger: watch.logger) { began.yield($0) }
+        let server = CarillonServer(settings: settings, stores: SQLiteStoreFactory(), logger: watch.logger) {
+            began.yield($0)
+        }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 defer { began.finish() }
