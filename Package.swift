@@ -224,6 +224,9 @@ let package = Package(
             name: "StoreConformance",
             dependencies: ["CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire", "TestSupport"],
             path: "Tests/StoreConformance", swiftSettings: settings),
+        .target(
+            name: "TestStores", dependencies: ["CarillonCore", "CarillonSQLite", "TestSupport"], path: "Tests/TestStores",
+            swiftSettings: settings),
         .testTarget(
             name: "CarillonBasicsTests",
             dependencies: [
