@@ -285,9 +285,9 @@ let package = Package(
         .testTarget(
             name: "CarillonServerTests",
             dependencies: [
-                "TestSupport",
+                "TestStores", "TestSupport",
                 "CarillonAPNs", "CarillonAPNsSimulator", "CarillonBasics", "CarillonCore", "CarillonMessages",
-                "CarillonSQLite", "CarillonServer", "CarillonWire",
+                "CarillonServer", "CarillonWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: server),

@@ -1,11 +1,11 @@
-import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import Foundation
 import Logging
 import NIOCore
 import NIOPosix
+import TestStores
 
+@testable import CarillonCore
 @testable import CarillonServer
 
 /// A whole server in this process, and bytes to it over true connections.
@@ -14,6 +14,9 @@ struct ServedConnections: Sendable {
     let port: Int
     /// The path of the Unix socket that the server listens on instead.
     var unixSocket: String?
+
+    /// The store of the server.
+    var store: (any Store)? { domain.updateDelivery.store as? any Store }
 
     /// Serves while the closure runs.
     static func run(
@@ -28,7 +31,7 @@ struct ServedConnections: Sendable {
         try configure(&settings)
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
-        let server = CarillonServer(settings: settings, stores: SQLiteStoreFactory(), metrics: metrics, logger: logger) {
+        let server = CarillonServer(settings: settings, stores: stores.factory, metrics: metrics, logger: logger) {
             began.yield($0)
         }
         try await withThrowingTaskGroup(of: Void.self) { group in

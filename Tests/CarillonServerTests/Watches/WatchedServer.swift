@@ -1,12 +1,12 @@
 import AsyncHTTPClient
 import CarillonCore
-import CarillonSQLite
 import CarillonServer
 import CarillonWire
 import Foundation
 import Logging
 import NIOCore
 import NIOHTTP1
+import TestStores
 
 /// A whole server in this process, with one app, and the ways to it that a device and a back end have.
 struct WatchedServer: Sendable {
@@ -52,7 +52,7 @@ struct WatchedServer: Sendable {
         change(&settings)
         let watch = SecretWatch()
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
-        let server = CarillonServer(settings: settings, stores: SQLiteStoreFactory(), logger: watch.logger) {
+        let server = CarillonServer(settings: settings, stores: stores.factory, logger: watch.logger) {
             began.yield($0)
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
