@@ -95,8 +95,7 @@ let package = Package(
         .target(
             name: "CarillonServer",
             dependencies: [
-                "CarillonAPNs", "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonMessages", "CarillonSQLite",
-                "CarillonWire",
+                "CarillonAPNs", "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonMessages", "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: server),
                 .product(name: "Hummingbird", package: "hummingbird", condition: server),
@@ -232,6 +231,9 @@ let package = Package(
                 "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonSQLite", "CarillonWire", "TestSupport",
             ],
             path: "Tests/StoreWorkload", swiftSettings: settings),
+        .target(
+            name: "TestStores", dependencies: ["CarillonCore", "CarillonSQLite", "TestSupport"], path: "Tests/TestStores",
+            swiftSettings: settings),
         .testTarget(
             name: "CarillonBasicsTests",
             dependencies: [
@@ -290,9 +292,9 @@ let package = Package(
         .testTarget(
             name: "CarillonServerTests",
             dependencies: [
-                "TestSupport",
+                "TestStores", "TestSupport",
                 "CarillonAPNs", "CarillonAPNsSimulator", "CarillonBasics", "CarillonCore", "CarillonMessages",
-                "CarillonSQLite", "CarillonServer", "CarillonWire",
+                "CarillonServer", "CarillonWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: server),

@@ -1,4 +1,4 @@
-import CarillonSQLite
+import CarillonCore
 import Testing
 
 @testable import CarillonCommand

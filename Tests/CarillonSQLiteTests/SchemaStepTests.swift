@@ -1,3 +1,4 @@
+import CarillonCore
 import Crypto
 import Foundation
 import GRDB

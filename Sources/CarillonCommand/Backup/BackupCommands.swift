@@ -1,6 +1,5 @@
 import ArgumentParser
 import CarillonCore
-import CarillonSQLite
 import CarillonServer
 import Foundation
 
@@ -22,7 +21,7 @@ struct BackupCommand: AsyncParsableCommand {
         let draft = to + ".partial"
         try await reportingFaults(interrupted: "interrupted; there is no backup", cleanUp: { unlink(draft) }) {
             let path = try directory.path
-            try await StoreBackup.make(of: path, at: to)
+            try await Composition.stores.backUp(path, to: to)
             let size = try FileManager.default.attributesOfItem(atPath: to)[.size] as? Int64 ?? 0
             Printer(isJSON: json).print(
                 ["event": "backedUp", "path": .text(to), "bytes": .number(size)],
@@ -50,7 +49,7 @@ struct RestoreCommand: AsyncParsableCommand {
             let path = try directory.path
             let updates: LiveUpdateCount
             do {
-                updates = try await StoreBackup.restore(
+                updates = try await Composition.stores.restore(
                     from, to: path, holdsUpdates: holdUpdates, at: TimeSource.system.now())
             } catch let fault as StoreOpenFault where fault.kind == .missing {
                 throw CommandFault(ExitStatus.noInput, fault.description)

@@ -42,7 +42,9 @@ struct DemoCommand: AsyncParsableCommand {
         let options = try ServeOptions(flags: flags, file: nil, environment: [:])
         OpenFiles.raiseLimit()
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
-        let server = CarillonServer(settings: try options.settings(), logger: options.logger) { began.yield($0) }
+        let server = CarillonServer(
+            settings: try options.settings(), stores: Composition.stores, logger: options.logger
+        ) { began.yield($0) }
         let story = DemoStory(server: running, simulator: simulator, directory: directory, staysUp: !once)
         let interrupt = InterruptService()
         let configuration = ServiceGroupConfiguration(

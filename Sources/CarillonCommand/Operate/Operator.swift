@@ -1,6 +1,5 @@
 import ArgumentParser
 import CarillonCore
-import CarillonSQLite
 import CarillonServer
 import CarillonWire
 import Logging
@@ -53,19 +52,22 @@ struct OperatorOptions: ParsableArguments {
     var printer: Printer { Printer(isJSON: json) }
 
     /// Does the work on whichever side was named.
+    ///
+    /// - Parameter stores: Opens the store of a data directory.
     func perform(
-        makesMissing: Bool = false, onStore: (Domain) async throws -> Void, onServer: (APIClient) async throws -> Void
+        makesMissing: Bool = false, stores: any StoreFactory = Composition.stores,
+        onStore: (Domain) async throws -> Void, onServer: (APIClient) async throws -> Void
     ) async throws {
         try await reportingFaults(interrupted: "interrupted; look whether it was done") {
             switch try side(Environment.all) {
             case .directory(let path):
-                let store = try SQLiteStore(directory: path, makesMissing: makesMissing)
+                let opened = try stores.open(directory: path, makesMissing: makesMissing, settings: StoreSettings())
                 let domain = try await Domain(
-                    store: store, addresses: OwnAddresses(""), scheduler: .on(MultiThreadedEventLoopGroup.singleton),
+                    store: opened.store, addresses: OwnAddresses(""), scheduler: .on(MultiThreadedEventLoopGroup.singleton),
                     logger: Logger(label: "carillon"),
                     wrappedBy: try (keyFile ?? Environment["CARILLON_KEY_FILE"]).map { path in try KeyFile.open(path) })
                 try await onStore(domain)
-                try store.close()
+                try opened.close()
             case .server(let url):
                 try await onServer(
                     APIClient(

@@ -1,6 +1,5 @@
 import ArgumentParser
 import CarillonCore
-import CarillonSQLite
 import CarillonServer
 import CarillonWire
 

@@ -56,7 +56,9 @@ struct ServeCommand: AsyncParsableCommand {
             }
             let listen = settings.listenPlaces.map(\.description).joined(separator: ", ")
             let metrics = settings.metrics == nil ? nil : MetricsRegistry.install()
-            let server = CarillonServer(settings: settings, metrics: metrics, logger: logger) { running in
+            let server = CarillonServer(
+                settings: settings, stores: Composition.stores, metrics: metrics, logger: logger
+            ) { running in
                 logger.info(
                     "serving",
                     metadata: ["listen": "\(listen)", "public-url": "\(running.addresses.base)"])

@@ -1,3 +1,4 @@
+import CarillonCore
 import Synchronization
 
 #if canImport(Glibc)

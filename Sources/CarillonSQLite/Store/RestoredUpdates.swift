@@ -1,17 +1,6 @@
 import CarillonCore
 import GRDB
 
-/// Live updates, and how many of them are paused.
-package struct LiveUpdateCount: Equatable, Sendable {
-    package var live = 0
-    package var paused = 0
-
-    package init(live: Int = 0, paused: Int = 0) {
-        self.live = live
-        self.paused = paused
-    }
-}
-
 /// The live updates of a database that is made of a backup, before a server uses it.
 struct RestoredUpdates {
     private let path: String

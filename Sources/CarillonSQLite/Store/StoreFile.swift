@@ -1,3 +1,4 @@
+import CarillonCore
 import GRDB
 
 #if canImport(Glibc)

@@ -1,5 +1,4 @@
-import CarillonCore
-import CarillonSQLite
+package import CarillonCore
 import CarillonWire
 import Hummingbird
 package import Logging
@@ -20,18 +19,21 @@ package struct CarillonServer: Service {
     }
 
     private let settings: ServerSettings
+    private let stores: any StoreFactory
     private let metrics: MetricsRegistry?
     private let logger: Logger
     private let onRunning: @Sendable (Running) async -> Void
 
     /// - Parameters:
+    ///   - stores: Opens the store of the data directory.
     ///   - metrics: What is shown at `/metrics`, when the settings say where that is.
     ///   - onRunning: Called once, when the server listens.
     package init(
-        settings: ServerSettings, metrics: MetricsRegistry? = nil, logger: Logger,
+        settings: ServerSettings, stores: any StoreFactory, metrics: MetricsRegistry? = nil, logger: Logger,
         onRunning: @escaping @Sendable (Running) async -> Void = { _ in }
     ) {
         self.settings = settings
+        self.stores = stores
         self.metrics = metrics
         self.logger = BoundedLog.of(logger).logger
         self.onRunning = onRunning
@@ -40,10 +42,10 @@ package struct CarillonServer: Service {
     /// - Throws: ``StoreOpenFault`` when the data directory cannot be used, at first or any more; ``ListenFault`` when an address
     ///   cannot be listened on; ``ListenerLost`` when a listener closed and cannot be opened again.
     package func run() async throws {
-        let store = try SQLiteStore(directory: settings.dataDirectory, settings: settings.store)
+        let opened = try stores.open(directory: settings.dataDirectory, makesMissing: true, settings: settings.store)
         do {
-            let lost = try await serve(store)
-            try await close(store)
+            let lost = try await serve(opened.store)
+            try await close(opened)
             if let lost { throw lost }
         } catch let fault as StoreFault {
             throw StoreOpenFault(fault, directory: settings.dataDirectory)
@@ -52,11 +54,11 @@ package struct CarillonServer: Service {
     }
 
     /// - Throws: ``StoreFault`` when the store became useless while it was open.
-    private func close(_ store: SQLiteStore) async throws {
+    private func close(_ opened: OpenedStore) async throws {
         var uselessness: StoreFault?
-        do { try await store.checkHealth() } catch let fault as StoreFault { uselessness = fault }
+        do { try await opened.store.checkHealth() } catch let fault as StoreFault { uselessness = fault }
         do {
-            try store.close()
+            try opened.close()
         } catch let fault as StoreFault where uselessness == nil {
             logger.warning(
                 "the log of the database could not be emptied: keep the -wal file beside it",
@@ -66,7 +68,7 @@ package struct CarillonServer: Service {
     }
 
     /// - Returns: Why the server ended without being told to.
-    private func serve(_ store: SQLiteStore) async throws -> ListenerLost? {
+    private func serve(_ store: any Store) async throws -> ListenerLost? {
         try await TimerFiles.open()
         let group = MultiThreadedEventLoopGroup.singleton
         let addresses = Addresses(base: settings.publicURL ?? settings.listenURL, former: settings.formerPublicURLs)

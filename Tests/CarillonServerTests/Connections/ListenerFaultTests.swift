@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import NIOCore
 import NIOPosix
+import TestStores
 import TestSupport
 import Testing
 
@@ -74,7 +75,9 @@ struct ListenerFaultTests {
         settings.listenerRetry = .init(delay: .seconds(10), patience: .seconds(11))
         let (running, began) = AsyncStream.makeStream(of: Int.self)
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
-        let server = CarillonServer(settings: settings, logger: logger) { began.yield($0.port) }
+        let server = CarillonServer(settings: settings, stores: stores.factory, logger: logger) {
+            began.yield($0.port)
+        }
         // Ends when the listener is lost, or with the test.
         let run = Task {
             defer { began.finish() }

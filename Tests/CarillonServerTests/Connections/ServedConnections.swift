@@ -1,10 +1,11 @@
-import CarillonCore
 import CarillonWire
 import Foundation
 import Logging
 import NIOCore
 import NIOPosix
+import TestStores
 
+@testable import CarillonCore
 @testable import CarillonServer
 
 /// A whole server in this process, and bytes to it over true connections.
@@ -13,6 +14,9 @@ struct ServedConnections: Sendable {
     let port: Int
     /// The path of the Unix socket that the server listens on instead.
     var unixSocket: String?
+
+    /// The store of the server.
+    var store: (any Store)? { domain.updateDelivery.store as? any Store }
 
     /// Serves while the closure runs.
     static func run(
@@ -27,7 +31,9 @@ struct ServedConnections: Sendable {
         try configure(&settings)
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
-        let server = CarillonServer(settings: settings, metrics: metrics, logger: logger) { began.yield($0) }
+        let server = CarillonServer(settings: settings, stores: stores.factory, metrics: metrics, logger: logger) {
+            began.yield($0)
+        }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 defer { began.finish() }

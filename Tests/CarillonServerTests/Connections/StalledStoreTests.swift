@@ -1,6 +1,6 @@
-import CarillonSQLite
 import CarillonWire
 import Dispatch
+import TestStores
 import Testing
 
 @testable import CarillonCore
@@ -19,13 +19,13 @@ struct StalledStoreTests {
         try await ServedConnections.run {
             $0.requests.answerSeconds = 1
         } _: { server in
-            let store = try #require(server.domain.updateDelivery.store as? SQLiteStore)
+            let store = try #require(server.store)
             let goOn: @Sendable () -> Void = {
-                store.onCommit(nil)
+                stores.onCommit(of: store, nil)
                 for _ in 0..<100 { isMoving.signal() }
             }
             defer { goOn() }
-            try await body(server, { store.onCommit { isMoving.wait() } }, goOn)
+            try await body(server, { stores.onCommit(of: store) { isMoving.wait() } }, goOn)
         }
     }
 

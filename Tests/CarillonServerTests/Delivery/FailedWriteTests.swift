@@ -1,10 +1,10 @@
 import CarillonBasics
-import CarillonSQLite
 import CarillonWire
 import Crypto
 import Foundation
 import HTTPTypes
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -33,7 +33,7 @@ struct FailedWriteTests {
             var path = String(parts[1])
             for (name, value) in values { path = path.replacingOccurrences(of: "{\(name)}", with: value) }
             let method = try #require(HTTPRequest.Method(rawValue: String(parts[0])))
-            routes.store.refuseCommits(StoreFault(.full, "the disk is full"))
+            stores.refuseChanges(of: routes.store, with: StoreFault(.full, "the disk is full"))
             let refused = try await routes.request(method, path + query, key: key, body, headers: headers)
             if path == "/GNP1.0" {
                 #expect(refused.headers[.gnpCode]?.hasPrefix("507") ?? false, sourceLocation: sourceLocation)
@@ -45,7 +45,7 @@ struct FailedWriteTests {
                     sourceLocation: sourceLocation)
                 #expect(refused.headers[.retryAfter] != nil, sourceLocation: sourceLocation)
             }
-            routes.store.refuseCommits(nil)
+            stores.refuseChanges(of: routes.store, with: nil)
             let done = try await routes.request(method, path + query, key: key, body, headers: headers)
             #expect(
                 (200..<300).contains(done.status), "\(route): \(done.status) \(String(decoding: done.body, as: UTF8.self))",
@@ -188,10 +188,10 @@ struct FailedWriteTests {
         }
         // Each line has an answer of its own.
         let lines = #"{"item":"stock.ACME","fields":{"price":2}}"# + "\n"
-        routes.store.refuseCommits(StoreFault(.full, "the disk is full"))
+        stores.refuseChanges(of: routes.store, with: StoreFault(.full, "the disk is full"))
         let many = try await routes.request(.post, "/v1/items/updates", key: sender, lines)
         #expect(String(decoding: many.body, as: UTF8.self).contains("storage_full"), "\(many.status)")
-        routes.store.refuseCommits(nil)
+        stores.refuseChanges(of: routes.store, with: nil)
         let again = try await routes.request(.post, "/v1/items/updates", key: sender, lines)
         #expect(!String(decoding: again.body, as: UTF8.self).contains("storage_full"), "\(again.status)")
         trial.tried.insert("POST /v1/items/updates")
@@ -199,7 +199,7 @@ struct FailedWriteTests {
         let update = try await trial.change(
             "POST /v1/updates", key: sender, #"{"kind":"popup","payload":{"style":"important","title":"x"}}"#)
         try await trial.change("POST /v1/updates/{update}/requeue", ["update": update["id"]], key: sender)
-        try await routes.store.run("UPDATE audience_update SET paused_at = 1")
+        try await stores.pauseUpdates(in: routes.store)
         let resumed = try await trial.change("POST /v1/updates/{update}/resume", ["update": update["id"]], key: sender)
         #expect(resumed.status == 200 && resumed.json?["paused"] == nil)
         try await trial.change("DELETE /v1/updates/{update}", ["update": update["id"]], key: sender)
@@ -286,7 +286,7 @@ struct FailedWriteTests {
         let session = Quick(home.inbox, device)
         home.sessions.join(session, device: device)
         let pushChannel = try await routes.domain.publisher.channel(of: channel["token"])
-        routes.store.refuseCommits(StoreFault(.full, "the disk is full"))
+        stores.refuseChanges(of: routes.store, with: StoreFault(.full, "the disk is full"))
         let receipt = try await routes.domain.publisher.publish(
             PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: ttl), to: pushChannel)
         if ttl > 0 { #expect(receipt.standing == .final(.acknowledged)) }
@@ -294,7 +294,7 @@ struct FailedWriteTests {
             let asked = try await routes.request(.get, "/message/\(receipt.id)")
             #expect(asked.status == 503 && asked.code == "storage_full")
         }
-        routes.store.refuseCommits(nil)
+        stores.refuseChanges(of: routes.store, with: nil)
         await home.inbox.writeUnwritten()
         #expect(try await routes.request(.get, "/message/\(receipt.id)")["outcome"] == "acknowledged")
         #expect(!home.inbox.hasUnwritten)
@@ -302,7 +302,7 @@ struct FailedWriteTests {
 
     @Test func `what a socket says while nothing can be written counts, or is refused`() async throws {
         try await ServedConnections.run { server in
-            let store = try #require(server.domain.updateDelivery.store as? SQLiteStore)
+            let store = try #require(server.store)
             let channel = try await server.openChannel()
             let peer = try RawPeer(port: server.port)
             try await peer.hello(credential: channel.credential, version: 3)
@@ -316,7 +316,7 @@ struct FailedWriteTests {
                 messages.append(String((answer["location"] ?? "").split(separator: "/").last ?? ""))
             }
             _ = try await peer.read(until: messages[2])
-            store.refuseCommits(StoreFault(.full, "the disk is full"))
+            stores.refuseChanges(of: store, with: StoreFault(.full, "the disk is full"))
             try peer.sendFrame(
                 #"{"messageType":"ack","updates":[{"version":"\#(messages[0])"},{"version":"\#(messages[1])"}]}"#)
             try peer.sendFrame(#"{"messageType":"nack","version":"\#(messages[2])","code":301}"#)
@@ -328,7 +328,7 @@ struct FailedWriteTests {
             )
             #expect(try await peer.read(until: #""id":7"#).contains(#""status":503"#))
             #expect(try await server.request("GET /message/\(messages[0])").status == 503)
-            store.refuseCommits(nil)
+            stores.refuseChanges(of: store, with: nil)
             // The socket stays open, and says nothing more.
             for (message, outcome) in zip(messages, ["acknowledged", "acknowledged", "failed"]) {
                 try await eventually {
@@ -346,12 +346,14 @@ struct FailedWriteTests {
         try await world.ask()
         let store = world.routes.store
         // The update is published; its envelope is refused.
-        store.onCommit { store.refuseCommits(StoreFault(.full, "the disk is full")) }
+        stores.onCommit(of: store) {
+            stores.refuseChanges(of: store, with: StoreFault(.full, "the disk is full"))
+        }
         try await world.publish("popup", #"{"style":"important","title":"x"}"#)
         let delivery = world.routes.domain.updateDelivery
         try await eventually { delivery.present.withLock { $0.values.contains { !$0.missed.isEmpty } } }
-        store.onCommit(nil)
-        store.refuseCommits(nil)
+        stores.onCommit(of: store, nil)
+        stores.refuseChanges(of: store, with: nil)
         #expect(try await store.waitingInAll().envelopes == 0)
         try await world.sweep()
         #expect(try await store.waitingInAll().envelopes == 1)
@@ -362,9 +364,9 @@ struct FailedWriteTests {
         world.advance(seconds: 2 * 86_400)
         try await world.ask()
         let routes = world.routes
-        routes.store.refuseCommits(StoreFault(.full, "the disk is full"))
+        stores.refuseChanges(of: routes.store, with: StoreFault(.full, "the disk is full"))
         for _ in 0..<2 { await #expect(throws: StoreFault.self) { try await routes.domain.devices.writeSeen() } }
-        routes.store.refuseCommits(nil)
+        stores.refuseChanges(of: routes.store, with: nil)
         try await routes.domain.devices.writeSeen()
         let id = try #require(DeviceID(world.first.id))
         let device = try #require(try await routes.store.device(id))

@@ -2,11 +2,11 @@ import CarillonAPNs
 import CarillonAPNsSimulator
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import Logging
 import NIOPosix
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -40,7 +40,7 @@ final class GatewayWorld: Sendable {
         self.clock = clock.withLock { Mutex($0) }
         let box = Box()
         domain = try await Domain(
-            store: try SQLiteStore(inMemory: .init()), addresses: OwnAddresses("https://push.example.com"),
+            store: stores.open(), addresses: OwnAddresses("https://push.example.com"),
             scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: watch.logger, gatewaySettings: settings,
             wrappedBy: WrappingKey(bytes: Array(repeating: 1, count: 32)), time: TimeSource { box.world?.now ?? .never })

@@ -1,9 +1,9 @@
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import Crypto
 import Foundation
 import HTTPTypes
+import TestStores
 import TestSupport
 import Testing
 
@@ -26,12 +26,12 @@ struct FailedUploadTests {
         }
         let failed = try await upload("date")
         #expect(failed.status == 400 && failed.code == "digest_mismatch", "\(failed.status)")
-        for table in ["attachment", "attachment_total"] {
-            #expect(try await routes.store.rowCount(of: table) == 0, "\(table)")
+        for rows in [StoredRows.attachments, .attachmentTotals] {
+            #expect(try await stores.count(rows, in: routes.store) == 0, "\(rows)")
         }
         let files = FileManager.default.enumerator(atPath: directory.path)?.allObjects.compactMap { $0 as? String } ?? []
         #expect(files.filter { $0.split(separator: "/").count > 3 }.isEmpty, "\(files)")
         #expect(try await upload("data").status == 201)
-        #expect(try await routes.store.rowCount(of: "attachment") == 1)
+        #expect(try await stores.count(.attachments, in: routes.store) == 1)
     }
 }

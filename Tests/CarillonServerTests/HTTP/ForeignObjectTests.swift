@@ -1,6 +1,5 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import Foundation
 import HTTPTypes

@@ -1,6 +1,7 @@
-import CarillonSQLite
+import CarillonCore
 import CarillonWire
 import HTTPTypes
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -14,9 +15,9 @@ struct KeyNameTests {
         func create(_ name: String) async throws -> RouteFixture.Answer {
             try await routes.request(.post, "/v1/keys", key: routes.admin, #"{"role":"admin","name":"\#(name)"}"#)
         }
-        let keys = try await routes.store.rowCount(of: "access_key")
+        let keys = try await stores.count(.accessKeys, in: routes.store)
         #expect(try await create(longest + "a").code == "field_invalid")
-        #expect(try await routes.store.rowCount(of: "access_key") == keys)
+        #expect(try await stores.count(.accessKeys, in: routes.store) == keys)
         let created = try await create(longest)
         #expect(created.status == 201 && created["name"] == longest)
     }

@@ -1,4 +1,3 @@
-import CarillonSQLite
 import HTTPTypes
 import TestSupport
 import Testing

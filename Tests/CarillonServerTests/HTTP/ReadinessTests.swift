@@ -1,9 +1,9 @@
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import Dispatch
 import HTTPTypes
 import Hummingbird
+import TestStores
 import TestSupport
 import Testing
 
@@ -22,28 +22,28 @@ struct ReadinessTests {
             return (answer.status, answer.code)
         }
         #expect(try await ready() == (200, nil))
-        routes.store.refuseCommits(StoreFault(kind, "no write"))
+        stores.refuseChanges(of: routes.store, with: StoreFault(kind, "no write"))
         // Nobody tried to write yet.
         #expect(try await ready() == (200, nil))
         #expect(try await routes.request(.post, "/v1/apps", key: routes.admin, #"{"id":"com.example.a"}"#).status == 503)
         let code = kind == .full ? "storage_full" : "storage_unavailable"
         for _ in 0..<2 { #expect(try await ready() == (503, code)) }
         #expect(try await routes.request(.get, "/health/live").status == 200)
-        routes.store.refuseCommits(nil)
+        stores.refuseChanges(of: routes.store, with: nil)
         // The question itself finds out.
         #expect(try await ready() == (200, nil))
         #expect(try await routes.store.waitingInAll().envelopes == 0)
     }
 
     @Test func `the server is not ready while a commit does not end for more than 5 seconds`() async throws {
-        let routes = try await RouteFixture(store: SQLiteStore(directory: try TemporaryDirectory.make() + "/store"))
+        let routes = try await RouteFixture(store: stores.openKept())
         @Sendable func ready() async throws -> (status: Int, code: String?) {
             let answer = try await routes.request(.get, "/health/ready")
             return (answer.status, answer.code)
         }
         let isMoving = DispatchSemaphore(value: 0)
         let store = routes.store
-        store.onCommit { isMoving.wait() }
+        stores.onCommit(of: store) { isMoving.wait() }
         let clock = ContinuousClock()
         let begin = clock.now
         async let created = routes.request(.post, "/v1/apps", key: routes.admin, #"{"id":"com.example.a"}"#)
@@ -53,7 +53,7 @@ struct ReadinessTests {
         #expect(clock.now - begin > .seconds(5))
         #expect(try await ready().code == "storage_unavailable")
         #expect(try await routes.request(.get, "/health/live").status == 200)
-        store.onCommit(nil)
+        stores.onCommit(of: store, nil)
         isMoving.signal()
         let answer = try await created
         #expect(answer.status == 201)
@@ -75,18 +75,18 @@ struct ReadinessTests {
     }
 
     @Test func `a store that does not answer is reported in time`() async throws {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         let probe = StoreProbe(store, limit: .seconds(5))
         #expect(await probe.fault() == nil)
         let isMoving = DispatchSemaphore(value: 0)
-        store.onCommit { isMoving.wait() }
+        stores.onCommit(of: store) { isMoving.wait() }
         // A store in memory has one connection for reading and writing.
-        async let work: Void = store.run("UPDATE inbox_total SET envelopes = envelopes")
+        async let work: Void = store.noteServed(1)
         try await eventually { store.oldestChangeWait > .zero }
         let fault = await probe.fault()
         #expect(fault?.kind == .unavailable && fault?.message.contains("answered") == true, "\(String(describing: fault))")
         #expect(await probe.fault()?.kind == .unavailable)
-        store.onCommit(nil)
+        stores.onCommit(of: store, nil)
         isMoving.signal()
         try await work
         try await eventually { await probe.fault() == nil }

@@ -1,7 +1,8 @@
-import CarillonSQLite
+import CarillonCore
 import CarillonWire
 import Foundation
 import HTTPTypes
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -32,7 +33,7 @@ struct RegistrationTests {
         #expect(second.id == first.id && second.credential == first.credential)
         #expect(try await opens(first.credential, routes))
         #expect(first.credential.hasPrefix(first.id + ".") && first.credential.utf8.count == first.id.utf8.count + 33)
-        #expect(try await routes.store.rowCount(of: "registration") == 1)
+        #expect(try await stores.count(.registrations, in: routes.store) == 1)
     }
 
     @Test func `a repeated registration replaces a credential that the device chose`() async throws {

@@ -1,6 +1,5 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import Foundation
 import HTTPTypes
@@ -9,6 +8,7 @@ import Logging
 import NIOCore
 import NIOEmbedded
 import NIOPosix
+import TestStores
 
 @testable import CarillonServer
 
@@ -30,7 +30,7 @@ struct RouteFixture {
         }
     }
 
-    let store: SQLiteStore
+    let store: any Store
     let domain: Domain
     /// Has all lines of the log, and knows the secrets of all requests and answers.
     let watch: SecretWatch
@@ -50,16 +50,17 @@ struct RouteFixture {
         _ allowances: Allowances.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
         vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(), updateLimits: UpdateLimits = .init(),
         turnLimits: SharedTurns.Limits = .init(),
-        store: SQLiteStore? = nil, attachmentFiles: any AttachmentFiles = NoAttachmentFiles(),
+        store: (any Store)? = nil, attachmentFiles: any AttachmentFiles = NoAttachmentFiles(),
         base: String = "https://push.example.com", time: TimeSource = .system, ticks: TickSource = .system,
         logger: Logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
     ) async throws {
-        let store = try store ?? SQLiteStore(inMemory: .init())
-        self.store = store
+        let opened: any Store
+        if let store { opened = store } else { opened = try await stores.open() }
+        self.store = opened
         watch = SecretWatch(before: logger)
         let addresses = Addresses(base: base)
         domain = try await Domain(
-            store: store, addresses: addresses.own, scheduler: .on(MultiThreadedEventLoopGroup.singleton),
+            store: opened, addresses: addresses.own, scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: watch.logger,
             allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, itemLimits: itemLimits,
             updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles, wrappedBy: key,
@@ -67,7 +68,7 @@ struct RouteFixture {
         admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text
         watch.note(admin)
         let routes = Routes.all(
-            domain: domain, addresses: addresses, store: store, settings: ServerSettings(dataDirectory: ""),
+            domain: domain, addresses: addresses, store: opened, settings: ServerSettings(dataDirectory: ""),
             readiness: readiness, sockets: ConnectionLimit(limit: 1, gauge: .sockets, refused: .socketsRefused))
         declared = routes.all
         routeNames = routes.names

@@ -1,9 +1,9 @@
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
 import Logging
 import Synchronization
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -94,10 +94,10 @@ struct BoundedLogTests {
     }
 
     @Test func `requests that meet a fault of the store write one line a minute`() async throws {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         let routes = try await RouteFixture(store: store, ticks: ticks.source, logger: catcher.logger)
         let device = try await routes.device()
-        try await store.run("ALTER TABLE device_profile RENAME TO gone")
+        try await stores.makeUnreadable(.deviceProfiles, in: store)
         for _ in 0..<20 { #expect(try await routes.request(.get, "/v1/device", key: device.credential).status >= 500) }
         #expect(catcher.lines.count { $0.contains("a request met a store fault") } == 1, "\(catcher.lines)")
     }

@@ -1,5 +1,4 @@
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
 import Logging
@@ -51,7 +50,7 @@ struct DeviceCollectorTests {
         let collector: DeviceCollector
         let lines = Recorder.Lines()
 
-        init(_ clocks: Clocks = Clocks(), store: SQLiteStore? = nil) async throws {
+        init(_ clocks: Clocks = Clocks(), store: (any Store)? = nil) async throws {
             self.clocks = clocks
             routes = try await RouteFixture(store: store, time: clocks.time, ticks: clocks.ticks)
             let lines = lines

@@ -1,11 +1,11 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import Crypto
 import HTTPTypes
 import Logging
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -129,16 +129,16 @@ struct LoggedSecretTests {
 
     // MARK: Faults of the store
 
-    @Test(arguments: ["device_profile", "device"])
-    func `requests that meet a store fault`(table: String) async throws {
-        let store = try SQLiteStore(inMemory: .init())
+    @Test(arguments: [StoredRows.deviceProfiles, .devices])
+    func `requests that meet a store fault`(rows: StoredRows) async throws {
+        let store = try await stores.open()
         let routes = try await RouteFixture(store: store, logger: catcher.logger)
         let device = try await routes.device()
         let id = "6f3f1e0e-1111-4222-8333-444455556666"
         let channel = try await routes.request(
             .post, "/v1/device/channels", key: device.credential, #"{"channelID":"\#(id)"}"#)
         #expect(channel.status == 201)
-        try await store.run("ALTER TABLE \(table) RENAME TO gone")
+        try await stores.makeUnreadable(rows, in: store)
         let statuses = [
             try await routes.request(.patch, "/v1/device", key: device.credential, #"{"locale":"de"}"#).status,
             try await routes.request(.get, "/v1/inbox?carillon=4", key: device.credential).status,

@@ -1,7 +1,7 @@
-import CarillonSQLite
 import CarillonWire
 import Dispatch
 import Foundation
+import TestStores
 import TestSupport
 import Testing
 
@@ -61,14 +61,14 @@ struct NotifySocketTests {
                 await heard.add(try #require(await receiver.next()))
             }
             #expect(try await server.request("GET /health/ready").status == 200)
-            let store = try #require(server.domain.updateDelivery.store as? SQLiteStore)
+            let store = try #require(server.store)
             let isMoving = DispatchSemaphore(value: 0)
             let goOn: @Sendable () -> Void = {
-                store.onCommit(nil)
+                stores.onCommit(of: store, nil)
                 for _ in 0..<100 { isMoving.signal() }
             }
             let app = try AppID.checked("com.example.late")
-            store.onCommit { isMoving.wait() }
+            stores.onCommit(of: store) { isMoving.wait() }
             async let created = server.domain.apps.create(app)
             defer { goOn() }
             try await eventually { store.oldestChangeWait > .milliseconds(300) }

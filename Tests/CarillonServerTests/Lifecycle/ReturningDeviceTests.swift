@@ -1,6 +1,6 @@
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -22,21 +22,18 @@ struct ReturningDeviceTests {
                 if reason == .suspended { _ = try await devices.suspend(device) }
             }
         }
-        try await store.run("UPDATE device_profile SET status_at = 0, status_served = 0")
+        try await stores.ageStatuses(in: store)
         world.clock.pass(1000)
         let now = world.clock.now
         func collect() async throws -> Int {
             try await devices.collect(reason, afterSeconds: 1000, by: .uninterrupted(at: now), atOnce: 10).count
         }
         // Both are found. The other one comes when the first is removed.
-        try await store.run(
-            """
-            CREATE TRIGGER comes AFTER DELETE ON device BEGIN UPDATE device SET seen_at = \(now.milliseconds); END
-            """)
+        try await stores.seeDevices(at: now, whenOneIsRemovedFrom: store)
         #expect(try await collect() == 1)
-        #expect(try await store.rowCount(of: "device") == 1)
+        #expect(try await stores.count(.devices, in: store) == 1)
         #expect(try await collect() == 0)
-        try await store.run("DROP TRIGGER comes; UPDATE device SET seen_at = 0")
+        try await stores.stopSeeingDevices(in: store)
         #expect(try await collect() == 1, "nobody came")
     }
 }

@@ -1,10 +1,10 @@
 import CarillonCore
 import CarillonExpression
-import CarillonSQLite
 import CarillonWire
 import Foundation
 import Logging
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -67,7 +67,7 @@ struct SweeperTests {
         let device: Device
         let app: AppID
 
-        var store: SQLiteStore { routes.store }
+        var store: any Store { routes.store }
         var domain: Domain { routes.domain }
 
         init() async throws {
@@ -144,7 +144,7 @@ struct SweeperTests {
         private func channels(_ work: Work) async throws -> Check {
             guard work != .deletedApps else {
                 #expect(try await store.deleteApp(app, at: clocks.now))
-                return { [store] in try await store.rowCount(of: "app") == 0 }
+                return { [store] in try await stores.count(.apps, in: store) == 0 }
             }
             func change(_ user: UserWord) async throws {
                 let wish = RegistrationWish.says(DeviceProfile(), confirms: false, user: user)
@@ -163,11 +163,11 @@ struct SweeperTests {
                 PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: 60), to: channel)
             await domain.homes.home(of: device.serial).inbox.flush()
             clocks.pass(120)
-            return { [store] in try await store.rowCount(of: "envelope") == 0 }
+            return { [store] in try await stores.count(.envelopes, in: store) == 0 }
         }
 
         private func subscriptions(_ work: Work) async throws -> Check {
-            let (serial, now) = (device.serial.rawValue, clocks.now)
+            let now = clocks.now
             if work == .firings {
                 let item = try #require(ItemName("i"))
                 var state = ItemState(.merge)
@@ -177,50 +177,39 @@ struct SweeperTests {
                     ItemCommit(
                         key: ItemKey(app: device.app, name: item), item: StoredItem(state: state, version: 1),
                         firings: [Firing(item: item, app: device.app, state: state, targets: [target])]))
-                return { [store] in try await store.rowCount(of: "firing") == 0 }
+                return { [store] in try await stores.count(.firings, in: store) == 0 }
             }
-            let expiresAt = work == .expiredSubscriptions ? "\(now.milliseconds)" : "NULL"
-            try await store.run(
-                """
-                INSERT INTO subscription (serial, id, device, app, fields, tags, format, policy, cool_down, items, status, status_at,
-                    revision, created_at, expires_at, max_frequency)
-                VALUES (1, randomblob(16), \(serial), \(device.app.rawValue), x'', x'', '{}', 0, 0, 1,
-                    \(work == .endedSubscriptions ? 2 : 0), 1, 1, 1, \(expiresAt), 1.0)
-                """)
+            let serial = SubscriptionSerial(1)
+            var subscription = SubscriptionRow(
+                serial: serial, device: device.serial, app: device.app, createdAt: Timestamp(milliseconds: 1))
+            subscription.hasEnded = work == .endedSubscriptions
+            subscription.expiresAt = work == .expiredSubscriptions ? now : nil
+            subscription.maxFrequency = 1
+            try await stores.addSubscription(subscription, in: store)
             guard work == .heldFirings else {
-                return { [store] in try await store.rowCount(of: "subscription") == 0 }
+                return { [store] in try await stores.count(.subscriptions, in: store) == 0 }
             }
-            try await store.run(
-                """
-                INSERT INTO held_firing (subscription, device, item, revision, notification, ttl, is_always_pushed, due_at)
-                VALUES (1, \(serial), 'i', 1, x'00', 1, 0, \(now.milliseconds))
-                """)
-            return { [store] in try await store.rowCount(of: "held_firing") == 0 }
+            try await stores.addHeldFiring(of: serial, device.serial, dueAt: now, in: store)
+            return { [store] in try await stores.count(.heldFirings, in: store) == 0 }
         }
 
         private func rows(_ work: Work) async throws -> Check {
-            let (serial, app) = (device.serial.rawValue, device.app.rawValue)
             guard work != .requests else {
-                try await store.run(
-                    """
-                    INSERT INTO service_request (serial, secret, id, consumer, consumer_app, provider, provider_app, fingerprint,
-                        expires_at, due_at, state)
-                    VALUES (1, randomblob(16), randomblob(16), \(serial), \(app), \(serial), \(app), x'00', 1, 1, 2)
-                    """)
+                try await stores.addEndedRequest(of: device.serial, device.app, in: store)
                 clocks.pass(31 * Self.day)
-                return { [store] in try await store.rowCount(of: "service_request") == 0 }
+                return { [store] in try await stores.count(.serviceRequests, in: store) == 0 }
             }
-            try await store.run(
-                """
-                INSERT INTO push (id, device, lane, kind, first, last, state, state_at, set_at, expires_at, ends_at)
-                VALUES (randomblob(16), \(serial), \(PushLane(app: device.app, environment: .production).number), 1, 1, 1,
-                    \(work == .expiredPushes ? 0 : 2), 1, 1, 1, 1)
-                """)
+            let past = Timestamp(milliseconds: 1)
+            let push = PushRow(
+                serial: 1, device: device.serial, lane: PushLane(app: device.app, environment: .production).number,
+                kind: .alert, position: 1, state: work == .expiredPushes ? .scheduled : .handed, dueAt: nil, setAt: past,
+                endsAt: past)
+            try await stores.addPush(push, in: store)
             guard work == .keptPushes else {
-                return { [store] in try await store.numbers("SELECT state FROM push") == [5] }
+                return { [store] in try await stores.pushStates(in: store) == [.expired] }
             }
             clocks.pass(31 * Self.day)
-            return { [store] in try await store.rowCount(of: "push") == 0 }
+            return { [store] in try await stores.count(.pushes, in: store) == 0 }
         }
 
         private func attachments(_ work: Work) async throws -> Check {
@@ -241,7 +230,7 @@ struct SweeperTests {
             guard case .added(let attachment) = added else { throw StoreFault(.unavailable, "\(added)") }
             _ = try await store.completeAttachment(attachment.serial, expiresAt: clocks.now.adding(seconds: 60))
             clocks.pass(2 * Self.day)
-            return { [store] in try await store.rowCount(of: "attachment") == 0 }
+            return { [store] in try await stores.count(.attachments, in: store) == 0 }
         }
 
         private func updates(_ work: Work) async throws -> Check {
@@ -255,12 +244,10 @@ struct SweeperTests {
                 throw StoreFault(.unavailable, "not published")
             }
             if work == .wakingUpdates {
-                return { [store] in
-                    try await store.numbers("SELECT count(*) FROM audience_update WHERE woken_to NOT NULL") == [0]
-                }
+                return { [store] in try await stores.countWakingUpdates(in: store) == 0 }
             }
             clocks.pass(3601)
-            return { [store] in try await store.numbers("SELECT count(*) FROM audience_update WHERE status = 0") == [0] }
+            return { [store] in try await stores.countLiveUpdates(in: store) == 0 }
         }
     }
 
@@ -293,7 +280,7 @@ struct SweeperTests {
         let (connection, device) = (Connection(), world.device.serial)
         world.domain.homes.home(of: device).sessions.join(connection, device: device)
         _ = try await world.prepare(.expiredMessages)
-        let position = try #require(try await world.store.numbers("SELECT position FROM envelope").first)
+        let position = try #require(try await stores.positions(in: world.store).first)
         #expect(connection.withdrawn.withLock { $0 }.isEmpty)
         let service = world.sweeper()
         let sweeper = Task { try await service.run() }

@@ -1,9 +1,9 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import Foundation
 import HTTPTypes
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -102,7 +102,7 @@ struct ServiceRouteTests {
         let text = #"{"name":"\#(long)\#(name % 2 == 0 ? "" : "a")","version":"\#(number)","services":[],"keys":\#(keys)}"#
         let answer = try await world.routes.request(.put, "/v1/device/services", key: phone.credential, text)
         #expect(answer.status == status, "\(answer["detail"])")
-        #expect(try await world.routes.store.rowCount(of: "service_provider") == (status == 204 ? 1 : 0))
+        #expect(try await stores.count(.serviceProviders, in: world.routes.store) == (status == 204 ? 1 : 0))
     }
 
     // MARK: Requests
@@ -299,7 +299,7 @@ struct ServiceRouteTests {
     {
         let world = try await ServiceWorld()
         let (consumer, provider) = try await pair(world)
-        let rows = { try await world.routes.store.rowCount(of: "service_request") }
+        let rows = { try await stores.count(.serviceRequests, in: world.routes.store) }
         for number in 1...3 {
             _ = try await world.ask(number, from: consumer, to: provider, ["deadline": .integer(604_800)])
         }

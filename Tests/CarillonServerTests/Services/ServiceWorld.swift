@@ -1,9 +1,9 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
 import Synchronization
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -32,7 +32,7 @@ struct ServiceWorld {
         let clock = MovedClock()
         self.clock = clock
         routes = try await RouteFixture(
-            allowances, store: SQLiteStore(inMemory: StoreSettings(inbox: inbox)), time: TimeSource { clock.now },
+            allowances, store: stores.open(StoreSettings(inbox: inbox)), time: TimeSource { clock.now },
             // What is used up stays used up.
             ticks: TickSource { 0 })
     }

@@ -1,8 +1,8 @@
 import CarillonBasics
 import CarillonCore
 import CarillonExpression
-import CarillonSQLite
 import CarillonWire
+import TestStores
 import TestSupport
 import Testing
 
@@ -18,7 +18,7 @@ struct ArmedCrossingTests {
 
     @Test(arguments: Arming.allCases, [true, false])
     func `a condition that holds when it is armed waits until it does not`(arming: Arming, isRestarted: Bool) async throws {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         var world = try await EngineWorld(store)
         try await world.publish(5)
         switch arming {
@@ -51,7 +51,7 @@ struct ArmedCrossingTests {
     }
 
     @Test func `an empty change of what fired and holds still does not fire it again`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         let subscription = try await world.subscribe("price > 2.0", .everyCrossing)
         try await world.publish(5)
@@ -79,7 +79,7 @@ struct ArmedCrossingTests {
     func `a crossing that a killed server did not look at fires after the start, and what held does not`(found: Found)
         async throws
     {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         do {
             let world = try await EngineWorld(store)
             try await world.publish(found == .holds ? 11 : 1)
@@ -103,21 +103,21 @@ struct ArmedCrossingTests {
     func `a crossing that is armed when its item was deleted fires with the first update, after a kill too`(
         isResumed: Bool
     ) async throws {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         do {
             let world = try await EngineWorld(store)
             try await world.publish(1)
             if isResumed {
                 try await put("price > 10.0", on: world, [.init(item: world.item.name, version: 1, holds: false)])
                 _ = try await world.domain.devices.suspend(world.device)
-                try await store.run("DELETE FROM item")
+                try await stores.loseItems(in: store)
                 _ = try await world.domain.devices.resume(world.device)
             } else {
                 // The item is deleted after its condition was found.
-                try await store.run("DELETE FROM item")
+                try await stores.loseItems(in: store)
                 try await put("price > 10.0", on: world, [.init(item: world.item.name, version: 1, holds: true)])
             }
-            #expect(try await store.numbers("SELECT version FROM subscription_item WHERE held = 0") == [0])
+            #expect(try await stores.watchedVersions(where: false, in: store) == [0])
             var state = ItemState(.merge)
             state.apply(
                 .init(["price": ItemValue(.double(12), digits: "12.0")], at: world.domain.time.now()))
@@ -131,14 +131,13 @@ struct ArmedCrossingTests {
     }
 
     @Test func `a condition that costs too much when it is armed is not known to hold`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         for text in ["ab", String(repeating: "a", count: 4000) + "b"] {
             _ = try await world.domain.items.publish(
                 [WrittenField("price", .string(text))], to: world.item.name, of: world.device.app)
             _ = try await world.subscribe("price.matches('a.*b')", .everyCrossing, key: "\(text.count)")
         }
-        #expect(
-            try await world.store.numbers("SELECT ifnull(held, -1) FROM subscription_item ORDER BY subscription") == [1, -1])
+        #expect(try await stores.heldConditions(in: world.store) == [true, nil])
     }
 
     /// What is armed while the commit of an update waits.
@@ -149,7 +148,7 @@ struct ArmedCrossingTests {
     @Test(arguments: Race.allCases)
     func `what is armed while an update is committed fires with that update`(race: Race) async throws {
         // Reads of a file do not wait for a commit.
-        let world = try await EngineWorld(try SQLiteStore(directory: try TemporaryDirectory.make() + "/race"))
+        let world = try await EngineWorld(stores.openKept())
         let subscription: Subscription
         switch race {
         case .firstUpdate:
@@ -194,7 +193,7 @@ struct ArmedCrossingTests {
     }
 
     @Test func `a first update has an empty map as what was before it`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         _ = try await world.subscribe("!has(previous.price)", .every(coolDownSeconds: 0), key: "first")
         _ = try await world.subscribe("previous.price > 0.0", .every(coolDownSeconds: 0), key: "later")
         let errors = try await world.subscribe("previous.price == null || previous.price < 0.0", key: "error")

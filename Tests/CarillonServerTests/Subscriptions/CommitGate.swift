@@ -1,17 +1,18 @@
-import CarillonSQLite
+import CarillonCore
 import Dispatch
 import Synchronization
+import TestStores
 import TestSupport
 
 /// Stops a store after its next commit, until the test lets it go on.
 final class CommitGate: Sendable {
-    private let store: SQLiteStore
+    private let store: any Store
     private let isReached = Mutex(false)
     private let mayGoOn = DispatchSemaphore(value: 0)
 
-    init(_ store: SQLiteStore) {
+    init(_ store: any Store) {
         self.store = store
-        store.onCommit { [self] in
+        stores.onCommit(of: store) { [self] in
             isReached.withLock { $0 = true }
             mayGoOn.wait()
         }
@@ -21,7 +22,7 @@ final class CommitGate: Sendable {
     func reached() async throws { try await eventually { self.isReached.withLock { $0 } } }
 
     func open() {
-        store.onCommit(nil)
+        stores.onCommit(of: store, nil)
         mayGoOn.signal()
     }
 }

@@ -1,7 +1,6 @@
 import CarillonBasics
 import CarillonCore
 import CarillonExpression
-import CarillonSQLite
 import CarillonWire
 import Logging
 import NIOPosix
@@ -11,13 +10,13 @@ import Testing
 
 /// An app, a device of it, and what a process has over its store.
 struct EngineWorld {
-    let store: SQLiteStore
+    let store: any Store
     let domain: Domain
     let device: Device
     let item: ItemKey
 
     init(
-        _ store: SQLiteStore, allowances: Allowances.Settings = .init(), limits: ItemEngine.Limits = .init(),
+        _ store: any Store, allowances: Allowances.Settings = .init(), limits: ItemEngine.Limits = .init(),
         ticks: TickSource = .system
     ) async throws {
         self.store = store

@@ -1,8 +1,8 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -163,7 +163,7 @@ struct FiringTests {
         #expect(title.hasPrefix("äää") && title.hasSuffix("ä…") && title.count > 1700)
         #expect(push["aps"]?["alert"]?["body"] == .string("b"))
         #expect(push.bytes.count <= 4096)
-        #expect(try await world.routes.store.numbers("SELECT is_shortened FROM push") == [1])
+        #expect(try await stores.shortenedPushes(in: world.routes.store) == [true])
     }
 
     @Test func `for what is too large without its texts the app is woken, and finds it`() async throws {

@@ -1,11 +1,11 @@
 import CarillonBasics
 import CarillonCore
 import CarillonExpression
-import CarillonSQLite
 import CarillonWire
 import Foundation
 import Logging
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -15,7 +15,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct ItemEngineBoundsTests {
     @Test func `an app whose updates wait leaves room for others`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         let other = try await world.domain.apps.create(try #require(AppID("com.example.other"))).serial
         func updates(_ app: AppSerial, _ items: Int, _ each: Int) throws -> [PublishedUpdate] {
             let text = ItemValue(.string(String(repeating: "x", count: 4000)))
@@ -37,7 +37,7 @@ struct ItemEngineBoundsTests {
     @Test func `an item compares a thousand expressions, and no more`() async throws {
         var limits = ItemEngine.Limits()
         limits.sharePercent = 100
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()), limits: limits)
+        let world = try await EngineWorld(stores.open(), limits: limits)
         func condition(_ numbers: Range<Int>) -> String {
             numbers.map { "fields.f\($0)>1.0" }.joined(separator: "&&")
         }
@@ -52,7 +52,7 @@ struct ItemEngineBoundsTests {
     }
 
     @Test func `more than a row holds are all told`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         let serials = (1...5000).map { Firing.Target(subscription: SubscriptionSerial($0), revision: 1) }
         var state = ItemState(.merge)
         state.apply(.init(["price": ItemValue(.double(1))], at: world.domain.time.now()))
@@ -74,7 +74,7 @@ struct ItemEngineBoundsTests {
     }
 
     private func engine(
-        _ world: EngineWorld, _ limits: ItemEngine.Limits = .init(), of store: SQLiteStore? = nil
+        _ world: EngineWorld, _ limits: ItemEngine.Limits = .init(), of store: (any Store)? = nil
     ) -> ItemEngine {
         ItemEngine(
             store: store ?? world.store, firings: world.domain.firings, conditions: world.domain.itemEngine.conditions,
@@ -100,7 +100,7 @@ struct ItemEngineBoundsTests {
     }
 
     @Test func `a thousand updates of an item wait, and no more`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         let engine = engine(world)
         let updates = (0..<1500).map { _ in (world.device.app, "i", bytes: 1) }
         let results = try await publish(updates, to: engine)
@@ -111,14 +111,14 @@ struct ItemEngineBoundsTests {
     }
 
     @Test func `a mebibyte of updates of an item waits, and no more`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         let results = try await publish((0..<400).map { _ in (world.device.app, "i", bytes: 4000) }, to: engine(world))
         let taken = results.count { !Self.isBusy($0) }
         #expect((240...262).contains(taken), "\(taken)")
     }
 
     @Test func `what waits of all apps together has a bound too`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         var limits = ItemEngine.Limits()
         limits.waitingBytes = 50_000
         let engine = engine(world, limits)
@@ -134,7 +134,7 @@ struct ItemEngineBoundsTests {
     }
 
     @Test func `an app's waiting bytes are free again when its updates were taken`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         var limits = ItemEngine.Limits()
         limits.waitingBytesOfApp = 50_000
         let engine = engine(world, limits)
@@ -146,20 +146,20 @@ struct ItemEngineBoundsTests {
     }
 
     @Test func `an app that is deleted leaves no items and no firings`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         _ = try await world.subscribe("price > 1.0")
         try await world.leave(2, version: 1)
-        #expect(try await world.store.rowCount(of: "firing") == 1)
-        #expect(try await world.store.rowCount(of: "item") == 1)
+        #expect(try await stores.count(.firings, in: world.store) == 1)
+        #expect(try await stores.count(.items, in: world.store) == 1)
         try await world.domain.apps.delete(try #require(AppID("com.example.app")))
         while try await !world.domain.apps.continueDeletions() {}
-        #expect(try await world.store.rowCount(of: "firing") == 0)
-        #expect(try await world.store.rowCount(of: "item") == 0)
+        #expect(try await stores.count(.firings, in: world.store) == 0)
+        #expect(try await stores.count(.items, in: world.store) == 0)
     }
 
     @Test(arguments: [(20, 1 << 40), (10_000, 100_000)])
     func `items that are not wanted leave memory, by number and by weight`(count: Int, bytes: Int) async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         var limits = ItemEngine.Limits()
         limits.items = count
         limits.bytes = bytes
@@ -177,8 +177,7 @@ struct ItemEngineBoundsTests {
     /// Otherwise a batch of 256 updates could fire millions before any is told.
     @Test(arguments: [(limit: 3, rows: 1), (limit: 100, rows: 2)])
     func `a batch that fires enough is written before it goes on`(limit: Int, rows: Int) async throws {
-        let directory = try TemporaryDirectory.make() + "/store"
-        let store = try SQLiteStore(directory: directory)
+        let store = try await stores.openKept()
         let world = try await EngineWorld(store)
         for key in ["a", "b", "c"] { _ = try await world.subscribe("price > 1.0", .every(coolDownSeconds: 0), key: key) }
         var limits = ItemEngine.Limits()
@@ -186,19 +185,19 @@ struct ItemEngineBoundsTests {
         let engine = engine(world, limits)
         _ = try await publish([(world.device.app, "i", bytes: 1)], to: engine)
         while await !engine.isIdle { try await Task.sleep(for: .milliseconds(2)) }
-        let snapshots = Snapshots(of: directory)
-        store.onCommit { snapshots.take() }
+        let snapshots = Snapshots(of: store)
+        snapshots.begin()
         _ = await engine.publish(
             [2.0, 3].map {
                 PublishedUpdate(ItemUpdate(["price": ItemValue(.double($0))]), to: world.item, mode: .merge)
             })
         while await !engine.isIdle { try await Task.sleep(for: .milliseconds(2)) }
-        store.onCommit(nil)
+        snapshots.end()
         var most = 0
         for snapshot in snapshots.taken {
-            let then = try SQLiteStore(directory: snapshot.directory)
-            most = max(most, try await then.rowCount(of: "firing"))
-            try then.close()
+            let then = try await stores.openCopy(snapshot.copy)
+            most = max(most, try await stores.count(.firings, in: then))
+            try await stores.close(then)
         }
         #expect(most == rows)
     }
@@ -207,7 +206,7 @@ struct ItemEngineBoundsTests {
         var allowances = Allowances.Settings()
         allowances.appUpdates = Rate(perSecond: 1, burst: 3)
         let world = try await EngineWorld(
-            try SQLiteStore(inMemory: .init()), allowances: allowances, ticks: TickSource { 0 })
+            stores.open(), allowances: allowances, ticks: TickSource { 0 })
         let other = try await world.domain.apps.create(try #require(AppID("com.example.other"))).serial
         let update = (item: world.item.name, fields: [WrittenField("price", .number("1"))], place: ItemUpdate.Place?.none)
         let results = await world.domain.items.publish(Array(repeating: update, count: 5), of: world.device.app)

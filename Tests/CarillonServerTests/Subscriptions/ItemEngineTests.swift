@@ -1,11 +1,11 @@
 import CarillonBasics
 import CarillonCore
 import CarillonExpression
-import CarillonSQLite
 import CarillonWire
 import Logging
 import NIOPosix
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -15,20 +15,20 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct ItemEngineTests {
     @Test func `what a full disk did not take is not true, and fires when it is published again`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(directory: try TemporaryDirectory.make()))
+        let world = try await EngineWorld(stores.openKept())
         try await world.publish(1)
         for (policy, key) in [
             (SubscriptionMachine.Policy.once, "a"), (.everyCrossing, "b"), (.every(coolDownSeconds: 0), "c"),
             (.every(coolDownSeconds: 3600), "d"),
         ] { _ = try await world.subscribe("price > 10.0", policy, key: key) }
-        try await world.store.limitPages(toUsedPlus: 0)
+        try await stores.fillDisk(of: world.store)
         let pad = String(repeating: "x", count: 4000)
         let large =
             (0..<7).map { WrittenField("f\($0)", .string(pad)) } + [WrittenField("price", .number("11"))]
         await #expect(throws: StoreFault.self) {
             _ = try await world.domain.items.publish(large, to: world.item.name, of: world.device.app)
         }
-        try await world.store.limitPages(toUsedPlus: 100_000)
+        try await stores.freeDisk(of: world.store)
         #expect(try await world.titles().isEmpty, "nothing is told of what is not on disk")
         let item = try await world.domain.items.item(world.item.name, of: world.device.app)
         #expect(item.version == 1 && item.state.fields["price"]?.text == "1.0")
@@ -37,7 +37,7 @@ struct ItemEngineTests {
     }
 
     @Test func `of a batch that was not written all that it found is found again`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         _ = try await world.subscribe("price == 11.0", key: "a")
         _ = try await world.subscribe("price == 12.0", key: "b")
@@ -46,23 +46,18 @@ struct ItemEngineTests {
                 [11, 12].map { (item: world.item.name, fields: [WrittenField("price", .number("\($0)"))], place: nil) },
                 of: world.device.app)
         }
-        try await world.store.run(
-            "CREATE TRIGGER no BEFORE UPDATE ON item BEGIN SELECT raise(ABORT, 'no'); END")
+        try await stores.refuse(.itemUpdate, in: world.store)
         for result in await publish() { #expect(throws: StoreFault.self) { try result.get() } }
-        try await world.store.run("DROP TRIGGER no")
+        try await stores.allow(.itemUpdate, in: world.store)
         for result in await publish() { _ = try result.get() }
         #expect(try await world.titles() == ["11", "12"])
     }
 
     @Test func `what could not be told holds up what was fired after it, and its publishers`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0", .everyCrossing)
-        try await world.store.run(
-            """
-            CREATE TRIGGER no BEFORE UPDATE OF last_firing ON subscription_item WHEN new.last_firing = 1
-            BEGIN SELECT raise(ABORT, 'no'); END
-            """)
+        try await stores.refuse(.firstDelivery, in: world.store)
         let updates = [11, 5, 12].map { price in
             (item: world.item.name, fields: [WrittenField("price", .number("\(price)"))], place: ItemUpdate.Place?.none)
         }
@@ -73,7 +68,7 @@ struct ItemEngineTests {
         #expect(refusal?.code == .itemBusy)
         try await world.domain.itemEngine.tellRest()
         #expect(try await world.titles().isEmpty)
-        try await world.store.run("DROP TRIGGER no")
+        try await stores.allow(.firstDelivery, in: world.store)
         try await world.domain.itemEngine.tellRest()
         #expect(try await world.titles() == ["12"])
         try await world.publish(5)
@@ -82,28 +77,28 @@ struct ItemEngineTests {
     }
 
     @Test func `what was to be looked at with an update that failed is looked at with the next`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(directory: try TemporaryDirectory.make()))
+        let world = try await EngineWorld(stores.openKept())
         _ = try await world.subscribe("price > 10.0")
         _ = try await world.domain.devices.suspend(world.device)
         try await world.publish(11)
         _ = try await world.domain.devices.resume(world.device)
         #expect(try await world.titles().isEmpty)
-        try await world.store.limitPages(toUsedPlus: 0)
+        try await stores.fillDisk(of: world.store)
         let pad = String(repeating: "x", count: 4000)
         let large = (0..<7).map { WrittenField("f\($0)", .string(pad)) }
         await #expect(throws: StoreFault.self) {
             _ = try await world.domain.items.publish(large, to: world.item.name, of: world.device.app)
         }
-        try await world.store.limitPages(toUsedPlus: 100_000)
+        try await stores.freeDisk(of: world.store)
         try await world.publish(12)
         #expect(try await world.titles() == ["12.0"])
     }
 
     @Test func `a firing that was written and not told is told by the next process, once`() async throws {
-        let directory = try TemporaryDirectory.make()
+        let kept = try await stores.openKept()
         var ids: [SubscriptionID] = []
         do {
-            let world = try await EngineWorld(try SQLiteStore(directory: directory))
+            let world = try await EngineWorld(kept)
             try await world.publish(1)
             for number in 0..<5 { ids.append(try await world.subscribe("price > 10.0", key: "\(number)").id) }
             // As a process leaves it that was killed behind the update's commit: the first two were told.
@@ -117,9 +112,9 @@ struct ItemEngineTests {
                     key: world.item, item: StoredItem(state: state, version: 2),
                     firings: [Firing(item: world.item.name, app: world.item.app, state: state, targets: targets)]))
             try await world.store.advance(try #require(written?.first), to: 2)
-            try world.store.close()
+            try await stores.close(world.store)
         }
-        let world = try await EngineWorld(try SQLiteStore(directory: directory))
+        let world = try await EngineWorld(stores.reopen(kept))
         try await world.domain.itemEngine.tellRest()
         #expect(try await world.titles() == ["11.5", "11.5", "11.5"])
         try await world.domain.itemEngine.tellRest()
@@ -128,55 +123,55 @@ struct ItemEngineTests {
         // The two that were not told by the list are armed still, and held when the process began.
         try await world.publish(12)
         #expect(try await world.titles() == ["11.5", "11.5", "11.5", "11.5", "11.5"])
-        try world.store.close()
+        try await stores.close(world.store)
     }
 
     @Test func `a crossing is none for a process that comes when it is past`() async throws {
-        let directory = try TemporaryDirectory.make()
+        let kept = try await stores.openKept()
         do {
-            let world = try await EngineWorld(try SQLiteStore(directory: directory))
+            let world = try await EngineWorld(kept)
             try await world.publish(1)
             _ = try await world.subscribe("price > 10.0", .everyCrossing)
             try await world.publish(11)
             #expect(try await world.titles() == ["11.0"])
-            try world.store.close()
+            try await stores.close(world.store)
         }
-        let world = try await EngineWorld(try SQLiteStore(directory: directory))
+        let world = try await EngineWorld(stores.reopen(kept))
         try await world.publish(12)
         #expect(try await world.titles() == ["11.0"])
         try await world.publish(9)
         try await world.publish(13)
         #expect(try await world.titles() == ["13.0"])
-        try world.store.close()
+        try await stores.close(world.store)
     }
 
     // MARK: Restarts
 
     @Test func `what was told when it was made is not told again by the next process`() async throws {
-        let directory = try TemporaryDirectory.make()
+        let kept = try await stores.openKept()
         do {
-            let world = try await EngineWorld(try SQLiteStore(directory: directory))
+            let world = try await EngineWorld(kept)
             try await world.publish(11)
             _ = try await world.subscribe("price > 10.0", .every(coolDownSeconds: 0), key: "a")
             #expect(try await world.titles() == ["11.0"])
-            try world.store.close()
+            try await stores.close(world.store)
         }
-        let world = try await EngineWorld(try SQLiteStore(directory: directory))
+        let world = try await EngineWorld(stores.reopen(kept))
         _ = try await world.subscribe("price > 100.0", key: "b")
         #expect(try await world.titles() == ["11.0"], "another is no reason to look at this one")
-        try world.store.close()
+        try await stores.close(world.store)
     }
 
     @Test func `what an earlier process left is told before what comes, and its publishers wait`() async throws {
-        let directory = try TemporaryDirectory.make()
+        let kept = try await stores.openKept()
         do {
-            let world = try await EngineWorld(try SQLiteStore(directory: directory))
+            let world = try await EngineWorld(kept)
             try await world.publish(1)
             for key in ["a", "b"] { _ = try await world.subscribe("price > 10.0", .everyCrossing, key: key) }
             try await world.leave(11, version: 2)
-            try world.store.close()
+            try await stores.close(world.store)
         }
-        let world = try await EngineWorld(try SQLiteStore(directory: directory))
+        let world = try await EngineWorld(stores.reopen(kept))
         let refusal = await #expect(throws: Refusal.self) { try await world.publish(5) }
         #expect(refusal?.code == .itemBusy)
         try await world.domain.itemEngine.tellRest()
@@ -184,15 +179,15 @@ struct ItemEngineTests {
         try await world.publish(5)
         try await world.publish(12)
         #expect(try await world.titles() == ["12.0", "12.0"])
-        try world.store.close()
+        try await stores.close(world.store)
     }
 
     @Test func `a row that is damaged holds up nobody`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0", .every(coolDownSeconds: 0))
         try await world.leave(11, version: 2)
-        try await world.store.run("UPDATE firing SET targets = x'ff'")
+        try await stores.damageFirings(in: world.store)
         try await world.leave(12, version: 3)
         try await world.domain.itemEngine.tellRest()
         #expect(try await world.titles() == ["12.0"])
@@ -202,7 +197,7 @@ struct ItemEngineTests {
     // MARK: Times that meet
 
     @Test func `a crossing that comes between the making and the arming is found`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
         var random = SystemRandomNumberGenerator()
@@ -226,7 +221,7 @@ struct ItemEngineTests {
     }
 
     @Test func `a firing of one item makes none of another late`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         let other = try #require(ItemName("j"))
         let format = try NotificationFormat(.object([.init(name: "title", value: .string("${item}"))]))
         let subscription = try await world.domain.subscriptions.put(
@@ -260,7 +255,7 @@ struct ItemEngineTests {
     }
 
     @Test func `one that was told rests, however often it was found meanwhile`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0", .every(coolDownSeconds: 3600))
         for _ in 0..<3 {
@@ -276,12 +271,12 @@ struct ItemEngineTests {
     }
 
     @Test func `a crossing that was told before a batch failed has not crossed again`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(directory: try TemporaryDirectory.make()))
+        let world = try await EngineWorld(stores.openKept())
         try await world.publish(1)
         _ = try await world.subscribe("price > 100.0", .everyCrossing)
         try await world.publish(110)
         #expect(try await world.titles() == ["110.0"])
-        try await world.store.limitPages(toUsedPlus: 0)
+        try await stores.fillDisk(of: world.store)
         let pad = String(repeating: "x", count: 4000)
         let updates = [90, 120].map { price in
             (
@@ -292,7 +287,7 @@ struct ItemEngineTests {
         }
         let results = await world.domain.items.publish(updates, of: world.device.app)
         #expect(results.allSatisfy { if case .failure = $0 { true } else { false } })
-        try await world.store.limitPages(toUsedPlus: 100_000)
+        try await stores.freeDisk(of: world.store)
         try await world.publish(115)
         #expect(try await world.titles() == ["110.0"])
         try await world.publish(90)
@@ -304,17 +299,16 @@ struct ItemEngineTests {
     func `what fires with its making and cannot be written fires with the next update, and not again after a failed one`()
         async throws
     {
-        let world = try await EngineWorld(try SQLiteStore(directory: try TemporaryDirectory.make()))
+        let world = try await EngineWorld(stores.openKept())
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0", .everyCrossing, key: "told")
         try await world.publish(11)
         #expect(try await world.titles() == ["11.0"])
-        try await world.store.run(
-            "CREATE TRIGGER no BEFORE INSERT ON firing BEGIN SELECT raise(ABORT, 'no'); END")
+        try await stores.refuse(.firing, in: world.store)
         _ = try await world.subscribe("price > 10.0", .once, key: "untold")
         try await world.settle()
         await #expect(throws: StoreFault.self) { try await world.publish(12) }
-        try await world.store.run("DROP TRIGGER no")
+        try await stores.allow(.firing, in: world.store)
         try await world.publish(13)
         #expect(try await world.titles() == ["11.0", "13.0"])
         try await world.publish(14)
@@ -324,7 +318,7 @@ struct ItemEngineTests {
     @Test func `what was found before a suspension is told to nobody after it, and a crossing during it is none`()
         async throws
     {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0", .everyCrossing)
         try await world.leave(9.5, version: 2)
@@ -359,7 +353,7 @@ struct ItemEngineTests {
     @Test func `one firing counts once for a subscription, however often it is told, and an earlier one not after a later`()
         async throws
     {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         let subscription = try await world.subscribe("price > 10.0", .every(coolDownSeconds: 0))
         func tell(_ number: Int64, _ price: Double) async throws {
@@ -387,30 +381,30 @@ struct ItemEngineTests {
     }
 
     @Test func `shapes go with their last condition, and items with their app`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
-        func rows(_ table: String) async throws -> Int { try await world.store.rowCount(of: table) }
+        let world = try await EngineWorld(stores.open())
+        func rows(_ rows: StoredRows) async throws -> Int { try await stores.count(rows, in: world.store) }
         _ = try await world.subscribe("price > 10.0", key: "a")
         _ = try await world.subscribe("price > 20.0", key: "b")
         _ = try await world.subscribe("price < 20.0", key: "c")
-        #expect(try await rows("condition_shape") == 2)
+        #expect(try await rows(.conditionShapes) == 2)
         _ = try await world.subscribe("price == 20.0", key: "c")
-        #expect(try await rows("condition_shape") == 2, "the one before is nobody's any more")
+        #expect(try await rows(.conditionShapes) == 2, "the one before is nobody's any more")
         _ = try await world.domain.subscriptions.remove(.init(key: "a"), of: world.device)
-        #expect(try await rows("condition_shape") == 2)
+        #expect(try await rows(.conditionShapes) == 2)
         _ = try await world.domain.subscriptions.remove(.init(), of: world.device)
-        #expect(try await rows("condition_shape") == 0)
-        #expect(try await rows("subscription") == 0)
-        #expect(try await rows("unwatched") == 0)
+        #expect(try await rows(.conditionShapes) == 0)
+        #expect(try await rows(.subscriptions) == 0)
+        #expect(try await rows(.unwatchedItems) == 0)
         try await world.publish(1)
-        #expect(try await rows("item") == 1)
+        #expect(try await rows(.items) == 1)
         try await world.domain.apps.delete(try #require(AppID("com.example.app")))
         while try await !world.domain.apps.continueDeletions() {}
-        #expect(try await rows("item") == 0)
+        #expect(try await rows(.items) == 0)
         await #expect(throws: (any Error).self) { try await world.publish(2) }
     }
 
     @Test func `what was subscribed for a user ends with him, and what is the device's stays`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         _ = try await world.subscribe("price > 10.0", key: "of the device")
         let user = try #require(UserID("ada"))
         func says(_ word: UserWord) async throws {
@@ -424,6 +418,6 @@ struct ItemEngineTests {
         #expect(try await world.titles().count == 1)
         let left = try await world.domain.subscriptions.list(of: world.device, .init(), after: .init(0), limit: 10)
         #expect(left.map(\.definition.key) == ["of the device"])
-        #expect(try await world.store.rowCount(of: "subscription") == 1)
+        #expect(try await stores.count(.subscriptions, in: world.store) == 1)
     }
 }

@@ -1,10 +1,10 @@
 import CarillonBasics
 import CarillonCore
 import CarillonExpression
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -44,7 +44,7 @@ struct ItemLifeTests {
     }
 
     @Test func `firings that were not delivered go with their item`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0")
         try await world.leave(11, version: 2)
@@ -62,16 +62,16 @@ struct ItemLifeTests {
             SubscriptionWorld.body(nil, key: "paced", rest: #","policy":"every","maxFrequency":0.5"#))
         for price in 1...2 { try await world.publish("stock.ACME", #"{"price":\#(price)}"#) }
         try await world.settle()
-        #expect(try await world.routes.store.rowCount(of: "held_firing") == 1)
+        #expect(try await stores.count(.heldFirings, in: world.routes.store) == 1)
         #expect(try await world.routes.request(.delete, "/v1/items/stock.ACME", key: world.sender).status == 204)
-        #expect(try await world.routes.store.rowCount(of: "held_firing") == 0)
+        #expect(try await stores.count(.heldFirings, in: world.routes.store) == 0)
         world.advance(seconds: 10)
         _ = try await world.routes.domain.firings.tellHeld()
         #expect(try await world.titles() == ["stock.ACME: 1"])
     }
 
     @Test func `a firing that is being delivered while its item is deleted is not delivered afterwards`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0")
         try await world.leave(11, version: 2)
@@ -89,13 +89,13 @@ struct ItemLifeTests {
     }
 
     @Test func `a deletion that is not written changes nothing`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         try await paced(on: world)
-        world.store.refuseCommits(StoreFault(.full, "the disk is full"))
+        stores.refuseChanges(of: world.store, with: StoreFault(.full, "the disk is full"))
         await #expect(throws: StoreFault.self) { _ = try await world.domain.itemEngine.delete(world.item) }
-        world.store.refuseCommits(nil)
-        #expect(try await world.store.rowCount(of: "held_firing") == 1)
-        #expect(try await world.store.numbers(Self.lastFirings).allSatisfy { $0 > 0 })
+        stores.refuseChanges(of: world.store, with: nil)
+        #expect(try await stores.count(.heldFirings, in: world.store) == 1)
+        #expect(try await stores.lastFirings(in: world.store).allSatisfy { $0 > 0 })
         try await world.publish(3)
         #expect(try await world.store.item(world.item)?.version == 3)
     }
@@ -104,33 +104,33 @@ struct ItemLifeTests {
     func `what a killed deletion left of firings is not delivered, and is removed before the next update`(
         isDue: Bool
     ) async throws {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         do {
             let world = try await EngineWorld(store)
             try await paced(on: world)
-            store.onCommit { store.refuseCommits(StoreFault(.full, "the disk is full")) }
+            stores.onCommit(of: store) {
+                stores.refuseChanges(of: store, with: StoreFault(.full, "the disk is full"))
+            }
             #expect(try await world.domain.itemEngine.delete(world.item))
-            store.onCommit(nil)
-            store.refuseCommits(nil)
+            stores.onCommit(of: store, nil)
+            stores.refuseChanges(of: store, with: nil)
         }
         let world = try await EngineWorld(store)
         #expect(try await store.item(world.item) == nil)
-        #expect(try await store.rowCount(of: "held_firing") == 1)
+        #expect(try await stores.count(.heldFirings, in: store) == 1)
         if isDue {
-            try await store.run("UPDATE held_firing SET due_at = 0")
+            try await stores.makeHeldFiringsDue(in: store)
             _ = try await world.domain.firings.tellHeld()
             #expect(try await world.titles() == ["1.0"])
         }
-        try await store.run("UPDATE subscription_item SET told_at = NULL")
+        try await stores.forgetDeliveries(in: store)
         try await world.publish(3)
-        #expect(try await store.rowCount(of: "held_firing") == 0)
+        #expect(try await stores.count(.heldFirings, in: store) == 0)
         #expect(try await store.item(world.item)?.version == 1)
-        #expect(try await store.numbers("SELECT version FROM subscription_item") == [0])
+        #expect(try await stores.watchedVersions(where: nil, in: store) == [0])
         // It replaces the one that waits.
         #expect(try await world.titles() == ["3.0"])
     }
-
-    private static let lastFirings = "SELECT last_firing FROM subscription_item"
 
     /// Makes a subscription that delivered one firing and has another one held.
     private func paced(on world: EngineWorld) async throws {
@@ -141,33 +141,22 @@ struct ItemLifeTests {
                 policy: .every(coolDownSeconds: 0), pace: FiringPace(maxFrequency: 0.01)), of: world.device, from: nil)
         for price in [1.0, 2] { try await world.publish(price) }
         try await world.settle()
-        #expect(try await world.store.rowCount(of: "held_firing") == 1)
+        #expect(try await stores.count(.heldFirings, in: world.store) == 1)
     }
 
     @Test func `the subscriptions on a deleted item are reset part by part`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0")
-        let columns = """
-            mode, condition, format, tags, policy, cool_down, status, status_at, revision, device, app, fields, items, created_at
-            """
         // More than one part has.
-        try await world.store.run(
-            """
-            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4100)
-            INSERT INTO subscription (\(columns), id) SELECT \(columns), randomblob(16) FROM subscription, n;
-            INSERT OR IGNORE INTO subscription_item (app, item, subscription, place, shape, constants, version)
-                SELECT watched.app, item, serial, 0, shape, constants, version
-                FROM subscription_item AS watched, subscription;
-            """)
-        let count = "SELECT count(*) FROM subscription_item WHERE version"
-        #expect(try await world.store.numbers(count + " = 1") == [4101])
+        try await stores.copySubscription(times: 4100, in: world.store)
+        #expect(try await stores.watchedVersions(where: nil, in: world.store).count { $0 == 1 } == 4101)
         #expect(try await world.domain.itemEngine.delete(world.item))
-        #expect(try await world.store.numbers(count + " = 0 AND held = 0") == [4101])
+        #expect(try await stores.watchedVersions(where: false, in: world.store).count { $0 == 0 } == 4101)
     }
 
     @Test func `the deletion of an item that does not exist reads no subscription`() async throws {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         _ = try await EngineWorld(store).subscribe("price > 10.0")
         let world = try await EngineWorld(store)
         let refusal = await #expect(throws: Refusal.self) {
@@ -178,16 +167,11 @@ struct ItemLifeTests {
     }
 
     @Test func `deletions that wait are bounded, and those of an item that is gone by then are answered`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         let engine = world.domain.itemEngine
         try await world.publish(1)
         // After the next update the item is gone, and the app has no room for another.
-        try await world.store.run(
-            """
-            CREATE TRIGGER gone AFTER UPDATE ON item BEGIN
-                DELETE FROM item; UPDATE app SET items = \(ItemLimits.itemsPerApp);
-            END
-            """)
+        try await stores.loseItemsAfterUpdate(counting: ItemLimits.itemsPerApp, in: world.store)
         let gate = CommitGate(world.store)
         async let first: Void = world.publish(2)
         try await gate.reached()
@@ -222,17 +206,11 @@ struct ItemLifeTests {
     @Test func `updates that follow a deletion give their room back when their item cannot be loaded`() async throws {
         var limits = ItemEngine.Limits()
         limits.waitingBytesOfApp = 5000
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()), limits: limits)
+        let world = try await EngineWorld(stores.open(), limits: limits)
         let engine = world.domain.itemEngine
         try await world.publish(1)
         // What follows the deleted item cannot be read.
-        try await world.store.run(
-            """
-            CREATE TRIGGER unreadable AFTER DELETE ON item BEGIN
-                INSERT INTO item (app, name, mode, fields, updated_at, version)
-                VALUES (old.app, old.name, 0, x'ff', 0, 1);
-            END
-            """)
+        try await stores.replaceRemovedItems(in: world.store)
         let long = ItemUpdate(["text": ItemValue(.string(String(repeating: "x", count: 4000)))])
         let gate = CommitGate(world.store)
         async let isDeleted = engine.delete(world.item)
@@ -256,12 +234,12 @@ struct ItemLifeTests {
             #expect(second is StoreFault)
         }
         #expect(try await isDeleted)
-        try await world.store.run("DROP TRIGGER unreadable; DELETE FROM item;")
+        try await stores.stopReplacingRemovedItems(in: world.store)
         #expect(try await engine.publish(long, to: world.item, mode: .merge).version == 1)
     }
 
     @Test func `no update is lost that is accepted while its item is deleted`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         _ = try await world.subscribe("price > 0.0", .every(coolDownSeconds: 0))
         let engine = world.domain.itemEngine
         var (round, between) = (0, 0)
@@ -316,7 +294,7 @@ struct ItemLifeTests {
     }
 
     @Test func `the version begins anew for the next process as well`() async throws {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         do {
             let world = try await EngineWorld(store)
             for price in [1.0, 2, 11] { try await world.publish(price) }
@@ -365,7 +343,7 @@ struct ItemLifeTests {
         #expect(names(try await list("?prefix=stock.&after=tock")).isEmpty)
         #expect(names(try await list("?prefix=zzz")).isEmpty)
         // One that ended, and is not removed yet.
-        try await world.routes.store.run("UPDATE subscription SET status = 2, key = NULL WHERE key = 'x'")
+        try await stores.endSubscription(key: "x", in: world.routes.store)
         guard case .array(let counted)? = try await list("?prefix=stock.a").json?["items"] else {
             return #expect(Bool(false))
         }
@@ -419,19 +397,19 @@ struct ItemLifeTests {
         try await world.publish("first", #"{"price":1}"#)
         world.advance(seconds: idleSeconds)
         try await domain.items.deleteIdle(at: domain.time.now(), onlyDue: true)
-        #expect(try await world.routes.store.rowCount(of: "item") == 0)
+        #expect(try await stores.count(.items, in: world.routes.store) == 0)
         try await world.publish("second", #"{"price":1}"#)
-        try await world.routes.store.run("UPDATE item SET updated_at = 0")
+        try await stores.ageItems(in: world.routes.store)
         world.advance(seconds: interval - 1)
         try await domain.items.deleteIdle(at: domain.time.now(), onlyDue: true)
-        #expect(try await world.routes.store.rowCount(of: "item") == 1)
+        #expect(try await stores.count(.items, in: world.routes.store) == 1)
         world.advance(seconds: 1)
         try await domain.items.deleteIdle(at: domain.time.now(), onlyDue: true)
-        #expect(try await world.routes.store.rowCount(of: "item") == 0)
+        #expect(try await stores.count(.items, in: world.routes.store) == 0)
     }
 
     @Test func `an item that has an update or a subscription by now is not idle`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         let now = world.domain.time.now()
         let engine = world.domain.itemEngine
@@ -450,11 +428,11 @@ struct ItemLifeTests {
     @Test func `a server that runs long enough deletes idle items by itself`() async throws {
         let ticks = Ticks()
         let world = try await EngineWorld(
-            try SQLiteStore(inMemory: .init()), ticks: TickSource { ticks.now.withLock { $0 } })
+            stores.open(), ticks: TickSource { ticks.now.withLock { $0 } })
         let rules = try #require(JSONValue(parsing: Array(#"{"items":[{"pattern":"*","idleSeconds":60}]}"#.utf8)))
         try await world.domain.items.setRules(try ItemRules(rules), of: world.device.app)
         try await world.publish(1)
-        try await world.store.run("UPDATE item SET updated_at = updated_at - 61000")
+        try await stores.ageItems(in: world.store)
         ticks.now.withLock { $0 = 7200 * 1_000_000_000 }
         let (settings, logger) = (ServerSettings(dataDirectory: ""), world.domain.logger)
         let collector = DeviceCollector(domain: world.domain, settings: settings, logger: logger)
@@ -502,25 +480,26 @@ struct ItemLifeTests {
         #expect(try await world.titles().isEmpty)
         #expect(try await put().json?["ends"] == .integer(0))
         try await world.routes.domain.subscriptions.removeEnded()
-        #expect(try await world.routes.store.rowCount(of: "subscription") == 1)
+        #expect(try await stores.count(.subscriptions, in: world.routes.store) == 1)
         let refused = try await world.subscribe(SubscriptionWorld.body(key: "a"), expecting: 403)
         #expect(refused["code"] == "item_closed")
     }
 
     @Test func `a subscription that was checked by earlier rules is checked again`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         // The rules that the process knows are not those of the store any more.
         _ = try await world.domain.items.rules(of: world.device.app)
-        try await world.store.run(#"UPDATE item_rules SET document = '{"items":[]}', revision = revision + 1"#)
+        let (closed, now) = (#"{"items":[]}"#, world.domain.time.now())
+        _ = try await world.store.putItemRules(closed, of: world.device.app, at: now)
         let refusal = await #expect(throws: Refusal.self) { _ = try await world.subscribe("price > 10.0") }
         #expect(refusal?.code == .itemClosed)
-        #expect(try await world.store.rowCount(of: "subscription") == 0)
+        #expect(try await stores.count(.subscriptions, in: world.store) == 0)
         let open = #"{"items":[{"pattern":"*","open":true}]}"#
-        try await world.store.run("UPDATE item_rules SET document = '\(open)', revision = revision + 1")
+        _ = try await world.store.putItemRules(open, of: world.device.app, at: now)
         world.domain.items.forget(world.device.app)
         let subscription = try await world.subscribe("price > 10.0")
         let refused = await #expect(throws: Refusal.self) {
-            try await world.store.run(#"UPDATE item_rules SET document = '{"items":[]}', revision = revision + 1"#)
+            _ = try await world.store.putItemRules(closed, of: world.device.app, at: now)
             _ = try await world.domain.subscriptions.change(subscription.id, of: world.device, from: nil) {
                 $0.trigger = "price > 20.0"
             }
@@ -529,7 +508,7 @@ struct ItemLifeTests {
     }
 
     @Test func `subscriptions on closed items that a killed server left are ended by the next`() async throws {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         do {
             let world = try await EngineWorld(store)
             for number in 0..<3 { _ = try await world.subscribe("price > \(number).0", key: "\(number)") }
@@ -543,40 +522,36 @@ struct ItemLifeTests {
         let service = Sweeper(
             store: world.store, domain: world.domain, collector: collector, settings: settings, logger: logger)
         let sweeper = Task { try await service.run() }
-        try await eventually { try await store.rowCount(of: "subscription") == 0 }
+        try await eventually { try await stores.count(.subscriptions, in: store) == 0 }
         try await eventually { try await store.appsWithUnappliedRules().isEmpty }
         sweeper.cancel()
         try? await sweeper.value
     }
 
     @Test func `rules end no subscription after other rules were set`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         for number in 0..<501 { _ = try await world.subscribe("price > \(number).0", key: "\(number)") }
         // After the first part of the subscriptions other rules are set.
-        try await world.store.run(
-            """
-            CREATE TRIGGER opened AFTER UPDATE OF status ON subscription
-                WHEN (SELECT count(*) FROM subscription WHERE status = 2) = 500
-            BEGIN UPDATE item_rules SET revision = revision + 1; END
-            """)
+        try await stores.changeRules(afterEnding: 500, in: world.store)
         #expect(try await world.domain.subscriptions.setRules(ItemRules(), of: world.device.app) == 500)
-        #expect(try await world.store.numbers("SELECT count(*) FROM subscription WHERE status < 2") == [1])
+        #expect(try await stores.subscriptionStatuses(in: world.store).count { $0 < 2 } == 1)
         #expect(try await world.store.appsWithUnappliedRules() == [world.device.app])
     }
 
     @Test func `many subscriptions are counted and ended part by part`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         let most = 501
         for number in 0..<most { _ = try await world.subscribe("price > \(number).0", key: "\(number)") }
         #expect(try await world.domain.subscriptions.countClosed(by: ItemRules(), of: world.device.app) == most)
         #expect(try await world.domain.subscriptions.setRules(ItemRules(), of: world.device.app) == most)
         #expect(try await world.store.appsWithUnappliedRules().isEmpty)
         #expect(
-            try await world.store.rowCount(of: "subscription") == most, "they are removed after the request was answered")
+            try await stores.count(.subscriptions, in: world.store) == most,
+            "they are removed after the request was answered")
         try await world.publish(1000)
         #expect(try await world.titles().isEmpty)
         try await world.domain.subscriptions.removeEnded()
-        #expect(try await world.store.rowCount(of: "subscription") == 0)
+        #expect(try await stores.count(.subscriptions, in: world.store) == 0)
         #expect(await world.domain.itemEngine.population.watches == 0)
     }
 }

@@ -1,8 +1,8 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -37,7 +37,7 @@ struct ItemShareTests {
     }
 
     @Test func `one device does not close an item to others, also after a restart`() async throws {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         let world = try await SubscriptionWorld(store: store)
         let other = try await world.routes.device()
         for number in 0..<50 {

@@ -1,9 +1,9 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import Foundation
 import HTTPTypes
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -14,17 +14,16 @@ import Testing
 @Suite(.timeLimit(.minutes(4)))
 struct KilledEngineTests {
     @Test func `a server that is killed at any commit goes on as if it had not been`() async throws {
-        let directory = try TemporaryDirectory.make() + "/story"
-        let snapshots = Snapshots(of: directory)
-        let story = try await Story(SQLiteStore(directory: directory), Cast?.none)
-        story.store.onCommit { snapshots.take() }
+        let story = try await Story(stores.openKept(), Cast?.none)
+        let snapshots = Snapshots(of: story.store)
+        snapshots.begin()
         for step in story.steps.indices {
             snapshots.step.withLock { $0 = step }
             try await story.tell(step)
         }
-        story.store.onCommit(nil)
+        snapshots.end()
         let expected = try await story.end()
-        try story.store.close()
+        try await stores.close(story.store)
         let taken = snapshots.taken
         #expect(taken.count > 80, "\(taken.count)")
         #expect(expected.pushes > 15 && expected.statuses["once"] == "triggered")
@@ -32,7 +31,7 @@ struct KilledEngineTests {
             for (number, snapshot) in taken.enumerated() {
                 if number >= 4 { try await group.next() }
                 group.addTask {
-                    let again = try await Story(SQLiteStore(directory: snapshot.directory), story.cast)
+                    let again = try await Story(stores.openCopy(snapshot.copy), story.cast)
                     try await again.recover(in: snapshot.step)
                     for step in again.steps.indices where step >= snapshot.step { try await again.tell(step) }
                     let (told, before) = (again.told.withLock { $0 }, story.told.withLock { $0 })
@@ -44,7 +43,7 @@ struct KilledEngineTests {
                     }
                     let end = try await again.end()
                     #expect(end == expected, words)
-                    try again.store.close()
+                    try await stores.close(again.store)
                 }
             }
             try await group.waitForAll()
@@ -67,7 +66,7 @@ struct KilledEngineTests {
     }
 
     private final class Story: Sendable {
-        let store: SQLiteStore
+        let store: any Store
         let cast: Cast
         let told = Mutex<[Int: [String]]>([:])
         let steps: [@Sendable (Story) async throws -> Void]
@@ -79,7 +78,7 @@ struct KilledEngineTests {
 
         private let time: Clock
 
-        init(_ store: SQLiteStore, _ cast: Cast?) async throws {
+        init(_ store: any Store, _ cast: Cast?) async throws {
             self.store = store
             let time = Clock()
             self.time = time
@@ -193,10 +192,12 @@ struct KilledEngineTests {
                 prices.append(String(decoding: item.json?["fields"]?.bytes ?? [], as: UTF8.self))
             }
             var left = 0
-            for table in ["firing", "unwatched", "kept_push"] { left += try await store.rowCount(of: table) }
+            for rows in [StoredRows.firings, .unwatchedItems, .keptPushes] {
+                left += try await stores.count(rows, in: store)
+            }
             return End(
                 statuses: statuses, prices: prices,
-                pushes: Int(try await store.numbers("SELECT count(*) FROM push WHERE kind IN (2, 3)").first ?? -1),
+                pushes: try await stores.countFiredPushes(in: store),
                 isAnythingLeft: left > 0)
         }
 

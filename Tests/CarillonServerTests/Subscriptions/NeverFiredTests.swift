@@ -1,5 +1,5 @@
 import CarillonCore
-import CarillonSQLite
+import TestStores
 import TestSupport
 import Testing
 
@@ -9,21 +9,20 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct NeverFiredTests {
     /// A store as a process leaves it that was killed behind the commit of the last subscription.
-    private func killed() async throws -> SQLiteStore {
-        let directory = try TemporaryDirectory.make() + "/killed"
-        let store = try SQLiteStore(directory: directory)
+    private func killed() async throws -> any Store {
+        let store = try await stores.openKept()
         let world = try await EngineWorld(store)
         try await world.publish(20)
         _ = try await world.subscribe("price > 10.0", key: "fired")
         _ = try await world.subscribe("price > 30.0", key: "not yet")
         _ = try await world.titles()
-        let snapshots = Snapshots(of: directory)
-        store.onCommit { snapshots.take() }
+        let snapshots = Snapshots(of: store)
+        snapshots.begin()
         _ = try await world.subscribe("price > 15.0", key: "killed")
-        store.onCommit(nil)
+        snapshots.end()
         _ = try await world.titles()
-        try store.close()
-        return try SQLiteStore(directory: try #require(snapshots.taken.first).directory)
+        try await stores.close(store)
+        return try await stores.openCopy(try #require(snapshots.taken.first).copy)
     }
 
     @Test func `a server looks at them after its start, and at nothing twice`() async throws {

@@ -1,8 +1,8 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -34,7 +34,7 @@ struct PaceTests {
 
     private func held(_ world: SubscriptionWorld) async throws -> Int {
         try await world.settle()
-        return try await world.routes.store.rowCount(of: "held_firing")
+        return try await stores.count(.heldFirings, in: world.routes.store)
     }
 
     @Test func `of an item that merges the newest is told once the time has come`() async throws {
@@ -119,7 +119,7 @@ struct PaceTests {
 
     @Test func `what waits for a full inbox is given up, and holds up nobody`() async throws {
         let inbox = InboxLimits(envelopes: 2)
-        let world = try await SubscriptionWorld(store: SQLiteStore(inMemory: .init(inbox: inbox)))
+        let world = try await SubscriptionWorld(store: stores.open(.init(inbox: inbox)))
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#))
         try await publish([1], to: world)
         #expect(try await told(world) == ["1"])
@@ -255,12 +255,11 @@ struct PaceTests {
         }
         for price in 0..<103 { try await world.publish("events", #"{"price":\#(price)}"#) }
         #expect(try await held(world) == SubscriptionLimits.heldFirings)
-        let counted = try await world.routes.store.numbers("SELECT firings FROM held_usage")
-        #expect(counted == [Int64(SubscriptionLimits.heldFirings)])
+        #expect(try await stores.heldCounts(in: world.routes.store) == [SubscriptionLimits.heldFirings])
         _ = try await world.routes.request(.delete, "/v1/device/subscriptions", key: world.device)
         try await world.routes.domain.subscriptions.removeEnded()
         #expect(try await held(world) == 0)
-        #expect(try await world.routes.store.rowCount(of: "held_usage") == 0)
+        #expect(try await stores.count(.heldUsage, in: world.routes.store) == 0)
     }
 
     @Test func `what waits begins the cool-down`() async throws {
@@ -272,11 +271,9 @@ struct PaceTests {
         try await publish([2], to: world)
         #expect(try await held(world) == 1)
         let store = world.routes.store
-        let row =
-            try await store.numbers("SELECT subscription FROM held_firing")
-            + store.numbers("SELECT device FROM held_firing") + store.numbers("SELECT revision FROM held_firing")
+        let row = try #require(try await stores.heldFirings(in: store).first)
         let next = HeldFiring(
-            target: .init(subscription: SubscriptionSerial(row[0]), revision: row[2]), device: DeviceSerial(row[1]),
+            target: .init(subscription: row.subscription, revision: row.revision), device: row.device,
             item: try #require(ItemName("stock.ACME")), number: 99, body: [], ttl: 60, isAlwaysPushed: false,
             isDistinct: false,
             milliseconds: 100_000, buffer: 1)
@@ -294,11 +291,9 @@ struct PaceTests {
         try await publish([2], "events", to: world)
         #expect(try await held(world) == 1)
         let store = world.routes.store
-        let row =
-            try await store.numbers("SELECT subscription FROM held_firing")
-            + store.numbers("SELECT device FROM held_firing") + store.numbers("SELECT revision FROM held_firing")
+        let row = try #require(try await stores.heldFirings(in: store).first)
         let held = HeldFiring(
-            target: .init(subscription: SubscriptionSerial(row[0]), revision: row[2]), device: DeviceSerial(row[1]),
+            target: .init(subscription: row.subscription, revision: row.revision), device: row.device,
             item: try #require(ItemName("events")), number: 2, body: [], ttl: 60, isAlwaysPushed: false,
             isDistinct: true, milliseconds: 2000,
             buffer: 100)
@@ -314,8 +309,7 @@ struct PaceTests {
         let long = String(repeating: "x", count: 4096)
         for price in 0..<100 { try await world.publish("events", #"{"price":\#(price),"name":"\#(long)"}"#) }
         try await world.settle()
-        let sizes = try await world.routes.store.numbers(
-            "SELECT sum(length(notification)) FROM held_firing GROUP BY device")
+        let sizes = try await stores.heldBytes(in: world.routes.store)
         #expect(sizes.count == 2)
         for size in sizes { #expect(size <= SubscriptionLimits.heldBytes && size > SubscriptionLimits.heldBytes - 20_000) }
         #expect(try await told(world) == ["0"])
@@ -364,7 +358,7 @@ struct PaceTests {
     // MARK: Always
 
     private func kept(_ world: SubscriptionWorld) async throws -> Int {
-        try await world.routes.store.rowCount(of: "kept_push")
+        try await stores.count(.keptPushes, in: world.routes.store)
     }
 
     @Test(arguments: [("unlessSeen", 0), ("always", 1)])

@@ -1,30 +1,35 @@
-import Foundation
+import CarillonCore
 import Synchronization
+import TestStores
+import Testing
 
-/// What a process leaves on disk that is killed behind a commit.
+/// What a process leaves of a store that is killed behind a commit.
 final class Snapshots: Sendable {
     struct Snapshot: Sendable {
-        var directory: String
+        var copy: StoreCopy
         /// What the test said last of where it was.
         var step: Int
     }
 
     let step = Mutex(0)
     private let all = Mutex<[Snapshot]>([])
-    private let directory: String
+    private let store: any Store
 
-    /// - Parameter directory: Of a store.
-    init(of directory: String) { self.directory = directory }
+    init(of store: any Store) { self.store = store }
 
     var taken: [Snapshot] { all.withLock { $0 } }
 
-    func take() {
-        let target = directory + "-\(all.withLock { $0.count })"
-        try? FileManager.default.createDirectory(atPath: target, withIntermediateDirectories: true)
-        let files = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
-        for file in files where file.contains(".db") || file.contains(".sqlite") {
-            try? FileManager.default.copyItem(atPath: "\(directory)/\(file)", toPath: "\(target)/\(file)")
+    /// Copies the store after each commit from now on.
+    func begin() { stores.onCommit(of: store) { self.take() } }
+
+    func end() { stores.onCommit(of: store, nil) }
+
+    private func take() {
+        do {
+            let copy = try stores.copy(store)
+            all.withLock { $0.append(Snapshot(copy: copy, step: step.withLock { $0 })) }
+        } catch {
+            Issue.record(error)
         }
-        all.withLock { $0.append(Snapshot(directory: target, step: step.withLock { $0 })) }
     }
 }

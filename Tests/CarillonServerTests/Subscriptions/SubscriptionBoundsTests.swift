@@ -1,8 +1,8 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -89,11 +89,11 @@ struct SubscriptionBoundsTests {
 
     @Test func `an app has so many items and subscriptions, and no more`() async throws {
         let world = try await SubscriptionWorld()
-        try await world.routes.store.run("UPDATE app SET items = \(ItemLimits.itemsPerApp - 1)")
+        try await stores.setItemCount(ItemLimits.itemsPerApp - 1, in: world.routes.store)
         try await world.publish("stock.A", #"{"price":1}"#)
         #expect(try await world.publish("stock.B", #"{"price":1}"#, expecting: 409).code == "items_too_many")
         try await world.publish("stock.A", #"{"price":2}"#)
-        try await world.routes.store.run("UPDATE app SET subscriptions = \(SubscriptionLimits.perApp - 1)")
+        try await stores.setSubscriptionCount(SubscriptionLimits.perApp - 1, in: world.routes.store)
         try await world.subscribe(SubscriptionWorld.body(key: "a"))
         #expect(try await refused(world, SubscriptionWorld.body(key: "b")).code == "subscriptions_too_many")
         try await world.subscribe(SubscriptionWorld.body(key: "a"), expecting: 200)
@@ -195,7 +195,7 @@ struct SubscriptionBoundsTests {
     }
 
     @Test func `an item comes to memory with all that wait on it`() async throws {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         let world = try await EngineWorld(store)
         for number in 0..<7 { _ = try await world.subscribe("price > 1.0", key: "\(number)") }
         var limits = ItemEngine.Limits()

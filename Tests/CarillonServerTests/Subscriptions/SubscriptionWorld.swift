@@ -1,6 +1,5 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
 import Synchronization
@@ -31,7 +30,7 @@ final class SubscriptionWorld: Sendable {
 
     init(
         rules: String = openRules, _ allowances: Allowances.Settings = .init(), itemLimits: ItemEngine.Limits = .init(),
-        store: SQLiteStore? = nil, ticks: TickSource = .system
+        store: (any Store)? = nil, ticks: TickSource = .system
     ) async throws {
         clock = Clock()
         routes = try await RouteFixture(allowances, itemLimits: itemLimits, store: store, time: clock.time, ticks: ticks)

@@ -1,9 +1,9 @@
 import CarillonBasics
 import CarillonCore
 import CarillonExpression
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
+import TestStores
 import TestSupport
 import Testing
 
@@ -37,7 +37,7 @@ struct UntoldTests {
     }
 
     @Test func `what holds when its device is resumed has not crossed, also in another process`() async throws {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         do {
             let world = try await EngineWorld(store)
             try await world.publish(1)
@@ -58,7 +58,7 @@ struct UntoldTests {
 
     @Test(arguments: ["once", "everyCrossing"])
     func `what a full inbox refused fires with the next update`(policy: String) async throws {
-        let store = try SQLiteStore(inMemory: .init(inbox: InboxLimits(envelopes: 1)))
+        let store = try await stores.open(.init(inbox: InboxLimits(envelopes: 1)))
         let world = try await SubscriptionWorld(store: store)
         let full = SubscriptionWorld.body("price > 0.0", item: "stock.other", key: "full")
         try await world.subscribe(full)
@@ -84,11 +84,11 @@ struct UntoldTests {
         try await world.acknowledgeAll()
         // As other subscriptions of the device leave it.
         let store = world.routes.store
-        try await store.run("INSERT INTO held_usage SELECT serial, \(SubscriptionLimits.heldFirings), 0 FROM device")
+        try await stores.setHeldCount(SubscriptionLimits.heldFirings, in: store)
         for price in [1, 12] { try await world.publish("stock.ACME", #"{"price":\#(price)}"#) }
         try await world.settle()
-        #expect(try await store.rowCount(of: "held_firing") == 0)
-        try await store.run("DELETE FROM held_usage")
+        #expect(try await stores.count(.heldFirings, in: store) == 0)
+        try await stores.clearHeldCounts(in: store)
         world.advance(seconds: 2)
         try await world.publish("stock.ACME", #"{"price":13}"#)
         #expect(try await world.titles() == ["stock.ACME: 13"])
@@ -98,14 +98,15 @@ struct UntoldTests {
 
     @Test(arguments: [true, false])
     func `a change of a subscription whose rows could not be read is followed later`(looks: Bool) async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(stores.open())
         try await world.publish(1)
         let subscription = try await world.subscribe("price > 10.0")
         let engine = world.domain.itemEngine
         #expect(await engine.population.watches == 1)
-        try await world.store.run("UPDATE subscription SET status = 1; ALTER TABLE subscription_item RENAME TO gone")
+        try await stores.trigger(subscriptionsIn: world.store)
+        try await stores.makeUnreadable(.watchedItems, in: world.store)
         await #expect(throws: (any Error).self) { try await engine.follow([subscription.serial], looks: looks) }
-        try await world.store.run("ALTER TABLE gone RENAME TO subscription_item")
+        try await stores.makeReadable(.watchedItems, in: world.store)
         #expect(await engine.population.watches == 1)
         try await engine.settle()
         #expect(await engine.population.watches == 0)
@@ -129,24 +130,23 @@ struct UntoldTests {
 
     @Test(arguments: [true, false])
     func `what held when it was made fires, though the process was killed before it looked`(comesAgain: Bool) async throws {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         do {
             let world = try await EngineWorld(store)
             try await world.publish(9)
             _ = try await world.subscribe("price > 8.0", key: "k")
             #expect(try await world.titles() == ["9.0"])
             // As it is behind the commit of its making.
-            try await store.run(
-                "UPDATE subscription SET status = 0, fired_at = NULL; UPDATE subscription_item SET last_firing = 0")
+            try await stores.forgetFirings(in: store)
         }
         let world = try await EngineWorld(store)
         if comesAgain { _ = try await world.subscribe("price > 8.0", key: "k") } else { try await world.publish(7) }
         #expect(try await world.titles() == ["9.0"])
-        #expect(try await store.numbers("SELECT status FROM subscription") == [1])
+        #expect(try await stores.subscriptionStatuses(in: store) == [1])
     }
 
     @Test func `a crossing that an earlier process found and did not tell is told once`() async throws {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         let first = try await EngineWorld(store)
         try await first.publish(11)
         let subscription = try await first.subscribe("price > 20.0", .everyCrossing)

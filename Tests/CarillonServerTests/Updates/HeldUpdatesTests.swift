@@ -1,8 +1,8 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
+import TestStores
 import TestSupport
 import Testing
 
@@ -11,19 +11,16 @@ import Testing
 /// Servers that are restored from a backup with their live updates paused.
 @Suite(.timeLimit(.minutes(1)))
 struct HeldUpdatesTests {
-    private func restored(_ world: UpdateWorld, from backup: String, holdsUpdates: Bool = true) async throws -> (
+    private func restored(_ world: UpdateWorld, from backup: StoreCopy, holdsUpdates: Bool = true) async throws -> (
         world: UpdateWorld, updates: LiveUpdateCount
     ) {
-        let directory = try TemporaryDirectory.make() + "/restored"
-        try world.routes.store.close()
-        let count = try await StoreBackup.restore(backup, to: directory, holdsUpdates: holdsUpdates, at: world.now)
-        return (try await UpdateWorld(world, goingOnWith: SQLiteStore(directory: directory)), count)
+        try await stores.close(world.routes.store)
+        let restored = try await stores.restore(backup, holdsUpdates: holdsUpdates, at: world.now, StoreSettings())
+        return (try await UpdateWorld(world, goingOnWith: restored.store), restored.updates)
     }
 
-    private func backedUp(_ world: UpdateWorld) async throws -> String {
-        let path = try TemporaryDirectory.make() + "/backup"
-        try await StoreBackup.make(of: try #require(world.routes.store.directory), at: path)
-        return path
+    private func backedUp(_ world: UpdateWorld) async throws -> StoreCopy {
+        try await stores.backUp(world.routes.store)
     }
 
     private func resume(_ update: String, in world: UpdateWorld) async throws -> RouteFixture.Answer {
@@ -42,7 +39,7 @@ struct HeldUpdatesTests {
 
     /// A world on disk with an update in the first device's inbox, one that it received and is silent about, and one for others.
     private func story() async throws -> (world: UpdateWorld, received: String, waiting: String, other: String) {
-        let world = try await UpdateWorld(store: SQLiteStore(directory: TemporaryDirectory.make() + "/held"))
+        let world = try await UpdateWorld(store: stores.openKept())
         let received = try await world.publish("definitions", "{}")
         _ = try await world.poll()
         try await world.ask()
@@ -131,16 +128,16 @@ struct HeldUpdatesTests {
     @Test func `what is due of a paused update is searched by nobody, and is due again when it is resumed`() async throws {
         var (world, received, _, _) = try await story()
         (world, _) = try await restored(world, from: try await backedUp(world))
-        let due =
-            "SELECT count(*) FROM completion WHERE due_at NOT NULL AND due_at < \(world.now.milliseconds + 1_000_000_000)"
-        #expect(try await world.routes.store.numbers(due) == [0])
-        #expect(try await world.routes.store.numbers("SELECT count(*) FROM completion WHERE due_at NOT NULL") == [2])
+        let store = world.routes.store
+        let end = world.now.adding(seconds: 1_000_000)
+        #expect(try await stores.dueTimes(in: store).allSatisfy { $0 >= end })
+        #expect(try await stores.dueTimes(in: store).count == 2)
         #expect(try await resume(received, in: world).status == 200)
-        #expect(try await world.routes.store.numbers(due) == [1])
+        #expect(try await stores.dueTimes(in: store).filter { $0 < end }.count == 1)
     }
 
     @Test func `a paused update with many completions leaves all inboxes`() async throws {
-        var world = try await UpdateWorld(store: SQLiteStore(directory: TemporaryDirectory.make() + "/held"))
+        var world = try await UpdateWorld(store: stores.openKept())
         let devices = try await withThrowingTaskGroup(of: UpdateWorld.Device.self) { group in
             for _ in 0..<600 { group.addTask { [world] in try await world.device() } }
             return try await group.reduce(into: [UpdateWorld.Device]()) { $0.append($1) }
@@ -149,27 +146,27 @@ struct HeldUpdatesTests {
         for device in devices { try await world.ask(device, #""max":0"#) }
         #expect(try await world.counts(update)["waiting"] == 600)
         (world, _) = try await restored(world, from: try await backedUp(world))
-        #expect(try await world.routes.store.numbers("SELECT count(*) FROM envelope") == [0])
+        #expect(try await stores.count(.envelopes, in: world.routes.store) == 0)
         #expect(try await resume(update, in: world).status == 200)
         world.advance(seconds: 1)
         try await world.sweep()
-        #expect(try await world.routes.store.numbers("SELECT count(*) FROM envelope") == [600])
+        #expect(try await stores.count(.envelopes, in: world.routes.store) == 600)
     }
 
     @Test func `an envelope of which the device had reported is taken out as well`() async throws {
         var (world, received, _, _) = try await story()
-        let serial = try await world.routes.store.numbers("SELECT serial FROM audience_update ORDER BY serial LIMIT 1")[0]
+        let first = try #require(try await stores.updates(in: world.routes.store).first)
         // The device has it, and a report on it was written while the envelope was not taken out yet.
         world.advance(seconds: 90_000)
         try await world.sweep()
-        try await world.routes.store.run("UPDATE completion SET state = 2, due_at = 1 WHERE in_update = \(serial)")
+        try await stores.report(first, in: world.routes.store)
         (world, _) = try await restored(world, from: try await backedUp(world))
         #expect(try await !world.poll().contains { $0.update == received })
     }
 
     @Test(arguments: [true, false])
     func `content that was missed while it was paused is made up for`(expiresPaused: Bool) async throws {
-        var world = try await UpdateWorld(store: SQLiteStore(directory: TemporaryDirectory.make() + "/held"))
+        var world = try await UpdateWorld(store: stores.openKept())
         _ = try await world.poll()
         // The device is away: what is in its inbox when the backup is made counts as fetched with everything else.
         world.advance(seconds: 6)

@@ -1,9 +1,9 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import Foundation
 import HTTPTypes
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -19,17 +19,16 @@ struct KilledUpdatesTests {
     @Test(arguments: [0, 1, 2]) func `row 26: a server that is killed at any commit goes on as if it had not been`(
         turn: Int
     ) async throws {
-        let directory = try TemporaryDirectory.make() + "/story"
-        let snapshots = Snapshots(of: directory)
-        let story = try await Story(SQLiteStore(directory: directory), nil, turn)
-        story.store.onCommit { snapshots.take() }
+        let story = try await Story(stores.openKept(), nil, turn)
+        let snapshots = Snapshots(of: story.store)
+        snapshots.begin()
         for step in story.steps.indices {
             snapshots.step.withLock { $0 = step }
             try await story.tell(step)
         }
-        story.store.onCommit(nil)
+        snapshots.end()
         let expected = try await story.end()
-        try story.store.close()
+        try await stores.close(story.store)
         #expect(expected.processed["A"]?.contains("all/1") == true && expected.counts["n1"] != nil)
         let taken = snapshots.taken
         #expect(taken.count > 50, "\(taken.count)")
@@ -38,13 +37,13 @@ struct KilledUpdatesTests {
                 if number >= 4 { try await group.next() }
                 group.addTask {
                     let again = try await Story(
-                        SQLiteStore(directory: snapshot.directory), story.cast(at: snapshot.step), turn)
+                        stores.openCopy(snapshot.copy), story.cast(at: snapshot.step), turn)
                     for step in again.steps.indices where step >= snapshot.step { try await again.tell(step) }
                     let end = try await again.end()
                     #expect(
                         turn == Self.smallPages ? end.ofTheUnended == expected.ofTheUnended : end == expected,
                         "commit \(number), step \(snapshot.step)")
-                    try again.store.close()
+                    try await stores.close(again.store)
                 }
             }
             try await group.waitForAll()
@@ -84,7 +83,7 @@ struct KilledUpdatesTests {
     }
 
     private final class Story: Sendable {
-        let store: SQLiteStore
+        let store: any Store
         let steps: [@Sendable (Story) async throws -> Void]
         private let routes: RouteFixture
         private let clock = SubscriptionWorld.Clock()
@@ -92,7 +91,7 @@ struct KilledUpdatesTests {
         /// As they were before each step.
         private let casts = Mutex<[Int: Cast]>([:])
 
-        init(_ store: SQLiteStore, _ known: Cast?, _ turn: Int) async throws {
+        init(_ store: any Store, _ known: Cast?, _ turn: Int) async throws {
             self.store = store
             routes = try await RouteFixture(store: store, time: clock.time)
             if let known {
@@ -187,7 +186,7 @@ struct KilledUpdatesTests {
             }
             return End(
                 processed: cast.withLock { $0.phones.mapValues(\.processed) }, counts: counts, actions: actions,
-                isAnythingLeft: try await store.rowCount(of: "envelope") > 0)
+                isAnythingLeft: try await stores.count(.envelopes, in: store) > 0)
         }
 
         // MARK: What is asked

@@ -1,7 +1,7 @@
 import CarillonBasics
-import CarillonSQLite
 import CarillonWire
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -15,7 +15,7 @@ struct PresentUpdatesTests {
     private static let start = Timestamp(milliseconds: 1)
 
     private func made(
-        _ store: SQLiteStore, _ number: UInt64, bytes: Int = 10, app: Int64 = 1, audience: String? = nil
+        _ store: any Store, _ number: UInt64, bytes: Int = 10, app: Int64 = 1, audience: String? = nil
     ) async throws -> (update: Update, previous: UpdateSerial) {
         let definition = Update.Definition(
             kind: .definitions, payload: Array("{}".utf8), audience: audience, mode: .once, ttlSeconds: 3600,
@@ -31,7 +31,7 @@ struct PresentUpdatesTests {
 
     @Test(arguments: [false, true])
     func `of two that are published at once none is passed over`(_ looksBetween: Bool) async throws {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         _ = try await store.createApp(try #require(AppID("com.example.app")), at: Self.start)
         let logs = UpdateLogs(store: store, language: language)
         #expect(try await logs.log(of: AppSerial(1)).live.count == 0)
@@ -46,8 +46,8 @@ struct PresentUpdatesTests {
         #expect(try await logs.log(of: AppSerial(1)).live.serialsInOrder == both)
     }
 
-    private func store(apps: Int) async throws -> SQLiteStore {
-        let store = try SQLiteStore(inMemory: .init())
+    private func store(apps: Int) async throws -> any Store {
+        let store = try await stores.open()
         for number in 1...apps {
             _ = try await store.createApp(try #require(AppID("com.example.app\(number)")), at: Self.start)
         }

@@ -1,9 +1,9 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -51,24 +51,17 @@ struct PreviewTurnTests {
 
     @Test func `a list with a filter finds devices behind many others`() async throws {
         let world = try await UpdateWorld()
-        func insert(_ count: Int) async throws {
-            try await world.routes.store.run(
-                """
-                WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < \(count))
-                INSERT INTO device (id, app, credential_hash, created_at)
-                SELECT randomblob(16), 1, randomblob(32), 0 FROM number;
-                """)
-        }
+        let store = world.routes.store
         var suspended: [String] = []
         // The first of them is the last of the devices that are read at a time.
         for count in [998, 1502, 0] {
-            if count > 0 { try await insert(count) }
+            if count > 0 { try await stores.addDevices(count, to: AppSerial(1), in: store) }
             let device = try await world.device()
             suspended.append(device.id)
             _ = try await world.routes.request(
                 .post, "/v1/devices/\(device.id)/suspend", key: world.routes.admin, "{}")
         }
-        #expect(try await world.routes.store.numbers("SELECT count(*) FROM device WHERE serial <= 1000") == [1000])
+        #expect(try await stores.countDevices(upTo: DeviceSerial(1000), in: store) == 1000)
         func list(_ query: String) async throws -> [String] {
             let answer = try await world.routes.request(
                 .get, "/v1/apps/com.example.app/devices?\(query)", key: world.routes.admin)

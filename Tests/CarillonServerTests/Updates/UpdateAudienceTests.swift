@@ -1,10 +1,10 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import Foundation
 import HTTPTypes
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -19,7 +19,7 @@ struct UpdateAudienceTests {
 
     private func sign(_ user: String?, in world: UpdateWorld) async throws {
         _ = try await world.routes.request(.patch, "/v1/device", key: world.first.credential, #"{"locale":"de"}"#)
-        try await world.routes.store.run("UPDATE device_profile SET user = \(user.map { "'\($0)'" } ?? "NULL")")
+        try await stores.setUser(user, in: world.routes.store)
         world.first.position.withLock { $0 = nil }
     }
 
@@ -42,35 +42,25 @@ struct UpdateAudienceTests {
 
     // MARK: In one transaction
 
-    private static let left = """
-        SELECT count(*) FROM completion WHERE state = 0 AND attempt > 0 AND due_at NOT NULL
-        """
-    /// Envelopes of updates that are to be given and have no completion that waits.
-    private static let orphans = """
-        SELECT count(*) FROM envelope WHERE origin_kind = \(Origin.Kind.update.rawValue) AND topic NOT NULL
-            AND NOT EXISTS (SELECT 1 FROM completion
-                WHERE in_update = origin AND binding || '/' || entry = topic AND state = 0 AND due_at IS NULL)
-        """
-
     /// Does something to a world, and looks at what each commit of that leaves on disk.
     private func eachCommit(_ prepare: (UpdateWorld) async throws -> Void, _ act: (UpdateWorld) async throws -> Void)
         async throws
     {
-        let directory = try TemporaryDirectory.make() + "/audience"
-        let world = try await UpdateWorld(store: SQLiteStore(directory: directory))
+        let kept = try await stores.openKept()
+        let world = try await UpdateWorld(store: kept)
         try await prepare(world)
-        #expect(try await world.routes.store.numbers(Self.orphans) == [0])
-        let snapshots = Snapshots(of: directory)
-        world.routes.store.onCommit { snapshots.take() }
+        #expect(try await stores.countOrphanedEnvelopes(in: kept) == 0)
+        let snapshots = Snapshots(of: kept)
+        snapshots.begin()
         try await act(world)
-        world.routes.store.onCommit(nil)
-        try world.routes.store.close()
+        snapshots.end()
+        try await stores.close(kept)
         #expect(!snapshots.taken.isEmpty)
         for (number, snapshot) in snapshots.taken.enumerated() {
-            let store = try SQLiteStore(directory: snapshot.directory)
-            #expect(try await store.numbers(Self.left) == [0], "commit \(number) leaves it due")
-            #expect(try await store.numbers(Self.orphans) == [0], "commit \(number) leaves it in the inbox")
-            try store.close()
+            let store = try await stores.openCopy(snapshot.copy)
+            #expect(try await stores.countDueAgain(in: store) == 0, "commit \(number) leaves it due")
+            #expect(try await stores.countOrphanedEnvelopes(in: store) == 0, "commit \(number) leaves it in the inbox")
+            try await stores.close(store)
         }
     }
 
@@ -80,7 +70,7 @@ struct UpdateAudienceTests {
             try await world.ask(nil, Self.region("north", "1") + #","max":0"#)
         } _: { (world: UpdateWorld) async throws in
             #expect(try await world.poll(nil, Self.region("east", "2")).isEmpty)
-            #expect(try await world.routes.store.rowCount(of: "completion") == 0)
+            #expect(try await stores.count(.completions, in: world.routes.store) == 0)
         }
     }
 
@@ -91,7 +81,7 @@ struct UpdateAudienceTests {
             try await world.ask(nil, UpdateWorld.result(try #require(copies.first), "failed") + #","max":0"#)
         } _: { (world: UpdateWorld) async throws in
             #expect(try await world.poll(nil, Self.region("east", "2")).isEmpty)
-            #expect(try await world.routes.store.numbers("SELECT state FROM completion WHERE has_left") == [15])
+            #expect(try await stores.statesOfLeft(in: world.routes.store) == [15])
         }
     }
 
@@ -120,7 +110,7 @@ struct UpdateAudienceTests {
             try await world.goBack()
         } _: { (world: UpdateWorld) async throws in
             #expect(try await !world.poll().isEmpty)
-            #expect(try await world.routes.store.numbers("SELECT count(*) FROM completion WHERE reason = 'absorbed'") == [1])
+            #expect(try await stores.countCompletions(because: "absorbed", in: world.routes.store) == 1)
         }
     }
 
@@ -138,7 +128,7 @@ struct UpdateAudienceTests {
             try await sign("anna", in: world)
             try await world.ask(nil, Self.region("east", "r\(round)") + #","max":0"#)
         }
-        #expect(try await world.routes.store.numbers("SELECT max(attempt) > 1 FROM completion") == [1])
+        #expect(try await stores.mostAttempts(in: world.routes.store) > 1)
         #expect(try await world.poll(nil, Self.region("west", "2")).isEmpty)
         try await world.sweep()
         #expect(try await world.poll().isEmpty)

@@ -1,8 +1,8 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
+import TestStores
 import TestSupport
 import Testing
 
@@ -84,18 +84,18 @@ struct UpdateBoundsTests {
         let afterPause = RetentionTime(now: world.now, served: 999)
         try await world.routes.domain.updateDelivery.sweep(forgetting: afterPause)
         #expect(
-            try await world.routes.store.rowCount(of: "audience_update") == 3, "the server was not in service for so long")
+            try await stores.count(.updates, in: world.routes.store) == 3, "the server was not in service for so long")
         world.advance(seconds: 60)
         try await world.sweep()
-        #expect(try await world.routes.store.rowCount(of: "audience_update") == 1)
-        #expect(try await world.routes.store.rowCount(of: "completion") == 1)
+        #expect(try await stores.count(.updates, in: world.routes.store) == 1)
+        #expect(try await stores.count(.completions, in: world.routes.store) == 1)
         // Their bodies go with the next sweep of the inboxes.
         _ = try await world.routes.store.sweep(at: .never, forgetting: .uninterrupted(at: .never), limit: 1000)
-        #expect(try await world.routes.store.rowCount(of: "shared_content") <= 1)
+        #expect(try await stores.count(.sharedBodies, in: world.routes.store) <= 1)
     }
 
     @Test func `what a full inbox has no room for is given again a minute later`() async throws {
-        let store = try SQLiteStore(inMemory: .init(inbox: InboxLimits(envelopes: 1)))
+        let store = try await stores.open(.init(inbox: InboxLimits(envelopes: 1)))
         let world = try await UpdateWorld(store: store)
         let first = try await world.publish()
         var copies = try await world.poll()
@@ -206,7 +206,7 @@ struct UpdateBoundsTests {
             try await world.routes.request(.post, "/v1/updates/\(update)/resume", key: world.sender)
         }
         let paused = try await world.publish(audience: "'a' in tags || 'b' in tags")
-        try await world.routes.store.run("UPDATE audience_update SET paused_at = 1 WHERE status = 0")
+        try await stores.pauseUpdates(in: world.routes.store)
         let other = try await world.publish(audience: "region == 'north'")
         let answer = try await resume(paused)
         #expect(answer.status == 409 && answer.code == "updates_too_many" && answer["detail"].contains("40 bytes"))
@@ -244,7 +244,7 @@ struct UpdateBoundsTests {
         #expect(some?["count"] == .integer(2) && some?["exact"] == .bool(true))
         let bad = try await validate("level >= 'x'")
         #expect(bad?["code"] == .string("audience_invalid"))
-        #expect(try await world.routes.store.rowCount(of: "audience_update") == 0)
+        #expect(try await stores.count(.updates, in: world.routes.store) == 0)
     }
 
     @Test func `row 25: a list of an update's devices is paged, and by state`() async throws {

@@ -1,9 +1,9 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -158,7 +158,7 @@ struct UpdateContentTests {
     }
 
     @Test func `content that becomes a device's and expires before its inbox had room is made up for`() async throws {
-        let world = try await UpdateWorld(store: try SQLiteStore(inMemory: .init(inbox: InboxLimits(envelopes: 2))))
+        let world = try await UpdateWorld(store: stores.open(.init(inbox: InboxLimits(envelopes: 2))))
         try await world.ask(nil, UpdateWorld.parameters(#""region":"south""#))
         _ = try await publish(world, audience: "region == 'north'", #","ttl":60"#)
         for _ in 0..<2 { try await world.publish("popup", #"{"style":"failure","title":"t"}"#) }
@@ -188,7 +188,7 @@ struct UpdateContentTests {
     }
 
     @Test func `content that found no room and expired is made up for`() async throws {
-        let store = try SQLiteStore(inMemory: .init(inbox: InboxLimits(envelopes: 2)))
+        let store = try await stores.open(.init(inbox: InboxLimits(envelopes: 2)))
         let world = try await UpdateWorld(store: store)
         try await world.ask()
         for _ in 0..<2 { try await world.publish("popup", #"{"style":"failure","title":"t"}"#) }
@@ -441,12 +441,12 @@ struct UpdateContentTests {
         for _ in 0..<5 { _ = try await publish(world) }
         let store = world.routes.store
         try await store.forgetAudit(before: Timestamp(milliseconds: 0), beyond: 3, limit: 10)
-        #expect(try await store.rowCount(of: "update_audit") == 4, "a hundredth at a time, one at the least")
+        #expect(try await stores.count(.auditEntries, in: store) == 4, "a hundredth at a time, one at the least")
         try await store.forgetAudit(before: Timestamp(milliseconds: 0), beyond: 4, limit: 10)
-        #expect(try await store.rowCount(of: "update_audit") == 4)
+        #expect(try await stores.count(.auditEntries, in: store) == 4)
         world.advance(seconds: AuditEntry.keptSeconds + 3601)
         try await world.sweep()
-        #expect(try await store.rowCount(of: "update_audit") == 0)
+        #expect(try await stores.count(.auditEntries, in: store) == 0)
     }
 
     // MARK: Load

@@ -1,7 +1,7 @@
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -30,7 +30,7 @@ struct UpdateMemberBoundsTests {
         }
         let refused = try await poll(beyond)
         #expect(refused.status == 400, "\(String(decoding: refused.body, as: UTF8.self))")
-        #expect(try await world.routes.store.rowCount(of: "binding") == 0)
+        #expect(try await stores.count(.bindings, in: world.routes.store) == 0)
         #expect(try await poll(largest).status == 200)
     }
 
@@ -48,8 +48,7 @@ struct UpdateMemberBoundsTests {
         let said = UpdateWorld.result(
             try #require(copies.first), "deferred", #","delay":60,"reason":"\#(reason)""#)
         try await world.ask(nil, said)
-        let kept = try await world.routes.store.numbers("SELECT length(CAST(reason AS BLOB)) FROM completion")
-        #expect(kept == [Int64(bytes)])
+        #expect(try await stores.reasonSizes(in: world.routes.store) == [bytes])
         #expect(bytes.isMultiple(of: character.utf8.count))
     }
 
@@ -60,7 +59,7 @@ struct UpdateMemberBoundsTests {
         let said = UpdateWorld.result(
             try #require(copies.first), "deferred", #","until":"mode","reason":\#(Self.text(256))"#)
         try await world.ask(nil, said)
-        #expect(try await world.routes.store.numbers("SELECT length(CAST(reason AS BLOB)) FROM completion") == [256])
+        #expect(try await stores.reasonSizes(in: world.routes.store) == [256])
     }
 
     static let updates = [
@@ -76,7 +75,7 @@ struct UpdateMemberBoundsTests {
                 .post, "/v1/updates", key: world.sender, #"{"kind":"definitions",\#(members)}"#)
         }
         #expect(try await publish(beyond).code == "field_invalid")
-        #expect(try await world.routes.store.rowCount(of: "audience_update") == 0)
+        #expect(try await stores.count(.updates, in: world.routes.store) == 0)
         let taken = try await publish(largest)
         #expect(taken.status == 201, "\(String(decoding: taken.body, as: UTF8.self))")
     }

@@ -1,9 +1,9 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -86,7 +86,7 @@ final class UpdateModel {
     private var world: UpdateWorld
     private var phones: [Phone] = []
     private var published: [Published] = []
-    private var backup: (path: String, published: [Published])?
+    private var backup: (copy: StoreCopy, published: [Published])?
     private(set) var restores = 0
     private(set) var polls = 0
 
@@ -94,8 +94,7 @@ final class UpdateModel {
         (self.seed, self.settings, random) = (seed, settings, SeededRandom(seed: seed))
         let store = StoreSettings(inbox: InboxLimits(envelopes: settings.entries))
         world = try await UpdateWorld(
-            store: settings.isRough
-                ? SQLiteStore(directory: TemporaryDirectory.make(), settings: store) : SQLiteStore(inMemory: store))
+            store: settings.isRough ? stores.openKept(store) : stores.open(store))
         phones = ["anna", "bert"].map { Phone(device: world.first, user: $0) }
         while phones.count < settings.phones { phones.append(Phone(device: try await world.device())) }
         _ = try await world.routes.request(.patch, "/v1/device", key: world.first.credential, #"{"locale":"de"}"#)
@@ -106,7 +105,7 @@ final class UpdateModel {
         for step in 0..<settings.steps {
             try await self.step()
             if step % settings.violationsEvery == 0 {
-                #expect(try await world.routes.store.numbers(Self.violations) == [0], "seed \(seed)")
+                #expect(try await stores.countMissingCompletions(in: world.routes.store) == 0, "seed \(seed)")
             }
         }
         if settings.isRough {
@@ -117,7 +116,7 @@ final class UpdateModel {
         try await end()
         checkOrder()
         try await check()
-        try world.routes.store.close()
+        try await stores.close(world.routes.store)
     }
 
     private func step() async throws {
@@ -145,16 +144,6 @@ final class UpdateModel {
     }
 
     private func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &random) == 0 }
-
-    /// Every live update up to where a binding was held that matches what it says has a row of it.
-    private static let violations = """
-        SELECT count(*) FROM binding JOIN audience_update AS published ON published.app = binding.app AND published.status = 0
-            AND NOT is_resync AND published.serial <= binding.held_to
-        WHERE ended_at IS NULL AND (audience IS NULL
-                OR audience = 'region == ''' || json_extract(CAST(binding.parameters AS TEXT), '$.region') || '''')
-            AND NOT EXISTS (SELECT 1 FROM completion WHERE completion.binding = binding.serial
-                AND in_update = published.serial AND NOT (has_left AND (is_standing OR state = 15)))
-        """
 
     // MARK: What happens to all
 
@@ -195,17 +184,14 @@ final class UpdateModel {
 
     private func restoreOrBackUp() async throws {
         guard let backup else {
-            let path = try TemporaryDirectory.make() + "/backup"
-            try await StoreBackup.make(of: try #require(world.routes.store.directory), at: path)
-            self.backup = (path, published)
+            self.backup = (try await stores.backUp(world.routes.store), published)
             return
         }
         self.backup = nil
-        let directory = try TemporaryDirectory.make() + "/restored"
-        try world.routes.store.close()
-        try await StoreBackup.restore(backup.path, to: directory, at: world.now)
-        let store = StoreSettings(inbox: InboxLimits(envelopes: settings.entries))
-        world = try await UpdateWorld(world, goingOnWith: SQLiteStore(directory: directory, settings: store))
+        try await stores.close(world.routes.store)
+        let limits = StoreSettings(inbox: InboxLimits(envelopes: settings.entries))
+        let restored = try await stores.restore(backup.copy, holdsUpdates: false, at: world.now, limits)
+        world = try await UpdateWorld(world, goingOnWith: restored.store)
         restores += 1
         // What was published since nobody knows; what was withdrawn since is not.
         for index in published.indices {
@@ -287,8 +273,8 @@ final class UpdateModel {
     /// Answers whether it was another before.
     private func signIn(_ user: String, on device: UpdateWorld.Device) async throws -> Bool {
         let store = world.routes.store
-        let ofDevice = "FROM device_profile WHERE device = (SELECT serial FROM device WHERE lower(hex(id)) = '\(device.id)')"
-        if try await store.numbers("SELECT count(*) \(ofDevice) AND user = '\(user)'") == [1] { return false }
+        let serial = try #require(try await store.device(try #require(DeviceID(device.id)))).serial
+        if try await store.user(of: serial) == UserID(user) { return false }
         try await world.signIn(user, on: device)
         return true
     }

@@ -1,8 +1,8 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -87,12 +87,8 @@ struct UpdateOrderTests {
     func `a completion that was written behind the end of its update is ended`(end: End, atStart: Bool) async throws {
         let story = try await Story(end)
         #expect(try await story.held([story.behind(story.third)]))
-        let second = story.second.serial.rawValue
-        try await story.world.routes.store.run(
-            """
-            INSERT INTO completion (in_update, binding, entry, state, attempt, failures, changed_at, order_key)
-            VALUES (\(second), \(story.binding.serial.rawValue), 1, 0, 0, 0, 0, 'k');
-            """)
+        try await stores.addUnfinished(
+            of: story.second.serial, story.binding.serial, entry: 1, orderKey: "k", in: story.world.routes.store)
         #expect(try await !story.rest().contains(story.third.id.description))
         var world = story.world
         if atStart {
@@ -108,11 +104,7 @@ struct UpdateOrderTests {
     @Test func `unfinished completions are found slice by slice`() async throws {
         let story = try await Story(.withdrawn)
         let store = story.world.routes.store
-        try await store.run(
-            """
-            INSERT INTO completion (in_update, binding, entry, state, attempt, failures, changed_at)
-            SELECT serial, \(story.binding.serial.rawValue), 9, 0, 0, 0, 0 FROM audience_update;
-            """)
+        try await stores.addUnfinished(of: nil, story.binding.serial, entry: 9, orderKey: nil, in: store)
         var places: [UpdateSerial] = []
         var place = UpdateSerial(0)
         while let next = try await store.findUnfinishedOfEnded(after: place, limit: 1) {
@@ -120,8 +112,6 @@ struct UpdateOrderTests {
             place = next
         }
         #expect(places.count == 3)
-        #expect(
-            try await store.numbers("SELECT serial FROM audience_update WHERE is_left_over")
-                == [story.second.serial.rawValue])
+        #expect(try await stores.leftOverUpdates(in: store) == [story.second.serial])
     }
 }

@@ -1,8 +1,8 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -65,7 +65,7 @@ struct UpdateStoreTests {
         try await world.ask()
         let (binding, update) = (try await present(world), try await update(world))
         #expect(await offer(update, to: binding, revision: binding.revision, in: world))
-        try await world.routes.store.run("UPDATE completion SET state = 1, is_received = 1, due_at = 0")
+        try await stores.makeReceivedDue(in: world.routes.store)
         func again(_ revision: Int64) async -> Bool {
             await offer(update, to: binding, revision: revision, isAgain: true, attempt: 2, in: world)
         }
@@ -78,11 +78,11 @@ struct UpdateStoreTests {
         try await world.ask()
         let (binding, update) = (try await present(world), try await update(world))
         #expect(await offer(update, to: binding, revision: binding.revision, in: world))
-        try await world.routes.store.run("UPDATE completion SET due_at = 1")
+        try await stores.setDueTimes(Timestamp(milliseconds: 1), in: world.routes.store)
         let key = CompletionKey(update: update.serial, binding: binding.serial, entry: 1)
         func due(_ revision: Int64) async throws -> [Int64] {
             try await world.routes.store.putOff(key, revision: revision, until: world.now)
-            return try await world.routes.store.numbers("SELECT due_at FROM completion")
+            return try await stores.dueTimes(in: world.routes.store).map(\.milliseconds)
         }
         #expect(try await due(binding.revision - 1) == [1])
         #expect(try await due(binding.revision) == [world.now.milliseconds])

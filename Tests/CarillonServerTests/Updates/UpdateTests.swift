@@ -1,8 +1,8 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -104,22 +104,22 @@ struct UpdateTests {
         world.advance(seconds: 2 * 86_400)
         try await world.ask()
         try await world.routes.domain.devices.writeSeen()
-        #expect(try await world.routes.store.numbers("SELECT seen_at FROM device") == [world.now.milliseconds])
+        let device = try #require(try await world.routes.store.device(try #require(DeviceID(world.first.id))))
+        #expect(device.seenAt == world.now)
     }
 
     @Test func `no more is known of a location than a kilometre, and for a day`() async throws {
         let world = try await UpdateWorld()
         try await world.ask(nil, UpdateWorld.parameters(#""place":{"latitude":48.20849,"longitude":16.37208}"#))
-        let kept = try await world.routes.store.numbers("SELECT instr(CAST(locations AS TEXT), '48.21') > 0 FROM binding")
-        #expect(kept == [1])
-        let digits = try await world.routes.store.numbers(
-            "SELECT instr(CAST(parameters || locations AS TEXT), '48.208') FROM binding")
-        #expect(digits == [0])
+        let store = world.routes.store
+        #expect(try await stores.countBindings(withPlaces: "48.21", in: store) == 1)
+        #expect(try await stores.countBindings(withPlaces: "48.208", in: store) == 0)
+        #expect(try await stores.countBindings(withParameters: "48.208", in: store) == 0)
         world.advance(seconds: 86_400)
         try await world.publish(audience: "within(place, 48.2, 16.4, 50000.0)")
         #expect(try await world.poll().isEmpty)
         try await world.sweep()
-        #expect(try await world.routes.store.numbers("SELECT count(*) FROM binding WHERE locations NOT NULL") == [0])
+        #expect(try await stores.countLocatedBindings(in: store) == 0)
     }
 
     @Test func `leaving the audience before receipt takes the update away, and after it nothing`() async throws {
@@ -338,7 +338,7 @@ struct UpdateTests {
     }
 
     @Test func `order is kept where the inbox has no room for the first`() async throws {
-        let store = try SQLiteStore(inMemory: .init(inbox: InboxLimits(envelopes: 1)))
+        let store = try await stores.open(.init(inbox: InboxLimits(envelopes: 1)))
         let world = try await UpdateWorld(store: store)
         var updates = [try await world.publish()]
         for _ in 0..<2 { updates.append(try await world.publish(#","orderKey":"k""#)) }
@@ -389,8 +389,8 @@ struct UpdateTests {
         let names = Set((first + second).map(\.version))
         #expect(Set((first + second).map(\.update)).count == 5)
         // One of both may have had them given anew.
-        let entries = try await world.routes.store.numbers("SELECT count(*) FROM completion")
-        #expect(entries == [5] && names.count >= 5)
+        let entries = try await stores.count(.completions, in: world.routes.store)
+        #expect(entries == 5 && names.count >= 5)
     }
 
     @Test(arguments: [-3600, -300 * 86_400] as [Int64])
@@ -430,7 +430,7 @@ struct UpdateTests {
         let kinds = ["a.b"]
         #expect(try await world.poll(nil, #""max":500"#, kinds: kinds).count == 150)
         #expect(try await world.poll(kinds: kinds).isEmpty)
-        #expect(try await world.routes.store.rowCount(of: "envelope") == 0)
+        #expect(try await stores.count(.envelopes, in: world.routes.store) == 0)
     }
 
     @Test func `what is parked at one device is put back there alone`() async throws {
@@ -540,7 +540,7 @@ struct UpdateTests {
         #expect(try await world.poll().map(\.attempt) == [0], "an answer with it may have been under way")
         try await world.ask()
         await world.routes.domain.homes.here[0].inbox.flush()
-        #expect(try await world.routes.store.rowCount(of: "envelope") == 0)
+        #expect(try await stores.count(.envelopes, in: world.routes.store) == 0)
         let late = try await world.device()
         #expect(try await world.poll(late).isEmpty)
         #expect(try await world.routes.request(.delete, "/v1/updates/\(update)", key: world.sender).code == "update_final")
@@ -624,7 +624,7 @@ struct UpdateTests {
     }
 
     @Test func `a full inbox stops the log there, and loses nothing`() async throws {
-        let store = try SQLiteStore(inMemory: .init(inbox: InboxLimits(envelopes: 2)))
+        let store = try await stores.open(.init(inbox: InboxLimits(envelopes: 2)))
         let world = try await UpdateWorld(store: store)
         var updates: [String] = []
         for _ in 0..<5 { updates.append(try await world.publish()) }

@@ -1,9 +1,9 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
 import Synchronization
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -29,9 +29,9 @@ struct UpdateUserTests {
         let waiting = inbox.json?["envelopes"]
         #expect(waiting == .array([]))
         await world.routes.domain.homes.here[0].inbox.flush()
-        #expect(try await world.routes.store.rowCount(of: "envelope") == 0)
+        #expect(try await stores.count(.envelopes, in: world.routes.store) == 0)
         try await world.sweep()
-        #expect(try await world.routes.store.numbers("SELECT count(*) FROM binding WHERE is_left_over") == [0])
+        #expect(try await stores.countLeftOverBindings(in: world.routes.store) == 0)
         try await sign("anna", in: world)
         #expect(try await world.poll().map(\.update) == [update])
         #expect(try await world.counts(update) == ["waiting": 1])
@@ -105,10 +105,10 @@ struct UpdateUserTests {
             world.advance(seconds: seconds)
             try await world.sweep()
         }
-        #expect(try await world.routes.store.rowCount(of: "completion") == 0)
+        #expect(try await stores.count(.completions, in: world.routes.store) == 0)
         try await sign("anna", in: world)
         #expect(try await world.poll().count == 1)
-        #expect(try await world.routes.store.numbers("SELECT sum(is_resync) FROM audience_update") == [1])
+        #expect(try await stores.countResyncs(in: world.routes.store) == 1)
     }
 
     /// - Parameter says: Of what he had, before he signed out.
@@ -156,15 +156,12 @@ struct UpdateUserTests {
         let world = try await UpdateWorld()
         try await sign("anna", in: world)
         try await world.ask(nil, UpdateWorld.parameters(#""place":{"latitude":48.2,"longitude":16.4},"region":"north""#))
-        let (located, said) = (
-            "SELECT count(*) FROM binding WHERE locations NOT NULL OR located_at NOT NULL",
-            "SELECT count(*) FROM binding WHERE instr(parameters, 'north')"
-        )
-        #expect(try await world.routes.store.numbers(located) == [1])
+        let store = world.routes.store
+        #expect(try await stores.countLocatedBindings(in: store) == 1)
         try await sign(nil, in: world)
         try await world.ask()
-        #expect(try await world.routes.store.numbers(located) == [0])
-        #expect(try await world.routes.store.numbers(said) == [1])
+        #expect(try await stores.countLocatedBindings(in: store) == 0)
+        #expect(try await stores.countBindings(withParameters: "north", in: store) == 1)
     }
 
     @Test func `what a user said is not said of the next`() async throws {
@@ -175,7 +172,7 @@ struct UpdateUserTests {
         try await world.publish(audience: "region == 'north'")
         try await sign("bert", in: world)
         #expect(try await world.poll().isEmpty)
-        #expect(try await world.routes.store.numbers("SELECT count(*) FROM binding WHERE locations NOT NULL") == [0])
+        #expect(try await stores.countLocatedBindings(in: world.routes.store) == 0)
         try await sign("anna", in: world)
         #expect(try await world.poll().count == 1)
         try await world.publish(audience: "within(place, 48.2, 16.4, 50000.0)")
@@ -254,7 +251,7 @@ struct UpdateUserTests {
         }
         try await sign("user0", in: world)
         try await world.ask(nil, #""profile":"new""#, position: .some(nil))
-        #expect(try await world.routes.store.rowCount(of: "binding") == UpdateBinding.mostOfDevice)
+        #expect(try await stores.count(.bindings, in: world.routes.store) == UpdateBinding.mostOfDevice)
     }
 
     @Test func `nothing of a device stays when it is deleted`() async throws {
@@ -262,6 +259,8 @@ struct UpdateUserTests {
         try await world.publish()
         _ = try await world.poll()
         #expect(try await world.routes.request(.delete, "/v1/device", key: world.first.credential).status == 204)
-        for table in ["binding", "completion"] { #expect(try await world.routes.store.rowCount(of: table) == 0) }
+        for rows in [StoredRows.bindings, .completions] {
+            #expect(try await stores.count(rows, in: world.routes.store) == 0)
+        }
     }
 }

@@ -1,8 +1,8 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -30,7 +30,7 @@ struct UpdateWakeTests {
         try await world.sweep()
     }
 
-    private func wakes(_ world: UpdateWorld) async throws -> Int { try await world.routes.store.rowCount(of: "wake") }
+    private func wakes(_ world: UpdateWorld) async throws -> Int { try await stores.count(.wakes, in: world.routes.store) }
 
     /// Looks at everybody.
     private func wakeAll(_ world: UpdateWorld) async throws -> Int {

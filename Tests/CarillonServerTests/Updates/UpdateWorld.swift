@@ -1,9 +1,9 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -59,7 +59,7 @@ final class UpdateWorld: Sendable {
     static let kinds = ["content", "definitions", "status", "popup"]
 
     init(
-        store: SQLiteStore? = nil, limits: UpdateLimits = .init(), turnLimits: SharedTurns.Limits = .init(),
+        store: (any Store)? = nil, limits: UpdateLimits = .init(), turnLimits: SharedTurns.Limits = .init(),
         ticks: TickSource? = nil
     ) async throws {
         (clock, objects) = (.init(), Counter())
@@ -76,7 +76,7 @@ final class UpdateWorld: Sendable {
     }
 
     /// The same devices and sender before another server.
-    init(_ world: UpdateWorld, goingOnWith store: SQLiteStore) async throws {
+    init(_ world: UpdateWorld, goingOnWith store: any Store) async throws {
         (clock, objects, sender, client, first) = (world.clock, world.objects, world.sender, world.client, world.first)
         routes = try await RouteFixture(store: store, time: clock.time)
     }
@@ -109,13 +109,8 @@ final class UpdateWorld: Sendable {
     /// Of all devices.
     func profiles() async throws -> Set<String> {
         var profiles: Set<String> = []
-        for number in 0..<130 {
-            let sql = "SELECT count(*) FROM binding WHERE profile = '\(number)'"
-            if try await routes.store.numbers(sql) != [0] { profiles.insert("\(number)") }
-        }
-        for name in ["more", "other", "third"] {
-            let sql = "SELECT count(*) FROM binding WHERE profile = '\(name)'"
-            if try await routes.store.numbers(sql) != [0] { profiles.insert(name) }
+        for name in (0..<130).map(\.description) + ["more", "other", "third"] {
+            if try await stores.hasBinding(ofProfile: name, in: routes.store) { profiles.insert(name) }
         }
         return profiles
     }

@@ -1,9 +1,9 @@
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import Logging
 import NIOPosix
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -20,20 +20,18 @@ struct FormerChannelsTests {
 
     private let clock = Clock()
 
-    private func domain(_ directory: String) async throws -> (Domain, SQLiteStore) {
-        let store = try SQLiteStore(directory: directory)
+    private func domain(over store: any Store) async throws -> Domain {
         let clock = clock
-        let domain = try await Domain(
+        return try await Domain(
             store: store, addresses: OwnAddresses("https://push.example.com"),
             scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), time: TimeSource { clock.now })
-        return (domain, store)
     }
 
     @Test func `channels of a former user are closed by the next server, when this one was killed before`() async throws {
-        let directory = try TemporaryDirectory.make()
+        let store = try await stores.openKept()
         let id = try #require(ChannelID("6f3f1e0e-1111-4222-8333-444455556666"))
-        let (first, store) = try await domain(directory)
+        let first = try await domain(over: store)
         let app = try #require(AppID("com.example.app"))
         _ = try await first.apps.create(app)
         let user = try #require(UserID("ada"))
@@ -50,9 +48,10 @@ struct FormerChannelsTests {
         // The user is another's in the store, and the server gone before it could say so.
         let signOut = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedOut)
         _ = try await store.changeRegistration(of: device.serial, at: clock.now) { _ in signOut }
-        try store.close()
+        try await stores.close(store)
 
-        let (second, again) = try await domain(directory)
+        let again = try await stores.reopen(store)
+        let second = try await domain(over: again)
         #expect(try await again.channelsOfFormerUsers(of: nil, limit: 10).count == 1)
         try await second.formerChannels.closeAll()
         #expect(try await again.channelsOfFormerUsers(of: nil, limit: 10).isEmpty)
@@ -61,11 +60,12 @@ struct FormerChannelsTests {
         let waiting = try #require(
             try await again.waiting(device: device.serial, after: 0, limit: 9, bytes: 9999, at: clock.now))
         #expect(waiting.map(\.kind) == [.channelError(code: ChannelErrorCode.userChanged)])
-        try again.close()
+        try await stores.close(again)
     }
 
     @Test func `when a registered device was seen is written once a day`() async throws {
-        let (domain, store) = try await domain(try TemporaryDirectory.make())
+        let store = try await stores.openKept()
+        let domain = try await domain(over: store)
         let app = try #require(AppID("com.example.app"))
         _ = try await domain.apps.create(app)
         let id = try await domain.devices.register(app: app, saying: nil).device.id
@@ -79,6 +79,6 @@ struct FormerChannelsTests {
         #expect(try await seen(after: 86_399) == 86_399)
         #expect(try await seen(after: 1) == 0)
         #expect(try await seen(after: 40_000) == 40_000)
-        try store.close()
+        try await stores.close(store)
     }
 }

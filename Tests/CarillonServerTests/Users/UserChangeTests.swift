@@ -1,10 +1,10 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import Crypto
 import HTTPTypes
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -110,7 +110,7 @@ struct UserChangeTests {
         let user = AttachmentUser(app: reader.app, party: .device(reader.serial))
         #expect(try await domain.attachments.fetchable(file, for: user).id == file)
         #expect(try await world.ask(1, from: consumer, to: provider).status == 201)
-        let positions = try await store.numbers("SELECT position FROM envelope")
+        let positions = try await stores.positions(in: store)
         #expect(positions.count == 1)
         let lane = PushLane(app: reader.app, environment: .production)
         #expect(try await store.dueLanes(at: world.clock.now.adding(seconds: 60)) == [lane])
@@ -129,7 +129,7 @@ struct UserChangeTests {
         #expect(try await world.find(by: consumer).isEmpty)
         _ = try await store.removeEndedAttachments(
             by: .uninterrupted(at: world.clock.now), unfinishedSeconds: 86_400, limit: 10)
-        #expect(try await store.rowCount(of: "attachment") == 0, "nobody is left who reads it")
+        #expect(try await stores.count(.attachments, in: store) == 0, "nobody is left who reads it")
     }
 
     // MARK: Every kind
@@ -141,18 +141,15 @@ struct UserChangeTests {
 
     /// A device with an envelope of every kind: of channels and subscriptions of its user, and of its own.
     private func fill(_ phone: ServiceWorld.Phone, _ world: ServiceWorld) async throws -> [Int64: Placed] {
-        let (store, now) = (world.routes.store, world.clock.now.milliseconds)
-        let app = try #require(try await store.device(phone.serial)).app.rawValue
-        for (serial, user) in [(101, "NULL"), (102, "'ada'")] {
-            try await store.run(
-                """
-                INSERT INTO subscription (serial, id, device, app, user, fields, tags, format, policy, cool_down, items, status,
-                    status_at, revision, created_at)
-                VALUES (\(serial), randomblob(16), \(phone.serial.rawValue), \(app), \(user), x'', x'', '{}', 0, 0, 1, 0, \(now), 1,
-                    \(now))
-                """)
+        let (store, now) = (world.routes.store, world.clock.now)
+        let app = try #require(try await store.device(phone.serial)).app
+        for (serial, user) in [(101, nil), (102, "ada")] as [(Int64, String?)] {
+            var subscription = SubscriptionRow(
+                serial: SubscriptionSerial(serial), device: phone.serial, app: app, createdAt: now)
+            subscription.user = user
+            try await stores.addSubscription(subscription, in: store)
         }
-        let channels = try await store.numbers("SELECT serial FROM channel ORDER BY serial")
+        let channels = try await stores.channels(in: store).map(\.rawValue)
         var placed: [Int64: Placed] = [:]
         for kind in EnvelopeKind.allCases {
             for isOfUser in [false, true] {
@@ -166,14 +163,10 @@ struct UserChangeTests {
                     case .update, .retraction: (.update, 900)
                     case .serviceRequest, .serviceReply, .serviceNotice: (.request, position)
                     }
-                try await store.run(
-                    """
-                    INSERT INTO envelope (position, secret, device, app, origin_kind, origin, origin_id, kind, size, accepted_at,
-                        expires_at, body)
-                    VALUES (\(position), randomblob(16), \(phone.serial.rawValue), \(app), \(origin.kind.rawValue), \(origin.serial),
-                        randomblob(16), \(kind.rawValue), 128, \(now), \(now + 600_000), x'00');
-                    INSERT INTO inbox_index VALUES (\(phone.serial.rawValue), 0, \(position), 128);
-                    """)
+                let envelope = EnvelopeRow(
+                    position: position, device: phone.serial, app: app, kind: kind, originKind: origin.kind,
+                    origin: origin.serial, acceptedAt: now)
+                try await stores.addEnvelope(envelope, in: store)
                 placed[position] = Placed(kind: kind, isOfUser: isOfUser)
             }
         }
@@ -208,10 +201,10 @@ struct UserChangeTests {
         let wanted = placed.filter { UserChange.rule(for: $0.value.kind).extent.ends(isOfUser: $0.value.isOfUser) }
         #expect(Set(ended) == Set(wanted.keys))
         let store = world.routes.store
-        #expect(try await Set(store.numbers("SELECT position FROM envelope")) == Set(placed.keys).subtracting(ended))
-        #expect(try await store.numbers("SELECT count(*) FROM outcome WHERE outcome = 'gone'") == [1])
-        #expect(try await store.numbers("SELECT serial FROM subscription") == [101])
-        #expect(try await store.numbers("SELECT of_user FROM channel ORDER BY serial") == [0, 2])
+        #expect(try await Set(stores.positions(in: store)) == Set(placed.keys).subtracting(ended))
+        #expect(try await stores.countOutcomes("gone", in: store) == 1)
+        #expect(try await stores.subscriptions(in: store) == [SubscriptionSerial(101)])
+        #expect(try await stores.ownersOfChannels(in: store) == [0, 2])
     }
 
     @Test func `when a device without a user gets one, only what the list says for every change ends`() async throws {
@@ -230,7 +223,7 @@ struct UserChangeTests {
         let world = try await ServiceWorld()
         let phone = try await phone(in: world, of: "ada")
         let placed = try await fill(phone, world)
-        let (store, now) = (world.routes.store, world.clock.now.milliseconds)
+        let (store, now) = (world.routes.store, world.clock.now)
         func position(_ isOfUser: Bool) throws -> Int64 {
             try #require(placed.first { $0.value.kind == .fired && $0.value.isOfUser == isOfUser }).key
         }
@@ -241,25 +234,20 @@ struct UserChangeTests {
             (.unconditional, 999, .scheduled), (.trigger, hers, .handed), (.unconditional, 998, .scheduled),
         ]
         for (place, push) in pushes.enumerated() {
-            try await store.run(
-                """
-                INSERT INTO push (serial, id, device, lane, kind, first, last, state, state_at, due_at, set_at, expires_at, ends_at)
-                VALUES (\(place + 1), randomblob(16), \(phone.serial.rawValue), 4, \(push.kind.rawValue), \(push.last), \(push.last),
-                    \(push.state.rawValue), \(now), \(now), \(now), \(now + 600_000), \(now + 600_000))
-                """)
+            let row = PushRow(
+                serial: Int64(place + 1), device: phone.serial, lane: 4, kind: push.kind, position: push.last,
+                state: push.state, dueAt: now, setAt: now, endsAt: now.adding(seconds: 600))
+            try await stores.addPush(row, in: store)
         }
-        for (push, subscription) in [(5, 102), (7, 101)] {
-            try await store.run(
-                """
-                INSERT INTO kept_push VALUES (\(push), randomblob(16), 1, \(subscription), randomblob(16), 2, \(now), 0, x'00')
-                """)
+        for (push, subscription) in [(5, 102), (7, 101)] as [(Int64, Int64)] {
+            try await stores.keepPush(push, of: SubscriptionSerial(subscription), at: now, in: store)
         }
-        try await store.run("UPDATE device_profile SET badge = 5")
+        try await stores.setBadges(5, in: store)
         _ = try await changed(phone, to: .signedOut, in: world)
-        let states = try await store.numbers("SELECT state FROM push ORDER BY serial").map { PushState(rawValue: Int($0)) }
+        let states = try await stores.pushStates(in: store)
         #expect(states == [.cancelled, .cancelled, .leased, .scheduled, .cancelled, .handed, .scheduled])
-        #expect(try await store.numbers("SELECT push FROM kept_push") == [7])
-        #expect(try await store.numbers("SELECT badge FROM device_profile") == [0])
+        #expect(try await stores.keptPushes(in: store) == [7])
+        #expect(try await stores.badges(in: store) == [0])
     }
 
     @Test func `channels of the user are closed in the same transaction, and their back ends are called once`() async throws
@@ -274,17 +262,16 @@ struct UserChangeTests {
             sealed: .init(secret: [1], token: [2]), callbackID: "msg_1", renewsSecret: false)
         _ = try await store.putWatch(wish, at: world.clock.now)
         _ = try await changed(phone, to: .signedOut, in: world)
-        #expect(try await store.rowCount(of: "watch") == 0)
-        #expect(
-            try await store.numbers("SELECT count(*) FROM disconnect_callback WHERE reason = 'user_changed'") == [1])
+        #expect(try await stores.count(.watches, in: store) == 0)
+        #expect(try await stores.countDisconnectCallbacks(because: "user_changed", in: store) == 1)
         let envelope = Envelope(
             id: MessageID(position: 50, secret: Bytes16(high: 1, low: 1)), device: phone.serial, app: hers.app,
             origin: hers.origin, kind: .message(.init(body: [1], coding: nil)), acceptedAt: world.clock.now,
             expiresAt: world.clock.now.adding(seconds: 60))
         #expect(try await store.commit([.append(envelope, AppendRules())]) == [.originGone])
         try await domain.formerChannels.closeAll()
-        #expect(try await store.rowCount(of: "channel") == 1)
-        #expect(try await store.rowCount(of: "disconnect_callback") == 1)
+        #expect(try await stores.count(.channels, in: store) == 1)
+        #expect(try await stores.count(.disconnectCallbacks, in: store) == 1)
         let frames = try await world.frames(of: phone)
         #expect(frames.count == 1)
     }
@@ -342,6 +329,6 @@ struct UserChangeTests {
         let (removed, isDone) = try await store.removeEndedAttachments(
             by: .uninterrupted(at: now), unfinishedSeconds: 86_400, limit: 10)
         #expect(isDone && Set(removed) == Set([4, 5].map { AttachmentID(Bytes16(high: 3, low: $0)) }))
-        #expect(try await store.rowCount(of: "attachment") == 4)
+        #expect(try await stores.count(.attachments, in: store) == 4)
     }
 }

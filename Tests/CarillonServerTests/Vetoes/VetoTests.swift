@@ -1,10 +1,10 @@
 import CarillonBasics
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import HTTPTypes
 import Logging
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -268,7 +268,7 @@ struct VetoTests {
     @Test func `a server that starts anew asks as before, and nothing is allowed once the secret cannot be read`()
         async throws
     {
-        let store = try SQLiteStore(inMemory: .init())
+        let store = try await stores.open()
         let random = RandomSource.system
         let app = try AppID.checked("com.example.app")
         _ = try await store.createApp(app, at: Timestamp(milliseconds: 0))

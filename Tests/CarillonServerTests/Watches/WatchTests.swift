@@ -1,7 +1,7 @@
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import NIOHTTP1
+import TestStores
 import TestSupport
 import Testing
 
@@ -176,9 +176,9 @@ struct WatchTests {
         }
         let before = backEnd.received.count
         // An hour goes by: what was set when the server ran was set an hour ago.
-        let store = try SQLiteStore(directory: directory)
-        try await store.bringBackWork(at: TimeSource.system.now().adding(seconds: -3600))
-        try store.close()
+        let opened = try stores.factory.open(directory: directory, makesMissing: false, settings: StoreSettings())
+        try await opened.store.bringBackWork(at: TimeSource.system.now().adding(seconds: -3600))
+        try opened.close()
         let began = ContinuousClock.now
         try await WatchedServer.run(directory) { _ in
             let pings = await backEnd.received(before + 20)[before...].prefix(20)

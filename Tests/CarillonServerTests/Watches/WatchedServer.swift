@@ -6,6 +6,7 @@ import Foundation
 import Logging
 import NIOCore
 import NIOHTTP1
+import TestStores
 
 /// A whole server in this process, with one app, and the ways to it that a device and a back end have.
 struct WatchedServer: Sendable {
@@ -51,7 +52,9 @@ struct WatchedServer: Sendable {
         change(&settings)
         let watch = SecretWatch()
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
-        let server = CarillonServer(settings: settings, logger: watch.logger) { began.yield($0) }
+        let server = CarillonServer(settings: settings, stores: stores.factory, logger: watch.logger) {
+            began.yield($0)
+        }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 defer { began.finish() }

@@ -1,0 +1,32 @@
+package import CarillonCore
+
+/// Rows of firings, and of those that wait for the pace of their subscription.
+package protocol FiringRows: Sendable {
+    /// Damages all firings, so that their targets cannot be read.
+    func damageFirings(in store: any Store) async throws
+    /// Adds a firing of the item "i" that waits.
+    func addHeldFiring(
+        of subscription: SubscriptionSerial, _ device: DeviceSerial, dueAt: Timestamp, in store: any Store
+    ) async throws
+    /// Sets the time at which each waiting firing is due to 1970.
+    func makeHeldFiringsDue(in store: any Store) async throws
+    func heldFirings(in store: any Store) async throws -> [HeldFiringRow]
+    /// Returns the bytes of waiting firings of each device that has any.
+    func heldBytes(in store: any Store) async throws -> [Int]
+    /// Makes the store count this many waiting firings of each device. No rows are added.
+    func setHeldCount(_ count: Int, in store: any Store) async throws
+    /// Makes the store count no waiting firing.
+    func clearHeldCounts(in store: any Store) async throws
+    /// Returns the counted firings of each device that has a count.
+    func heldCounts(in store: any Store) async throws -> [Int]
+}
+
+package struct HeldFiringRow: Sendable {
+    package var subscription: SubscriptionSerial
+    package var device: DeviceSerial
+    package var revision: Int64
+
+    package init(subscription: SubscriptionSerial, device: DeviceSerial, revision: Int64) {
+        (self.subscription, self.device, self.revision) = (subscription, device, revision)
+    }
+}

@@ -1,0 +1,43 @@
+import CarillonCore
+
+extension SQLiteStores {
+    func damageFirings(in store: any Store) async throws { try await run("UPDATE firing SET targets = x'ff'", in: store) }
+
+    func addHeldFiring(
+        of subscription: SubscriptionSerial, _ device: DeviceSerial, dueAt: Timestamp, in store: any Store
+    ) async throws {
+        try await run(
+            """
+            INSERT INTO held_firing (subscription, device, item, revision, notification, ttl, is_always_pushed, due_at)
+            VALUES (\(subscription.rawValue), \(device.rawValue), 'i', 1, x'00', 1, 0, \(dueAt.milliseconds))
+            """, in: store)
+    }
+
+    func makeHeldFiringsDue(in store: any Store) async throws {
+        try await run("UPDATE held_firing SET due_at = 0", in: store)
+    }
+
+    func heldFirings(in store: any Store) async throws -> [HeldFiringRow] {
+        let subscriptions = try await numbers("SELECT subscription FROM held_firing ORDER BY serial", in: store)
+        let devices = try await numbers("SELECT device FROM held_firing ORDER BY serial", in: store)
+        let revisions = try await numbers("SELECT revision FROM held_firing ORDER BY serial", in: store)
+        return zip(subscriptions, zip(devices, revisions)).map { subscription, rest in
+            HeldFiringRow(
+                subscription: SubscriptionSerial(subscription), device: DeviceSerial(rest.0), revision: rest.1)
+        }
+    }
+
+    func heldBytes(in store: any Store) async throws -> [Int] {
+        try await numbers("SELECT sum(length(notification)) FROM held_firing GROUP BY device", in: store).map { Int($0) }
+    }
+
+    func setHeldCount(_ count: Int, in store: any Store) async throws {
+        try await run("INSERT INTO held_usage SELECT serial, \(count), 0 FROM device", in: store)
+    }
+
+    func clearHeldCounts(in store: any Store) async throws { try await run("DELETE FROM held_usage", in: store) }
+
+    func heldCounts(in store: any Store) async throws -> [Int] {
+        try await numbers("SELECT firings FROM held_usage", in: store).map { Int($0) }
+    }
+}

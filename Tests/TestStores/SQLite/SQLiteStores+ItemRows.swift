@@ -1,0 +1,47 @@
+import CarillonCore
+
+extension SQLiteStores {
+    func setItemCount(_ count: Int, in store: any Store) async throws {
+        try await run("UPDATE app SET items = \(count)", in: store)
+    }
+
+    func setSubscriptionCount(_ count: Int, in store: any Store) async throws {
+        try await run("UPDATE app SET subscriptions = \(count)", in: store)
+    }
+
+    func ageItems(in store: any Store) async throws { try await run("UPDATE item SET updated_at = 0", in: store) }
+
+    func loseItems(in store: any Store) async throws { try await run("DELETE FROM item", in: store) }
+
+    func loseItemsAfterUpdate(counting count: Int, in store: any Store) async throws {
+        try await run(
+            """
+            CREATE TRIGGER lose_items AFTER UPDATE ON item BEGIN
+                DELETE FROM item; UPDATE app SET items = \(count);
+            END
+            """, in: store)
+    }
+
+    func replaceRemovedItems(in store: any Store) async throws {
+        try await run(
+            """
+            CREATE TRIGGER replace_removed AFTER DELETE ON item BEGIN
+                INSERT INTO item (app, name, mode, fields, updated_at, version)
+                VALUES (old.app, old.name, 0, x'ff', 0, 1);
+            END
+            """, in: store)
+    }
+
+    func stopReplacingRemovedItems(in store: any Store) async throws {
+        try await run("DROP TRIGGER replace_removed; DELETE FROM item;", in: store)
+    }
+
+    func changeRules(afterEnding count: Int, in store: any Store) async throws {
+        try await run(
+            """
+            CREATE TRIGGER change_rules AFTER UPDATE OF status ON subscription
+                WHEN (SELECT count(*) FROM subscription WHERE status = 2) = \(count)
+            BEGIN UPDATE item_rules SET revision = revision + 1; END
+            """, in: store)
+    }
+}

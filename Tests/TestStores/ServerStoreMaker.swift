@@ -1,0 +1,91 @@
+package import CarillonCore
+
+/// Where the stores of the server's tests come from, and what a test needs of a store beyond its contract: old rows, damaged rows,
+/// counts of rows, and faults.
+///
+/// Each function of the row protocols names what it does. How a store does it, the store's maker knows.
+package protocol ServerStoreMaker: DeviceRows, FiringRows, InboxRows, ItemRows, PushRows, SubscriptionRows, UpdateRows {
+    /// Opens the stores of servers that are started as a whole.
+    var factory: any StoreFactory { get }
+
+    // MARK: Opening and closing
+
+    /// Returns an empty store. Its content can end with it.
+    func open(_ settings: StoreSettings) async throws -> any Store
+    /// Returns an empty store that can be opened again, copied and backed up.
+    func openKept(_ settings: StoreSettings) async throws -> any Store
+    /// Closes a store, as a server does when it ends.
+    func close(_ store: any Store) async throws
+    /// Opens what a closed store kept.
+    func reopen(_ closed: any Store, _ settings: StoreSettings) async throws -> any Store
+
+    // MARK: Copies
+
+    /// Copies what a process that is killed now leaves of the store. Called while a commit waits (``onCommit(of:_:)``).
+    func copy(_ store: any Store) throws -> StoreCopy
+    func openCopy(_ copy: StoreCopy) async throws -> any Store
+    func backUp(_ store: any Store) async throws -> StoreCopy
+    /// Opens a new store that is made of a backup. See ``StoreFactory``.
+    func restore(_ backup: StoreCopy, holdsUpdates: Bool, at now: Timestamp, _ settings: StoreSettings) async throws
+        -> RestoredStore
+
+    // MARK: Faults
+
+    /// Runs the work after each commit, before a change in the commit is answered, until it is nil.
+    func onCommit(of store: any Store, _ work: (@Sendable () -> Void)?)
+    /// Every change of the store fails with the fault, until it is nil.
+    func refuseChanges(of store: any Store, with fault: StoreFault?)
+    /// The store can grow no further.
+    func fillDisk(of store: any Store) async throws
+    func freeDisk(of store: any Store) async throws
+    /// Every change of this kind fails, until it is allowed.
+    func refuse(_ change: RefusedChange, in store: any Store) async throws
+    func allow(_ change: RefusedChange, in store: any Store) async throws
+
+    // MARK: Rows
+
+    func count(_ rows: StoredRows, in store: any Store) async throws -> Int
+    /// Every use of these rows fails, until they are readable again.
+    func makeUnreadable(_ rows: StoredRows, in store: any Store) async throws
+    func makeReadable(_ rows: StoredRows, in store: any Store) async throws
+}
+
+extension ServerStoreMaker {
+    package func open() async throws -> any Store { try await open(StoreSettings()) }
+    package func openKept() async throws -> any Store { try await openKept(StoreSettings()) }
+    package func reopen(_ closed: any Store) async throws -> any Store { try await reopen(closed, StoreSettings()) }
+}
+
+/// A copy of a store, or a backup. Only its maker reads the place.
+package struct StoreCopy: Sendable {
+    package var place: String
+    package init(place: String) { self.place = place }
+}
+
+package struct RestoredStore: Sendable {
+    package var store: any Store
+    package var updates: LiveUpdateCount
+
+    package init(_ store: any Store, _ updates: LiveUpdateCount) { (self.store, self.updates) = (store, updates) }
+}
+
+package enum RefusedChange: String, Sendable {
+    /// A change of an item that exists.
+    case itemUpdate
+    /// A new firing.
+    case firing
+    /// The note that the first firing of a watched item was delivered.
+    case firstDelivery
+}
+
+/// What tests count, and damage.
+package enum StoredRows: Sendable {
+    case apps, accessKeys, registrations
+    case devices, deviceProfiles, channels, watches, disconnectCallbacks
+    case envelopes, sharedBodies, wakes, pushes, keptPushes
+    case items, conditionShapes, subscriptions, watchedItems, unwatchedItems
+    case firings, heldFirings, heldUsage
+    case updates, bindings, completions, auditEntries
+    case serviceProviders, serviceRequests
+    case attachments, attachmentTotals
+}
