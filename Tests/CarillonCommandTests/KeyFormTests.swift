@@ -162,6 +162,43 @@ struct KeyFormTests {
         try ServeOptions(flags: ["data": "/d"].merging(flags) { $1 }, file: nil, environment: environment).settings()
     }
 
+    @Test func `a key in the place of its file is not repeated`() throws {
+        let key = try file("key", Array(KeySample.certificateKey.utf8))
+        let cert = try file("cert", Array(KeySample.certificate.utf8))
+        for text in KeySample.leftBare(KeySample.certificateKey) {
+            let names = ["--team-id", "DEF1234567"]
+            let apns = [
+                ["--key=\(text)"] + names, ["--key=\(text)"] + Self.names, ["--cert=\(text)"],
+                ["--cert", cert, "--cert-key=\(text)"], ["--cert", cert, "--passphrase-file=\(text)"],
+                ["--key", key, "--key-id=\(text)"] + names, ["--key", key, "--key-id", "ABC1234567", "--team-id=\(text)"],
+            ]
+            for options in apns {
+                expectSecret(text) { _ = try APNsCredentialOptions.parse(options).load() }
+            }
+            let files = [
+                ["--p8=\(text)"] + names, ["--p8=\(text)"] + Self.names, ["--p12=\(text)"], ["--cert=\(text)"],
+                ["--cert", cert, "--cert-key=\(text)"], ["--cert", cert, "--passphrase-file=\(text)"],
+            ]
+            for options in files {
+                expectSecret(text) { _ = try CredentialFiles.parse(options).body() }
+            }
+            expectSecret(text) { _ = try TrustedFile(text, of: "--ca") }
+            expectSecret(text) { _ = try ServeSources.file(text) }
+            expectSecret(text) { _ = try InputFile.secret(text) }
+        }
+    }
+
+    /// Expects an error whose output has no 8 characters of a key.
+    private func expectSecret(_ key: String, _ work: () throws -> Void) {
+        do {
+            try work()
+            Issue.record("nothing is refused")
+        } catch {
+            let output = (error as? CommandFault)?.message ?? APNsCredentialOptions.fullMessage(for: error)
+            #expect(!output.isEmpty && !KeySample.leaks(output, key, 8), "\(output)")
+        }
+    }
+
     @Test func `the character that is wrong in a key's ID is named`() throws {
         let path = try file("key", Array(P256.Signing.PrivateKey().pemRepresentation.utf8))
         let options = ["--key", path, "--key-id", "ABC-EFGHIJ", "--team-id", "DEF1234567"]

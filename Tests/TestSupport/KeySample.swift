@@ -80,12 +80,24 @@ package enum KeySample {
         return (blocks + texts + keys).map { (name: $0.0, text: $0.1, words: $0.2) }
     }
 
-    /// Whether a sentence repeats a part of the base64 of a text.
-    package static func leaks(_ sentence: String, _ text: String) -> Bool {
-        text.split { $0.isNewline || $0 == " " }.filter { !$0.contains("-") && $0.count >= 16 }
+    /// The forms in which a variable of a shell can have a key.
+    package static func leftBare(_ pem: String) -> [String] {
+        let base64 = Data(der(pem)).base64EncodedString()
+        return [
+            pem, pem.replacing("\n", with: "\\n"), pem.replacing("\n", with: ""), base64,
+            base64.replacing("+", with: "-").replacing("/", with: "_"), "/" + base64,
+        ]
+    }
+
+    /// Whether a sentence repeats a part of the base64 of a text, with at least so many characters.
+    package static func leaks(_ sentence: String, _ text: String, _ length: Int = 16) -> Bool {
+        let parts = text.replacing("\\n", with: "\n").replacing("-----", with: "\n")
+        return parts.split { $0.isNewline || $0 == " " }.filter { $0.count >= max(length, 16) }
             .contains { line in
                 let characters = Array(line)
-                return (0...(characters.count - 16)).contains { sentence.contains(String(characters[$0..<$0 + 16])) }
+                return (0...(characters.count - length)).contains {
+                    sentence.contains(String(characters[$0..<$0 + length]))
+                }
             }
     }
 

@@ -32,7 +32,9 @@ enum TrustRoots {
         do {
             file = KeyMaterial(bytes: Array(try Data(contentsOf: URL(filePath: path))))
         } catch {
-            throw PushError(.configurationInvalid, "trustRootsPath: \(path) cannot be read.", cause: error)
+            let cause = FilePath.isShown(path) ? error : nil
+            throw PushError(
+                .configurationInvalid, "trustRootsPath: \(FilePath.subject(path)) cannot be read.", cause: cause)
         }
         let fault: KeyFault
         do {

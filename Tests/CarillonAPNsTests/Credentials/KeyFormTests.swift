@@ -159,6 +159,14 @@ struct KeyFormTests {
         #expect(!KeySample.leaks(sentence, pem))
     }
 
+    @Test func `a key in the place of its file is not repeated`() {
+        for text in KeySample.leftBare(KeySample.certificateKey) {
+            let key = message { try APNsTokenKey(path: text, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST") }
+            let certificate = message { try APNsCertificate(p12Path: text) }
+            #expect(key.contains("is not a path") && !KeySample.leaks(key + certificate, text, 8), "\(key) \(certificate)")
+        }
+    }
+
     @Test func `a setting that cannot work is refused with its value`() throws {
         typealias Configuration = APNsClient.Configuration
         let changes: [(String, (inout Configuration) -> Void)] = [
