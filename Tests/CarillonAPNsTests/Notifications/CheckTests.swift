@@ -34,7 +34,8 @@ struct CheckTests {
 
     private static let ignored: [(APNsNotification, String)] = [
         (APNsNotification.alert("x").staleDate(.now), "staleDate(_:)"), (.voip.dismissalDate(.now), "dismissalDate(_:)"),
-        (.background.category("c"), "category(_:)"), (.background.mutableContent(), "mutableContent(_:)"),
+        (.background.badge(1), "badge(_:)"), (.background.sound("s"), "sound(_:)"),
+        (.background.staleDate(.now), "staleDate(_:)"), (.background.subtitle("x"), "subtitle(_:)"),
         (.background.body("x"), "body(_:)"), (.background.criticalSound(), "criticalSound(_:volume:)"),
         (.background.localizedTitle("K"), "localizedTitle(_:arguments:)"),
         (.widgets.title("x"), "title(_:)"), (.controls.sound("s"), "sound(_:)"),
@@ -100,7 +101,9 @@ struct CheckTests {
         (raw(#"{"aps":{"alert":"x","stale-date":1}}"#, .alert), "\"aps.stale-date\""),
         (raw(#"{"aps":{"alert":"x","content-state":{}}}"#, .alert), "\"aps.content-state\""),
         (raw(#"{"aps":{"content-available":1,"alert":"x"}}"#, .background), "\"aps.alert\""),
-        (raw(#"{"aps":{"content-available":1,"mutable-content":1}}"#, .background), "\"aps.mutable-content\""),
+        (raw(#"{"aps":{"content-available":1,"sound":"s"}}"#, .background), "\"aps.sound\""),
+        (raw(#"{"aps":{"content-available":1,"badge":1}}"#, .background), "\"aps.badge\""),
+        (raw(#"{"aps":{"content-available":1,"event":"update"}}"#, .background), "\"aps.event\""),
         (raw(#"{"aps":{}}"#, .background), "\"aps.content-available\""),
         (raw("{}", .background), "\"aps.content-available\""),
         (raw(#"{"aps":{}}"#, .widgets), "\"aps.content-changed\""),
@@ -160,6 +163,15 @@ struct CheckTests {
         raw(#"{"aps":{\#(begin),"input-push-token":1}}"#, .liveActivity),
         raw("not JSON", APNsPushType("next")), raw(#"{"aps":{"content-state":5}}"#, APNsPushType("next")),
     ]
+
+    @Test func `a background push can have every member beside an alert, a sound, a badge and a Live Activity`() throws {
+        let notification = APNsNotification.background.category("c").threadID("t").mutableContent().targetContentID("w")
+            .interruptionLevel(.passive).relevanceScore(1).filterCriteria("f").urlArguments(["a"])
+        _ = try RuleTests.prepare(notification)
+        _ = try RuleTests.prepare(Self.raw(notification.jsonString, .background))
+        let changed = #"{"aps":{"content-available":1,"content-changed":true,"x":1}}"#
+        _ = try RuleTests.prepare(Self.raw(changed, .background))
+    }
 
     @Test(arguments: right)
     func `what the pages of the push type allow is taken`(notification: APNsNotification) throws {

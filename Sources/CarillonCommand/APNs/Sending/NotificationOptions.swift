@@ -98,7 +98,7 @@ struct NotificationOptions: ParsableArguments {
         }
     }
 
-    /// The first option that the push type ignores.
+    /// The first option that the push type ignores. The options of a background push were checked before.
     private var ignoredOption: String? {
         let texts = [("--title", title != nil), ("--body", body != nil), ("--sound", sound != nil)]
         let others = [
@@ -109,7 +109,6 @@ struct NotificationOptions: ParsableArguments {
         let wake = [("--content-available", contentAvailable)]
         let ignored: [(String, Bool)] =
             switch type {
-            case .background: texts + others
             case .liveActivity: others + wake
             case .widgets, .controls, .fileProvider: texts + others + wake
             default: []
