@@ -98,7 +98,8 @@ struct APNsOptionsTests {
     @Test(arguments: [
         (["--live-activity", "update", "--content-state", "{}", "--badge", "1"], "--badge"),
         (["--live-activity", "update", "--content-state", "{}", "--content-available"], "--content-available"),
-        (["--push-type", "controls", "--category", "c"], "--category"), (["--push-type", "widgets", "--title", "x"], "--title"),
+        (["--push-type", "controls", "--category", "c"], "--category"),
+        (["--push-type", "widgets", "--title", "x"], "--title"),
         (["--push-type", "controls", "--sound", "s"], "--sound"),
         (["--push-type", "fileprovider", "--mutable-content"], "--mutable-content"),
     ])

@@ -121,8 +121,16 @@ struct KeyFormTests {
             #expect(token.contains(words) && token.contains("P-256 private key"), "\(name): \(token)")
             let vapid = message { try VapidSigner(key: Data(text.utf8), subject: nil) }
             #expect(vapid.contains(words) && vapid.contains("P-256 private key"), "\(name): \(vapid)")
-            #expect(!KeySample.leaks(token + vapid, text), "\(name)")
+            let p8 = message { try CredentialFiles.parse(["--p8", path] + Self.names).body() }
+            #expect(p8.hasPrefix(path) && p8.contains(words) && p8.contains("P-256 private key"), "\(name): \(p8)")
+            #expect(!KeySample.leaks(token + vapid + p8, text), "\(name)")
         }
+    }
+
+    @Test func `an archive in the place of a token key is refused before anything is sent`() throws {
+        let path = try file("push.p12", KeySample.archive)
+        let sentence = message { try CredentialFiles.parse(["--p8", path] + Self.names).body() }
+        #expect(sentence.hasPrefix("\(path) is a .p12 file; it must be a P-256 private key"), "\(sentence)")
     }
 
     @Test func `a VAPID key in base64url is its 32 bytes`() throws {
