@@ -124,6 +124,19 @@ struct APNsOptionsTests {
         }
     }
 
+    @Test func `a push for a File Provider without a container is refused in the words of the options`() throws {
+        let arguments = ["--push-type", "fileprovider", "--custom", "a=1"]
+        let error = #expect(throws: (any Error).self) { try NotificationOptions.parse(arguments) }
+        let message = NotificationOptions.message(for: try #require(error))
+        #expect(message.contains("--custom 'container-identifier=") && !message.contains("(container"), "\(message)")
+        let container = ["--push-type", "fileprovider", "--custom", "container-identifier=\"c\""]
+        for options in [container, arguments + ["--without-checks"]] {
+            let push = try PreparedPush(
+                try NotificationOptions.parse(options), topic: "com.example.app", channel: nil, now: now)
+            _ = try Self.headers(push)
+        }
+    }
+
     @Test func `a payload file is held to the rules of its push type, unless the checks are off`() throws {
         let path = FileManager.default.temporaryDirectory.appending(path: "carillon-\(UUID().uuidString).json").path
         try Data(#"{"aps":{"event":"update","timestamp":1}}"#.utf8).write(to: URL(filePath: path))

@@ -204,6 +204,8 @@ enum NotificationRules {
             throw refuse("A broadcast must be a liveactivity push; it is \(notification.type).")
         }
         guard notification.activity?.event != .start else { throw startOfBroadcast }
+        // The checks of a raw payload refuse a start as well.
+        if !notification.isChecked, let payload = notification.raw, PayloadRules.isStart(payload) { throw startOfBroadcast }
         guard notification.collapseID == nil else { throw refuse("A broadcast has no collapse ID.") }
         guard notification.topic == nil else { throw refuse("A broadcast has no topic; set the bundle ID.") }
     }

@@ -190,7 +190,29 @@ struct CheckTests {
     @Test func `a start is no broadcast, also as a raw payload and without checks of a typed one`() {
         let start = Self.raw(#"{"aps":{\#(Self.begin)}}"#, .liveActivity)
         #expect(throws: APNsError.self) { try RuleTests.prepare(start, channelID: "c") }
+        #expect(throws: APNsError.self) { try RuleTests.prepare(start.withoutChecks(), channelID: "c") }
+        #expect(throws: Never.self) {
+            let update = Self.raw(#"{"aps":{\#(Self.activity)}}"#, .liveActivity)
+            _ = try RuleTests.prepare(update.withoutChecks(), channelID: "c")
+        }
         #expect(throws: APNsError.self) { try RuleTests.prepare(Self.start.withoutChecks(), channelID: "c") }
+    }
+
+    private static let flawed: [(String, String)] = [
+        (#"{"aps":{},"k":"\ud83d"}"#, "has half of a surrogate pair"),
+        (#"{"aps":{},"k":["\udc00x"]}"#, "has half of a surrogate pair"),
+        (
+            "{\"aps\":{},\"k\":" + String(repeating: "[", count: 300) + String(repeating: "]", count: 300) + "}",
+            "is nested deeper than 200"
+        ),
+    ]
+
+    @Test(arguments: flawed)
+    func `what other readers of JSON accept is named, and is sent where the app gets the whole payload`(
+        json: String, words: String
+    ) throws {
+        #expect(Self.isRefused(Self.raw(json, .alert), naming: words))
+        for type in [APNsPushType.voip, .pushToTalk, .complication] { _ = try RuleTests.prepare(Self.raw(json, type)) }
     }
 
     private static let unsendable: [(APNsNotification, String)] = [

@@ -96,6 +96,10 @@ struct NotificationOptions: ParsableArguments {
         if !withoutChecks, let option = ignoredOption {
             throw ValidationError("Push type \(type) ignores \(option); leave it out, or add --without-checks.")
         }
+        if type == .fileProvider, !withoutChecks, !custom.contains(where: { $0.hasPrefix("container-identifier=") }) {
+            throw ValidationError(
+                "Push type fileprovider needs --custom 'container-identifier=\"ID\"', or --payload FILE.")
+        }
     }
 
     /// The first option that the push type ignores. The options of a background push were checked before.
