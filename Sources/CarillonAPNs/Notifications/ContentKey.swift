@@ -58,4 +58,12 @@ enum ContentKey: String, CaseIterable {
         default: []
         }
     }
+
+    /// The same members in the order of their names, so that a message is the same each time.
+    static func ignoredInOrder(by type: APNsPushType) -> [ContentKey] { orders[type] ?? [] }
+
+    private static let orders: [APNsPushType: [ContentKey]] = Dictionary(
+        uniqueKeysWithValues: APNsPushType.known.map { type in
+            (type, ignored(by: type).sorted { $0.rawValue < $1.rawValue })
+        })
 }

@@ -3,8 +3,9 @@
 /// The rules of headers and topics are on Apple's page "Sending notification requests to APNs". Those of the content are on the pages
 /// that ``ContentKey`` names.
 enum NotificationRules {
+    /// - Parameter hasGoodPayload: Whether a raw payload passed its rules before, so that it need not be read again.
     static func check(
-        _ notification: NotificationFields, in context: PreparedNotification.Context
+        _ notification: NotificationFields, in context: PreparedNotification.Context, hasGoodPayload: Bool
     ) throws(APNsError) {
         try checkHeaders(notification, in: context)
         if notification.raw == nil { try checkValues(notification) }
@@ -13,6 +14,7 @@ enum NotificationRules {
         try checkDelivery(notification, in: context)
         if let payload = notification.raw {
             try checkMethods(of: notification)
+            guard !hasGoodPayload else { return }
             try PayloadRules.check(payload, of: notification.type, isBroadcast: context.channelID != nil)
         } else {
             try checkContent(notification)

@@ -23,7 +23,7 @@ enum PayloadRules {
         guard let aps = try root.part("aps") else {
             return try check(PayloadPart(json: .object([]), path: "aps.", type: type), in: root, isBroadcast: isBroadcast)
         }
-        for key in ContentKey.ignored(by: type).sorted(by: { $0.rawValue < $1.rawValue }) { try aps.refuse(key.rawValue) }
+        for key in ContentKey.ignoredInOrder(by: type) { try aps.refuse(key.rawValue) }
         try check(aps, in: root, isBroadcast: isBroadcast)
     }
 

@@ -198,6 +198,28 @@ struct CheckTests {
         #expect(throws: APNsError.self) { try RuleTests.prepare(Self.start.withoutChecks(), channelID: "c") }
     }
 
+    @Test func `a raw payload is read once for a push and once for a broadcast, and again when it was changed`() throws {
+        var start = Self.raw(#"{"aps":{\#(Self.begin)}}"#, .liveActivity)
+        #expect(!start.hasGoodPayload(isBroadcast: false))
+        _ = try RuleTests.prepare(start)
+        let copy = start
+        #expect(copy.hasGoodPayload(isBroadcast: false) && !copy.hasGoodPayload(isBroadcast: true))
+        _ = try RuleTests.prepare(copy)
+        #expect(throws: APNsError.self) { try RuleTests.prepare(copy, channelID: "c") }
+        // The box of the copy is another one from here on.
+        start.fields.raw = Array("{}".utf8)
+        #expect(!start.hasGoodPayload(isBroadcast: false) && copy.hasGoodPayload(isBroadcast: false))
+        let changed = start
+        #expect(throws: APNsError.self) { try RuleTests.prepare(changed) }
+        var alone = Self.raw("{}", .alert)
+        _ = try RuleTests.prepare(alone)
+        alone.fields.raw = Array("[]".utf8)
+        #expect(!alone.hasGoodPayload(isBroadcast: false))
+        // A payload that passed is not read again.
+        alone.notePassed(isBroadcast: false)
+        _ = try RuleTests.prepare(alone)
+    }
+
     private static let flawed: [(String, String)] = [
         (#"{"aps":{},"k":"\ud83d"}"#, "has half of a surrogate pair"),
         (#"{"aps":{},"k":["\udc00x"]}"#, "has half of a surrogate pair"),
