@@ -78,7 +78,7 @@ enum FileBytes {
             return Array(try Data(contentsOf: URL(filePath: path)))
         } catch {
             // The cause has the path as well.
-            guard FilePath.isShown(path) else {
+            guard PathPhrase.isShown(path) else {
                 throw APNsError(
                     .credentialsInvalid, "The file of the \(what) cannot be read: the given text is not a path.")
             }

@@ -32,9 +32,9 @@ enum TrustRoots {
         do {
             file = KeyMaterial(bytes: Array(try Data(contentsOf: URL(filePath: path))))
         } catch {
-            let cause = FilePath.isShown(path) ? error : nil
+            let cause = PathPhrase.isShown(path) ? error : nil
             throw PushError(
-                .configurationInvalid, "trustRootsPath: \(FilePath.subject(path)) cannot be read.", cause: cause)
+                .configurationInvalid, "trustRootsPath: \(PathPhrase.subject(path)) cannot be read.", cause: cause)
         }
         let fault: KeyFault
         do {

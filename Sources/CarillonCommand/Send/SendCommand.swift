@@ -185,7 +185,7 @@ struct SendCommand: AsyncParsableCommand {
         do {
             return try Data(contentsOf: URL(fileURLWithPath: path))
         } catch {
-            throw CommandFault(ExitStatus.noInput, "\(FilePath.subject(path, "the file ")) cannot be read")
+            throw CommandFault(ExitStatus.noInput, "\(PathPhrase.subject(path, "the file ")) cannot be read")
         }
     }
 

@@ -40,7 +40,7 @@ enum ServeSources {
             }
             throw CommandFault(ExitStatus.noInput, "the file \(path) cannot be read as a JSON object")
         } catch {
-            throw CommandFault(ExitStatus.noInput, "\(FilePath.subject(path, "the file ")) cannot be read")
+            throw CommandFault(ExitStatus.noInput, "\(PathPhrase.subject(path, "the file ")) cannot be read")
         }
         for name in values.keys.sorted() where !ServeSetting.names.contains(name) {
             throw CommandFault(

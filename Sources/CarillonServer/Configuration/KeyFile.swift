@@ -82,6 +82,6 @@ package enum KeyFile {
     }
 
     private static func fault(_ path: String, _ why: String) -> Fault {
-        Fault(sentence: "\(FilePath.subject(path, "the key file ")) \(why)")
+        Fault(sentence: "\(PathPhrase.subject(path, "the key file ")) \(why)")
     }
 }

@@ -8,8 +8,8 @@ enum TokenKeyFile {
     }
 
     static func withoutIdentifier(_ path: String, option: String) -> String {
-        guard FilePath.isShown(path) else {
-            return "\(option) needs a file: \(FilePath.subject(path)) cannot be read."
+        guard PathPhrase.isShown(path) else {
+            return "\(option) needs a file: \(PathPhrase.subject(path)) cannot be read."
         }
         let name = URL(filePath: path).lastPathComponent
         return "\(option) needs --key-id ID: the name \"\(name)\" is not like AuthKey_ABC1234567.p8."

@@ -1,5 +1,5 @@
 /// The path of a file in a message. A person can give a key in the place of its file, and a message never has a part of a key.
-package enum FilePath {
+package enum PathPhrase {
     /// The longest name of a file on the usual file systems.
     private static let longestShown = 255
     /// The number of characters from which base64 and hexadecimal digits can be a key.
