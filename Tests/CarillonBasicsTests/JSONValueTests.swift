@@ -83,4 +83,17 @@ struct JSONValueTests {
             #expect((ours != nil) == (other != nil), "\(written)")
         }
     }
+
+    private static let flaws: [(String, JSONFlaw?)] = [
+        (#"{"a":"\ud83d"}"#, .halfPair), (#"{"a":["\ud83d\u0041"]}"#, .halfPair), (#"{"\udc00":1}"#, .halfPair),
+        (#" {"a":"\ud83d\ud83d"} "#, .halfPair),
+        ("{\"a\":" + String(repeating: "[", count: 100_000) + String(repeating: "]", count: 100_000) + "}", .tooDeep),
+        (#"{"a":"\ud8"}"#, nil), ("[]", nil), (#"{"a":1e999}"#, nil), ("{", nil), ("", nil), (#"{"a":"\x"}"#, nil),
+    ]
+
+    @Test(arguments: flaws)
+    func `what keeps an object from being read is found`(text: String, flaw: JSONFlaw?) {
+        #expect(JSONValue(parsing: Array(text.utf8)) == nil || text == "[]")
+        #expect(JSONFlaw(inObject: Array(text.utf8)) == flaw)
+    }
 }

@@ -94,6 +94,33 @@ struct KeyMaterialTests {
         #expect(fault { try KeyMaterial(parameters).p256PublicKey() } == .found("the parameters of a key without the key"))
     }
 
+    @Test func `a text that names a block does not matter beside a block`() throws {
+        let prose = "It lies between -----BEGIN CERTIFICATE----- then -----END CERTIFICATE-----.\n"
+        let other = "-----BEGIN OpenVPN Static key V1-----\n6ace\n-----END OpenVPN Static key V1-----\n"
+        let material = KeyMaterial(prose + other + KeySample.certificate)
+        #expect(try material.certificates() == [KeySample.der(KeySample.certificate)])
+        #expect(!material.hasPrivateKey)
+        #expect(fault { try KeyMaterial(prose).certificates() } == .undecodable(label: "CERTIFICATE"))
+        #expect(fault { try KeyMaterial(other).certificates() } == .damaged(label: "", .labelUnknown))
+        // A label with a missing hyphen can be one of a key.
+        let cut = KeyMaterial("-----BEGIN PRIVATE KEY----\nAA==\n-----END PRIVATE KEY-----\n" + KeySample.certificate)
+        #expect(cut.hasPrivateKey)
+        #expect(try cut.certificates().count == 1)
+        // A damaged block among certificates is not a text.
+        let damaged = "-----BEGIN CERTIFICATE-----\nM*==\n-----END CERTIFICATE-----\n"
+        #expect(fault { try KeyMaterial(KeySample.certificate + damaged).certificates() } != nil)
+    }
+
+    @Test func `encrypted keys are left out of several private keys if a plain one exists`() throws {
+        let (first, second) = (P256.Signing.PrivateKey(), P256.Signing.PrivateKey())
+        let twice = KeySample.blocks(of: first).map { $0.pem }.joined()
+        let material = KeyMaterial(KeySample.encrypted + twice + second.pemRepresentation)
+        let read = try material.privateKeys().map { try KeyMaterial($0.text).p256PrivateKey() }
+        #expect(read == [[UInt8](first.rawRepresentation), [UInt8](second.rawRepresentation)])
+        #expect(try KeyMaterial(KeySample.encrypted).privateKeys().map(\.content) == [.encryptedKey])
+        #expect(fault { try KeyMaterial(KeySample.certificate).privateKeys() } == .found("a certificate"))
+    }
+
     @Test func `characters that look like others are named by their number`() {
         #expect(KeyFault.phrase("*") == "\"*\"")
         #expect(KeyFault.phrase("\u{410}") == "\"\u{410}\" (U+0410)")

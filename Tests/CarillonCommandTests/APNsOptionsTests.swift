@@ -98,7 +98,8 @@ struct APNsOptionsTests {
     @Test(arguments: [
         (["--live-activity", "update", "--content-state", "{}", "--badge", "1"], "--badge"),
         (["--live-activity", "update", "--content-state", "{}", "--content-available"], "--content-available"),
-        (["--background", "--category", "c"], "--category"), (["--push-type", "widgets", "--title", "x"], "--title"),
+        (["--push-type", "controls", "--category", "c"], "--category"),
+        (["--push-type", "widgets", "--title", "x"], "--title"),
         (["--push-type", "controls", "--sound", "s"], "--sound"),
         (["--push-type", "fileprovider", "--mutable-content"], "--mutable-content"),
     ])
@@ -110,6 +111,30 @@ struct APNsOptionsTests {
         #expect(message.contains("ignores \(option)"), "\(message)")
         let options = try NotificationOptions.parse(arguments + ["--without-checks"])
         _ = try Self.headers(try PreparedPush(options, topic: "com.example.app", channel: nil, now: now))
+    }
+
+    @Test func `a background push can have a category, but no alert, sound and badge`() throws {
+        let category = ["--background", "--category", "c", "--thread-id", "t", "--mutable-content"]
+        let options = try NotificationOptions.parse(category)
+        _ = try Self.headers(try PreparedPush(options, topic: "com.example.app", channel: nil, now: now))
+        for more in [["--title", "x"], ["--subtitle", "x"], ["--body", "x"], ["--sound", "s"], ["--badge", "1"]] {
+            let error = #expect(throws: (any Error).self) { try NotificationOptions.parse(category + more) }
+            let message = NotificationOptions.message(for: try #require(error))
+            #expect(message.contains("A background push shows nothing"), "\(message)")
+        }
+    }
+
+    @Test func `a push for a File Provider without a container is refused in the words of the options`() throws {
+        let arguments = ["--push-type", "fileprovider", "--custom", "a=1"]
+        let error = #expect(throws: (any Error).self) { try NotificationOptions.parse(arguments) }
+        let message = NotificationOptions.message(for: try #require(error))
+        #expect(message.contains("--custom 'container-identifier=") && !message.contains("(container"), "\(message)")
+        let container = ["--push-type", "fileprovider", "--custom", "container-identifier=\"c\""]
+        for options in [container, arguments + ["--without-checks"]] {
+            let push = try PreparedPush(
+                try NotificationOptions.parse(options), topic: "com.example.app", channel: nil, now: now)
+            _ = try Self.headers(push)
+        }
     }
 
     @Test func `a payload file is held to the rules of its push type, unless the checks are off`() throws {

@@ -121,8 +121,16 @@ struct KeyFormTests {
             #expect(token.contains(words) && token.contains("P-256 private key"), "\(name): \(token)")
             let vapid = message { try VapidSigner(key: Data(text.utf8), subject: nil) }
             #expect(vapid.contains(words) && vapid.contains("P-256 private key"), "\(name): \(vapid)")
-            #expect(!KeySample.leaks(token + vapid, text), "\(name)")
+            let p8 = message { try CredentialFiles.parse(["--p8", path] + Self.names).body() }
+            #expect(p8.hasPrefix(path) && p8.contains(words) && p8.contains("P-256 private key"), "\(name): \(p8)")
+            #expect(!KeySample.leaks(token + vapid + p8, text), "\(name)")
         }
+    }
+
+    @Test func `an archive in the place of a token key is refused before anything is sent`() throws {
+        let path = try file("push.p12", KeySample.archive)
+        let sentence = message { try CredentialFiles.parse(["--p8", path] + Self.names).body() }
+        #expect(sentence.hasPrefix("\(path) is a .p12 file; it must be a P-256 private key"), "\(sentence)")
     }
 
     @Test func `a VAPID key in base64url is its 32 bytes`() throws {
@@ -160,6 +168,43 @@ struct KeyFormTests {
 
     private static func settings(_ flags: [String: String], _ environment: [String: String]) throws -> ServerSettings {
         try ServeOptions(flags: ["data": "/d"].merging(flags) { $1 }, file: nil, environment: environment).settings()
+    }
+
+    @Test func `a key in the place of its file is not repeated`() throws {
+        let key = try file("key", Array(KeySample.certificateKey.utf8))
+        let cert = try file("cert", Array(KeySample.certificate.utf8))
+        for text in KeySample.leftBare(KeySample.certificateKey) {
+            let names = ["--team-id", "DEF1234567"]
+            let apns = [
+                ["--key=\(text)"] + names, ["--key=\(text)"] + Self.names, ["--cert=\(text)"],
+                ["--cert", cert, "--cert-key=\(text)"], ["--cert", cert, "--passphrase-file=\(text)"],
+                ["--key", key, "--key-id=\(text)"] + names, ["--key", key, "--key-id", "ABC1234567", "--team-id=\(text)"],
+            ]
+            for options in apns {
+                expectSecret(text) { _ = try APNsCredentialOptions.parse(options).load() }
+            }
+            let files = [
+                ["--p8=\(text)"] + names, ["--p8=\(text)"] + Self.names, ["--p12=\(text)"], ["--cert=\(text)"],
+                ["--cert", cert, "--cert-key=\(text)"], ["--cert", cert, "--passphrase-file=\(text)"],
+            ]
+            for options in files {
+                expectSecret(text) { _ = try CredentialFiles.parse(options).body() }
+            }
+            expectSecret(text) { _ = try TrustedFile(text, of: "--ca") }
+            expectSecret(text) { _ = try ServeSources.file(text) }
+            expectSecret(text) { _ = try InputFile.secret(text) }
+        }
+    }
+
+    /// Expects an error whose output has no 8 characters of a key.
+    private func expectSecret(_ key: String, _ work: () throws -> Void) {
+        do {
+            try work()
+            Issue.record("nothing is refused")
+        } catch {
+            let output = (error as? CommandFault)?.message ?? APNsCredentialOptions.fullMessage(for: error)
+            #expect(!output.isEmpty && !KeySample.leaks(output, key, 8), "\(output)")
+        }
     }
 
     @Test func `the character that is wrong in a key's ID is named`() throws {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CarillonCommand
@@ -10,8 +11,12 @@ struct SecretInputTests {
     private static let certificate = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"
 
     private func withFile(_ content: String, _ mode: Int, _ work: (String) throws -> Void) throws {
+        try withFile(Data(content.utf8), mode, work)
+    }
+
+    private func withFile(_ content: Data, _ mode: Int, _ work: (String) throws -> Void) throws {
         let path = NSTemporaryDirectory() + "/carillon-\(UUID().uuidString)"
-        try Data(content.utf8).write(to: URL(fileURLWithPath: path))
+        try content.write(to: URL(fileURLWithPath: path))
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
         defer { try? FileManager.default.removeItem(atPath: path) }
         try work(path)
@@ -41,6 +46,21 @@ struct SecretInputTests {
         }
         try withFile(Self.certificate + Self.privateKey, 0o644) { path in
             #expect(throws: CommandFault.self) { try InputFile.secretOrCertificate(path) }
+        }
+    }
+
+    @Test(arguments: [KeySample.der(KeySample.certificateKey), KeySample.archive, [0x30, 0x80, 0x02, 0x01, 0x03]])
+    func `a key and an archive in DER or BER are secrets where a certificate is read`(content: [UInt8]) throws {
+        try withFile(Data(content), 0o644) { path in
+            let fault = #expect(throws: CommandFault.self) { try InputFile.secretOrCertificate(path) }
+            #expect(fault?.message.contains("chmod o=") == true)
+            let read = #expect(throws: CommandFault.self) {
+                try APNsCredentialOptions.parse(["--cert", path]).certificate()
+            }
+            #expect(read?.message.contains("chmod o=") == true)
+        }
+        try withFile(Data(KeySample.der(KeySample.certificate)), 0o644) { path in
+            _ = try InputFile.secretOrCertificate(path)
         }
     }
 

@@ -37,6 +37,9 @@ package enum KeySample {
         return Data(base64Encoded: lines.prefix { !$0.hasPrefix("-----END") }.joined()).map { [UInt8]($0) } ?? []
     }
 
+    /// The shortest PKCS #12 structure: a version and content that is empty.
+    package static let archive: [UInt8] = [0x30, 0x05, 0x02, 0x01, 0x03, 0x30, 0x00]
+
     /// Texts that are not one P-256 private key, with words of the sentence that says so.
     package static func unusable() throws -> [(name: String, text: String, words: String)] {
         let key = P256.Signing.PrivateKey()
@@ -80,12 +83,24 @@ package enum KeySample {
         return (blocks + texts + keys).map { (name: $0.0, text: $0.1, words: $0.2) }
     }
 
-    /// Whether a sentence repeats a part of the base64 of a text.
-    package static func leaks(_ sentence: String, _ text: String) -> Bool {
-        text.split { $0.isNewline || $0 == " " }.filter { !$0.contains("-") && $0.count >= 16 }
+    /// The forms in which a variable of a shell can have a key.
+    package static func leftBare(_ pem: String) -> [String] {
+        let base64 = Data(der(pem)).base64EncodedString()
+        return [
+            pem, pem.replacing("\n", with: "\\n"), pem.replacing("\n", with: ""), base64,
+            base64.replacing("+", with: "-").replacing("/", with: "_"), "/" + base64,
+        ]
+    }
+
+    /// Whether a sentence repeats a part of the base64 of a text, with at least so many characters.
+    package static func leaks(_ sentence: String, _ text: String, _ length: Int = 16) -> Bool {
+        let parts = text.replacing("\\n", with: "\n").replacing("-----", with: "\n")
+        return parts.split { $0.isNewline || $0 == " " }.filter { $0.count >= max(length, 16) }
             .contains { line in
                 let characters = Array(line)
-                return (0...(characters.count - 16)).contains { sentence.contains(String(characters[$0..<$0 + 16])) }
+                return (0...(characters.count - length)).contains {
+                    sentence.contains(String(characters[$0..<$0 + length]))
+                }
             }
     }
 

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// A form in which a PEM file is found: what tools, editors and environment variables make of the strict form.
 package struct PEMForm: Sendable, CustomStringConvertible {
     package let description: String
@@ -43,11 +49,40 @@ package struct PEMForm: Sendable, CustomStringConvertible {
         PEMForm("with written CRLF") { lines($0).joined(separator: "\\r\\n") },
         PEMForm("with line breaks that are escaped twice") { lines($0).joined(separator: "\\\\n") },
         PEMForm("as a JSON text") { "\"" + lines($0).joined(separator: "\\n") + "\"" },
+        PEMForm("as a JSON text of JSONEncoder") { encoded($0) },
+        PEMForm("as a JSON text with numbers for signs") {
+            encoded($0).replacing("+", with: "\\u002B").replacing("\\/", with: "\\u002F").replacing("=", with: "\\u003d")
+        },
+        PEMForm("as a member of a JSON object") { "{\"key\":\(encoded($0))}" },
+        PEMForm("with a commented-out block") { commentedOut + $0 },
+        PEMForm("after text that names BEGIN") {
+            "They have \"-----BEGIN \" and a label: -----BEGIN CERTIFICATE-----, or -----BEGIN PUBLIC KEY-----.\n" + $0
+        },
+        PEMForm("after a block with another label") { otherKind + $0 },
         PEMForm("on one line with blanks") { lines($0).joined(separator: " ") },
         PEMForm("on one line") { lines($0).joined() },
         PEMForm("after EC PARAMETERS") { curve + $0 },
         PEMForm("after EC PARAMETERS, on one line") { lines(curve + $0).joined(separator: " ") },
     ]
+
+    /// With white space after the sign, and without.
+    private static let commentedOut = ["CERTIFICATE", "PRIVATE KEY", "PUBLIC KEY"]
+        .map { label in
+            let block = ["-----BEGIN \(label)-----", "MIHs", "-----END \(label)-----"]
+            return block.map { "# \($0)\n" }.joined() + block.map { "  ;\($0)\n" }.joined()
+        }
+        .joined()
+
+    private static let otherKind =
+        "-----BEGIN OpenVPN Static key V1-----\n6acef03f62675b4b\n-----END OpenVPN Static key V1-----\n"
+
+    private static func encoded(_ text: String) -> String {
+        do {
+            return String(decoding: try JSONEncoder().encode(text), as: UTF8.self)
+        } catch {
+            preconditionFailure("A text cannot be encoded as JSON: \(error)")
+        }
+    }
 
     private static let curve = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n"
 

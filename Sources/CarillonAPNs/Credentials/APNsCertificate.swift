@@ -58,8 +58,9 @@ public struct APNsCertificate: Sendable {
 
     /// Takes PEM text: the certificate, with those that link it to its authority after it, and the private key.
     ///
-    /// The two can be the same text. White space, the length of lines, text outside of the blocks and a byte-order mark do not
-    /// matter, and line breaks can be written as `\n`.
+    /// The two can be the same text. If the text has several private keys, the first one that belongs to the certificate is
+    /// used. White space, the length of lines, text outside of the blocks and a byte-order mark do not matter, and line breaks
+    /// can be written as `\n`.
     public init(pem: String, privateKeyPEM: String, passphrase: String? = nil) throws(APNsError) {
         let chain: [NIOSSLCertificate]
         do {
@@ -68,20 +69,48 @@ public struct APNsCertificate: Sendable {
             throw APNsError(
                 .credentialsInvalid, error.sentence("The certificate", need: "a certificate in PEM form"))
         }
-        try self.init(chain: chain, key: try Self.key(in: KeyMaterial(privateKeyPEM), passphrase: passphrase))
+        guard let own = chain.first else { throw Self.withoutCertificate }
+        let key = try Self.key(in: KeyMaterial(privateKeyPEM), passphrase: passphrase, of: own)
+        try self.init(chain: chain, key: key)
+    }
+
+    private static let keySubject = "The certificate's private key"
+    private static let keyNeed = "a private key in PEM form"
+    private static let withoutCertificate = APNsError(.credentialsInvalid, "There is no certificate.")
+
+    /// Returns the first private key that belongs to the certificate.
+    private static func key(
+        in material: KeyMaterial, passphrase: String?, of certificate: NIOSSLCertificate
+    ) throws(APNsError) -> NIOSSLPrivateKey {
+        let items: [KeyMaterial.Item]
+        do {
+            items = try material.privateKeys()
+        } catch {
+            throw APNsError(.credentialsInvalid, error.sentence(keySubject, need: keyNeed))
+        }
+        var fault: APNsError?
+        for item in items {
+            do {
+                let candidate = try Self.key(from: item, passphrase: passphrase)
+                try checkPair(certificate, candidate)
+                return candidate
+            } catch {
+                fault = fault ?? error
+            }
+        }
+        guard items.count == 1, let fault else {
+            throw APNsError(
+                .credentialsInvalid,
+                "None of the \(items.count) different keys belongs to the certificate; one must be the key that the certificate was made for.",
+                cause: fault)
+        }
+        throw fault
     }
 
     private static func key(
-        in material: KeyMaterial, passphrase: String?
+        from item: KeyMaterial.Item, passphrase: String?
     ) throws(APNsError) -> NIOSSLPrivateKey {
-        let subject = "The certificate's private key"
-        let need = "a private key in PEM form"
-        let item: KeyMaterial.Item
-        do {
-            item = try material.privateKey()
-        } catch {
-            throw APNsError(.credentialsInvalid, error.sentence(subject, need: need))
-        }
+        let (subject, need) = (keySubject, keyNeed)
         let isEncrypted = item.content == .encryptedKey
         guard !isEncrypted || passphrase?.isEmpty == false else {
             throw APNsError(.credentialsInvalid, "\(subject) is encrypted; it needs its passphrase.")
@@ -106,7 +135,7 @@ public struct APNsCertificate: Sendable {
     }
 
     private init(chain: [NIOSSLCertificate], key: NIOSSLPrivateKey) throws(APNsError) {
-        guard let own = chain.first else { throw APNsError(.credentialsInvalid, "There is no certificate.") }
+        guard let own = chain.first else { throw Self.withoutCertificate }
         try Self.checkPair(own, key)
         self.chain = chain
         self.key = key

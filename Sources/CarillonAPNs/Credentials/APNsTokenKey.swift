@@ -77,6 +77,11 @@ enum FileBytes {
         do {
             return Array(try Data(contentsOf: URL(filePath: path)))
         } catch {
+            // The cause has the path as well.
+            guard PathPhrase.isShown(path) else {
+                throw APNsError(
+                    .credentialsInvalid, "The file of the \(what) cannot be read: the given text is not a path.")
+            }
             throw APNsError(.credentialsInvalid, "The file of the \(what) cannot be read: \(path)", cause: error)
         }
     }

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// One notification: what it shows, what it carries, and how the service treats it.
 ///
 /// Begin with the factory for the kind of push and chain what it needs; each method returns a changed copy, so that a
@@ -17,9 +19,12 @@ public struct APNsNotification: Sendable {
     /// The fields are many, and a notification is handed on often: they stand in one place, copied when they are changed
     /// while somebody else holds them.
     ///
-    /// `@unchecked Sendable`: `fields` alone writes it, and only when `isKnownUniquelyReferenced` says that nobody else has it.
+    /// `@unchecked Sendable`: `APNsNotification.fields` alone writes `fields`, and only when `isKnownUniquelyReferenced` says that
+    /// nobody else has the box. The other property is atomic.
     private final class Box: @unchecked Sendable {
         var fields: NotificationFields
+        /// The kinds of pushes for which the fields passed the checks: 1 for a push to a device, 2 for a broadcast.
+        let passed = Atomic<UInt8>(0)
         init(_ fields: NotificationFields) { self.fields = fields }
     }
 
@@ -28,10 +33,26 @@ public struct APNsNotification: Sendable {
     var fields: NotificationFields {
         _read { yield box.fields }
         _modify {
-            if !isKnownUniquelyReferenced(&box) { box = Box(box.fields) }
+            if isKnownUniquelyReferenced(&box) {
+                box.passed.store(0, ordering: .relaxed)
+            } else {
+                box = Box(box.fields)
+            }
             yield &box.fields
         }
     }
+
+    /// Whether the notification passed the checks since it was changed, so that its raw payload need not be read again.
+    func hasGoodPayload(isBroadcast: Bool) -> Bool {
+        box.passed.load(ordering: .relaxed) & Self.bit(isBroadcast: isBroadcast) != 0
+    }
+
+    /// Notes that the notification passed the checks.
+    func notePassed(isBroadcast: Bool) {
+        box.passed.bitwiseOr(Self.bit(isBroadcast: isBroadcast), ordering: .relaxed)
+    }
+
+    private static func bit(isBroadcast: Bool) -> UInt8 { isBroadcast ? 2 : 1 }
 
     /// An empty notification of the given type: the way to types that the library has no factory for.
     public init(type: APNsPushType) { box = Box(NotificationFields(type: type)) }

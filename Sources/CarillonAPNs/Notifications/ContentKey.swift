@@ -33,8 +33,9 @@ enum ContentKey: String, CaseIterable {
     ]
 
     private static let ignoredByAlert = activity.union([.contentChanged])
-    /// "Pushing background updates to your App": a background push has no alert, sound or badge.
-    private static let ignoredByBackground = display.union(activity).union([.contentChanged])
+    /// "Pushing background updates to your App": a background push has no alert, sound or badge. The app gets the whole payload
+    /// and can read the other members.
+    private static let ignoredByBackground = activity.union([.alert, .badge, .sound])
     /// The alert of a Live Activity has a sound of its own.
     private static let ignoredByActivity = display.subtracting([.alert, .sound, .relevanceScore])
         .union([.contentAvailable, .contentChanged])
@@ -57,4 +58,12 @@ enum ContentKey: String, CaseIterable {
         default: []
         }
     }
+
+    /// The same members in the order of their names, so that a message is the same each time.
+    static func ignoredInOrder(by type: APNsPushType) -> [ContentKey] { orders[type] ?? [] }
+
+    private static let orders: [APNsPushType: [ContentKey]] = Dictionary(
+        uniqueKeysWithValues: APNsPushType.known.map { type in
+            (type, ignored(by: type).sorted { $0.rawValue < $1.rawValue })
+        })
 }

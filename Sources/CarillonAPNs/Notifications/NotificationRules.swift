@@ -3,8 +3,9 @@
 /// The rules of headers and topics are on Apple's page "Sending notification requests to APNs". Those of the content are on the pages
 /// that ``ContentKey`` names.
 enum NotificationRules {
+    /// - Parameter hasGoodPayload: Whether a raw payload passed its rules before, so that it need not be read again.
     static func check(
-        _ notification: NotificationFields, in context: PreparedNotification.Context
+        _ notification: NotificationFields, in context: PreparedNotification.Context, hasGoodPayload: Bool
     ) throws(APNsError) {
         try checkHeaders(notification, in: context)
         if notification.raw == nil { try checkValues(notification) }
@@ -13,6 +14,7 @@ enum NotificationRules {
         try checkDelivery(notification, in: context)
         if let payload = notification.raw {
             try checkMethods(of: notification)
+            guard !hasGoodPayload else { return }
             try PayloadRules.check(payload, of: notification.type, isBroadcast: context.channelID != nil)
         } else {
             try checkContent(notification)
@@ -204,6 +206,8 @@ enum NotificationRules {
             throw refuse("A broadcast must be a liveactivity push; it is \(notification.type).")
         }
         guard notification.activity?.event != .start else { throw startOfBroadcast }
+        // The checks of a raw payload refuse a start as well.
+        if !notification.isChecked, let payload = notification.raw, PayloadRules.isStart(payload) { throw startOfBroadcast }
         guard notification.collapseID == nil else { throw refuse("A broadcast has no collapse ID.") }
         guard notification.topic == nil else { throw refuse("A broadcast has no topic; set the bundle ID.") }
     }

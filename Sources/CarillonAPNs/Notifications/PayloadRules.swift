@@ -11,15 +11,32 @@ enum PayloadRules {
             if let number = NumberOutOfRange(in: payload, depth: depth) {
                 throw NotificationRules.refuse("The payload is not valid: \(number.clause).")
             }
-            throw NotificationRules.refuse("The payload must be one JSON object in UTF-8.")
+            guard let flaw = JSONFlaw(inObject: payload) else {
+                throw NotificationRules.refuse("The payload must be one JSON object in UTF-8.")
+            }
+            // The app gets the whole payload, and its reader can accept more.
+            if [.voip, .pushToTalk, .complication].contains(type) { return }
+            throw NotificationRules.refuse(sentence(flaw))
         }
         let root = PayloadPart(json: json, type: type)
         if type == .mdm { return try checkManagement(root, names: members.map(\.name)) }
         guard let aps = try root.part("aps") else {
             return try check(PayloadPart(json: .object([]), path: "aps.", type: type), in: root, isBroadcast: isBroadcast)
         }
-        for key in ContentKey.ignored(by: type).sorted(by: { $0.rawValue < $1.rawValue }) { try aps.refuse(key.rawValue) }
+        for key in ContentKey.ignoredInOrder(by: type) { try aps.refuse(key.rawValue) }
         try check(aps, in: root, isBroadcast: isBroadcast)
+    }
+
+    private static func sentence(_ flaw: JSONFlaw) -> String {
+        switch flaw {
+        case .halfPair: "The payload has half of a surrogate pair, such as \"\\ud83d\" alone; each half needs the other."
+        case .tooDeep: "The payload is nested deeper than \(depth) levels."
+        }
+    }
+
+    /// Whether a payload starts a Live Activity.
+    static func isStart(_ payload: [UInt8]) -> Bool {
+        JSONValue(parsing: payload, depth: depth)?["aps"]?["event"] == .string(ActivityFields.Event.start.rawValue)
     }
 
     private static func check(_ aps: PayloadPart, in root: PayloadPart, isBroadcast: Bool) throws(APNsError) {

@@ -20,11 +20,16 @@ struct PreparedNotification: Sendable {
     }
 
     init(_ notification: APNsNotification, in context: Context) throws(APNsError) {
-        try self.init(notification.fields, in: context)
+        let isBroadcast = context.channelID != nil
+        let hasGoodPayload = notification.hasGoodPayload(isBroadcast: isBroadcast)
+        try self.init(notification.fields, in: context, hasGoodPayload: hasGoodPayload)
+        if !hasGoodPayload { notification.notePassed(isBroadcast: isBroadcast) }
     }
 
-    private init(_ notification: NotificationFields, in context: Context) throws(APNsError) {
-        try NotificationRules.check(notification, in: context)
+    private init(
+        _ notification: NotificationFields, in context: Context, hasGoodPayload: Bool
+    ) throws(APNsError) {
+        try NotificationRules.check(notification, in: context, hasGoodPayload: hasGoodPayload)
         let bytes = notification.payload
         let isBroadcast = context.channelID != nil
         let limit = isBroadcast ? 5120 : notification.type.payloadLimit

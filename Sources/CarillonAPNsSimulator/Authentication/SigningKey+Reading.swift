@@ -34,8 +34,10 @@ extension APNsSimulator.SigningKey {
     static func checkLength(_ identifier: String, _ name: String) throws(APNsSimulator.SimulatorError) {
         let count = identifier.utf8.count
         guard count == 10 else {
+            // A longer text can be the key itself, at the place of its name.
+            let subject = count <= 40 ? "The \(name) \"\(identifier)\"" : "The \(name)"
             throw APNsSimulator.SimulatorError(
-                .identifierInvalid, "The \(name) \"\(identifier)\" has \(count) bytes; it must have 10 characters of ASCII.")
+                .identifierInvalid, "\(subject) has \(count) bytes; it must have 10 characters of ASCII.")
         }
     }
 }

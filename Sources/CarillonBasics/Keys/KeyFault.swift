@@ -34,6 +34,7 @@ package enum KeyFault: Error, Equatable, Sendable {
     private static func predicate(_ damage: PEMBlock.Damage, _ label: String) -> String {
         switch damage {
         case .labelUnreadable: "is damaged: a line that starts with \"-----BEGIN\" has no label with five hyphens after it"
+        case .labelUnknown: "has a block whose label is not one of a key or a certificate"
         case .endMissing: "is cut off: the line \"-----END \(label)-----\" is missing"
         case .endDiffers(let end):
             "is damaged: \"-----BEGIN \(label)-----\" is followed by \"-----END \(end)-----\", which has another label"

@@ -33,10 +33,17 @@ package struct KeyMaterial: Sendable {
             }
         }
 
+        /// What is equal for the same key in another form.
+        fileprivate var secret: [UInt8] {
+            if case .privateKey(_, let secret, _) = content { secret } else { block.bytes }
+        }
+
         var isCertificate: Bool {
             switch content {
             case .certificate: true
-            case .unknown: isOfUnknownKind || block.label.isEmpty || block.label.hasSuffix("CERTIFICATE")
+            case .unknown:
+                isOfUnknownKind || block.label.isEmpty && block.damage != .labelUnknown
+                    || block.label.hasSuffix("CERTIFICATE")
             default: false
             }
         }
@@ -48,6 +55,12 @@ package struct KeyMaterial: Sendable {
             default: false
             }
         }
+
+        /// Whether the item does not matter where another one of the same kind exists. It is a text that names a block, or
+        /// a block whose label cannot be read.
+        var isIgnorable: Bool { !isUsable && (block.isInText || isOfUnknownKind || block.damage == .labelUnknown) }
+
+        var isUsable: Bool { block.damage == nil && content != .unknown }
 
         /// - Throws: if the item is damaged, or its label promises something else.
         func check() throws(KeyFault) {
@@ -101,22 +114,32 @@ package struct KeyMaterial: Sendable {
 
     /// Returns the one private key. It can be of any kind, and encrypted.
     package func privateKey() throws(KeyFault) -> Item {
-        let keys = items.filter(\.isPrivateKey)
+        let keys = self.items(where: \.isPrivateKey)
         guard let first = keys.first else { throw lack() }
         for key in keys { try key.check() }
-        let secrets = Set(
-            keys.map { key -> [UInt8] in
-                if case .privateKey(_, let secret, _) = key.content { secret } else { key.block.bytes }
-            })
-        guard secrets.count == 1 else { throw .keysDiffer(secrets.count) }
+        let count = Set(keys.map(\.secret)).count
+        guard count == 1 else { throw .keysDiffer(count) }
         return first
+    }
+
+    /// Returns the different private keys that are not damaged, in their order; there is at least one. Encrypted keys are
+    /// left out if there is a key that is not encrypted.
+    package func privateKeys() throws(KeyFault) -> [Item] {
+        let keys = self.items(where: \.isPrivateKey)
+        guard let first = keys.first else { throw lack() }
+        let usable = keys.filter(\.isUsable)
+        if usable.isEmpty { try first.check() }
+        let plain = usable.filter { $0.content != .encryptedKey }
+        var secrets: Set<[UInt8]> = []
+        return (plain.isEmpty ? usable : plain).filter { secrets.insert($0.secret).inserted }
     }
 
     /// Returns the 32 bytes of the one private key, which is on the curve P-256 and not encrypted.
     package func p256PrivateKey() throws(KeyFault) -> [UInt8] {
-        guard !items.contains(where: { $0.content == .encryptedKey || $0.block.label == "ENCRYPTED PRIVATE KEY" }) else {
-            throw .encrypted
+        let isEncrypted = self.items(where: \.isPrivateKey).contains {
+            $0.content == .encryptedKey || $0.block.label == "ENCRYPTED PRIVATE KEY"
         }
+        guard !isEncrypted else { throw .encrypted }
         let key = try privateKey()
         guard case .privateKey(.p256, let secret, _) = key.content, secret.count <= 32 else {
             throw .found(key.content.phrase ?? "another kind of key")
@@ -126,7 +149,7 @@ package struct KeyMaterial: Sendable {
 
     /// Returns the DER of the one public key, which is on the curve P-256.
     package func p256PublicKey() throws(KeyFault) -> [UInt8] {
-        let keys = items.filter(\.isPublicKey)
+        let keys = self.items(where: \.isPublicKey)
         guard let first = keys.first else { throw lack() }
         for key in keys { try key.check() }
         let different = Set(keys.map(\.block.bytes)).count
@@ -137,16 +160,24 @@ package struct KeyMaterial: Sendable {
 
     /// Returns the DER of all certificates in their order; there is at least one.
     package func certificates() throws(KeyFault) -> [[UInt8]] {
-        let found = items.filter(\.isCertificate)
+        let found = self.items(where: \.isCertificate)
         guard !found.isEmpty else { throw lack() }
         for item in found { try item.check() }
         return found.map { item in DERElement(item.block.bytes[...]).map { Array($0.whole) } ?? item.block.bytes }
     }
 
+    /// Returns the items of a kind, without those that can be ignored beside others.
+    private func items(where isOfKind: (Item) -> Bool) -> [Item] {
+        let found = items.filter(isOfKind)
+        let certain = found.filter { !$0.isIgnorable }
+        return certain.isEmpty ? found : certain
+    }
+
     /// What is said when nothing of the kind that is needed is there.
     private func lack() -> KeyFault {
         if isEmpty { return .empty }
-        guard let item = items.first(where: { $0.content != .parameters }) ?? items.first else { return .noBlock }
+        let others = items.filter { $0.content != .parameters }
+        guard let item = others.first(where: { !$0.isIgnorable }) ?? others.first ?? items.first else { return .noBlock }
         if let damage = item.block.damage { return .damaged(label: item.block.label, damage) }
         return .found(item.content.phrase ?? "a block \"\(item.block.label)\"")
     }

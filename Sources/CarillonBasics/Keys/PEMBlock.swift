@@ -4,6 +4,8 @@ package struct PEMBlock: Equatable, Sendable {
     package enum Damage: Equatable, Sendable {
         /// The text after `-----BEGIN` is not a label and five hyphens.
         case labelUnreadable
+        /// The label has characters that no label of a key or a certificate has, such as `OpenVPN Static key V1`.
+        case labelUnknown
         /// There is no line `-----END` before the next block.
         case endMissing
         /// The line `-----END` has another label.
@@ -23,6 +25,8 @@ package struct PEMBlock: Equatable, Sendable {
     package var headers: [String] = []
     package var bytes: [UInt8] = []
     package var damage: Damage?
+    /// Whether other text precedes `-----BEGIN` on its line, so that the text may only name a block.
+    package var isInText = false
 
     package init(label: String, headers: [String] = [], bytes: [UInt8] = [], damage: Damage? = nil) {
         self.label = label

@@ -1,8 +1,9 @@
 /// Reads the blocks of a text by the lax rules of RFC 7468 section 2.
 ///
 /// White space is ignored at all places, so that lines can be indented and of any length, and a block can be on one line. Text
-/// outside of the blocks is ignored. Beyond these rules, line breaks can be written as `\n` and `\r`, which is the form of
-/// values from JSON and from environment variables, and byte-order marks are ignored.
+/// outside of the blocks is ignored, and so is a block on a line that starts with `#`, `;` or `//`. Beyond these rules,
+/// characters can be escaped as in JSON (`\n`, `\r`, `\t`, `\/` and `\u002B`), which is also the form of environment
+/// variables, and byte-order marks are ignored.
 package enum PEMReader {
     private static let begin = Array("-----BEGIN ".unicodeScalars)
     private static let end = Array("-----END ".unicodeScalars)
@@ -13,10 +14,23 @@ package enum PEMReader {
     package static func blocks(in text: String) -> [PEMBlock] {
         let scalars = Array(text.unicodeScalars)
         var blocks: [PEMBlock] = []
+        var line = PEMLine()
         var place = 0
         while let start = find(begin, in: scalars, from: place) {
-            let (block, next) = readBlock(in: scalars, from: start + begin.count)
+            line.pass(scalars[place..<start])
+            let labelStart = start + begin.count
+            guard !line.isComment else {
+                place = labelStart
+                continue
+            }
+            let (read, next) = readBlock(in: scalars, from: labelStart)
+            var block = read
+            block.isInText = line.hasText
             blocks.append(block)
+            // The place after a block is like the start of a line.
+            line = PEMLine(hasText: block.damage != nil)
+            // A block without an end can have line breaks before the next block.
+            if block.damage == .endMissing { line.pass(scalars[labelStart..<next]) }
             place = next
         }
         return blocks
@@ -36,8 +50,12 @@ package enum PEMReader {
 
     /// Returns the block whose label begins at a place, and the place at which the next block is searched.
     private static func readBlock(in scalars: [Unicode.Scalar], from start: Int) -> (PEMBlock, next: Int) {
-        guard let labelEnd = find(hyphens, in: scalars, from: start), let label = readLabel(scalars[start..<labelEnd]) else {
+        guard let labelEnd = find(hyphens, in: scalars, from: start) else {
             return (PEMBlock(label: "", damage: .labelUnreadable), start)
+        }
+        guard let label = readLabel(scalars[start..<labelEnd]) else {
+            let isOfOtherKind = isLabelOfOtherKind(scalars[start..<labelEnd])
+            return (PEMBlock(label: "", damage: isOfOtherKind ? .labelUnknown : .labelUnreadable), start)
         }
         let bodyStart = labelEnd + hyphens.count
         guard let bodyEnd = find(hyphens, in: scalars, from: bodyStart) else {
@@ -63,6 +81,17 @@ package enum PEMReader {
             return String(text)
         }
         return words.isEmpty ? nil : words.joined(separator: " ")
+    }
+
+    /// Whether a text that ``readLabel(_:)`` refuses is a label (RFC 7468 section 3), but not one of a key or a certificate.
+    private static func isLabelOfOtherKind(_ scalars: ArraySlice<Unicode.Scalar>) -> Bool {
+        guard !scalars.isEmpty, scalars.count <= longestLabel,
+            scalars.allSatisfy({ (0x20...0x7E).contains($0.value) && $0 != "\\" })
+        else { return false }
+        var text = String.UnicodeScalarView()
+        text.append(contentsOf: scalars)
+        let label = String(text).uppercased()
+        return !["PRIVATE", "PUBLIC", "CERTIFICATE"].contains { label.contains($0) }
     }
 
     private static func isOfLabel(_ scalar: Unicode.Scalar) -> Bool {
@@ -96,27 +125,23 @@ package enum PEMReader {
         return block
     }
 
-    /// Splits a text at white space, byte-order marks and written line breaks.
+    /// Splits a text at white space and byte-order marks, which can be escaped as in JSON.
     private static func words(in scalars: ArraySlice<Unicode.Scalar>) -> Result<[[Unicode.Scalar]], Fault> {
         var words: [[Unicode.Scalar]] = []
         var word: [Unicode.Scalar] = []
-        func isSeparator(_ scalar: Unicode.Scalar) -> Bool {
-            scalar.properties.isWhitespace || scalar == "\u{FEFF}" || scalar == "\u{200B}"
-        }
         var place = scalars.startIndex
         while place < scalars.endIndex {
-            let scalar = scalars[place]
-            var isBreak = isSeparator(scalar)
+            var scalar = scalars[place]
             if scalar == "\\" {
                 // A value that was escaped twice has two backslashes.
                 while place + 1 < scalars.endIndex, scalars[place + 1] == "\\" { place += 1 }
-                guard place + 1 < scalars.endIndex, scalars[place + 1] == "n" || scalars[place + 1] == "r" else {
+                guard let escape = unescaped(scalars[(place + 1)...]) else {
                     return .failure(Fault(damage: .characterInvalid(scalar)))
                 }
-                place += 1
-                isBreak = true
+                scalar = escape.scalar
+                place += escape.length
             }
-            if !isBreak {
+            if !PEMLine.isBlank(scalar) {
                 word.append(scalar)
             } else if !word.isEmpty {
                 words.append(word)
@@ -126,6 +151,24 @@ package enum PEMReader {
         }
         if !word.isEmpty { words.append(word) }
         return .success(words)
+    }
+
+    /// Returns what the characters after a backslash stand for in JSON, and their number; nil for what blocks do not have.
+    private static func unescaped(_ scalars: ArraySlice<Unicode.Scalar>) -> (scalar: Unicode.Scalar, length: Int)? {
+        guard let first = scalars.first else { return nil }
+        switch first {
+        case "n": return ("\n", 1)
+        case "r": return ("\r", 1)
+        case "t": return ("\t", 1)
+        case "/": return ("/", 1)
+        case "u":
+            let digits = scalars.dropFirst().prefix(4).compactMap { Character($0).hexDigitValue }
+            guard digits.count == 4, let scalar = Unicode.Scalar(UInt32(digits.reduce(0) { $0 << 4 | $1 })),
+                isOfBase64(scalar) || PEMLine.isBlank(scalar)
+            else { return nil }
+            return (scalar, 5)
+        default: return nil
+        }
     }
 
     /// The number of words up to the last header's value. A header is a name, a colon and one word.

@@ -5,6 +5,9 @@ struct JSONReader {
     var depthLimit = 32
     /// Whether the reading goes on behind a number that is too large for `Double`, in order to find the number.
     private let passesOutOfRange: Bool
+    /// Whether half of a surrogate pair is read as U+FFFD, in order to find it.
+    private let passesHalfPairs: Bool
+    private(set) var hasHalfPair = false
     /// The first number that is too large for `Double`.
     private(set) var outOfRange: Range<Int>?
     /// The names and indexes of the values around that number, from the innermost outwards.
@@ -12,12 +15,14 @@ struct JSONReader {
     private var index = 0
 
     init(
-        text: UnsafeBufferPointer<UInt8>, offset: Int = 0, depthLimit: Int = 32, passesOutOfRange: Bool = false
+        text: UnsafeBufferPointer<UInt8>, offset: Int = 0, depthLimit: Int = 32, passesOutOfRange: Bool = false,
+        passesHalfPairs: Bool = false
     ) {
         self.text = text
         self.offset = offset
         self.depthLimit = depthLimit
         self.passesOutOfRange = passesOutOfRange
+        self.passesHalfPairs = passesHalfPairs
     }
 
     mutating func readText() -> JSONValue? {
@@ -245,9 +250,20 @@ struct JSONReader {
     /// Four hexadecimal digits, or twice four for what lies beyond the basic plane. Half of a pair is no character.
     private mutating func readScalar() -> Unicode.Scalar? {
         guard let first = readCodeUnit() else { return nil }
-        guard UTF16.isLeadSurrogate(first) else { return Unicode.Scalar(first) }
-        guard take("\\u"), let second = readCodeUnit(), UTF16.isTrailSurrogate(second) else { return nil }
+        if let scalar = Unicode.Scalar(first) { return scalar }
+        guard UTF16.isLeadSurrogate(first) else { return halfPair() }
+        let end = index
+        guard take("\\u"), let second = readCodeUnit(), UTF16.isTrailSurrogate(second) else {
+            index = end
+            return halfPair()
+        }
         return Unicode.Scalar(0x10000 + (UInt32(first) & 0x3FF) << 10 + UInt32(second) & 0x3FF)
+    }
+
+    private mutating func halfPair() -> Unicode.Scalar? {
+        guard passesHalfPairs else { return nil }
+        hasHalfPair = true
+        return "\u{FFFD}"
     }
 
     private mutating func readCodeUnit() -> UInt16? {

@@ -32,7 +32,9 @@ enum TrustRoots {
         do {
             file = KeyMaterial(bytes: Array(try Data(contentsOf: URL(filePath: path))))
         } catch {
-            throw PushError(.configurationInvalid, "trustRootsPath: \(path) cannot be read.", cause: error)
+            let cause = PathPhrase.isShown(path) ? error : nil
+            throw PushError(
+                .configurationInvalid, "trustRootsPath: \(PathPhrase.subject(path)) cannot be read.", cause: cause)
         }
         let fault: KeyFault
         do {

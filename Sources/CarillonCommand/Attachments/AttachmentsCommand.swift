@@ -1,4 +1,5 @@
 import ArgumentParser
+import CarillonBasics
 import CarillonClient
 import CarillonWire
 import Foundation
@@ -69,7 +70,7 @@ struct AttachmentsCommand: AsyncParsableCommand {
                     manifest == "-"
                     ? FileHandle.standardInput.readDataToEndOfFile() : try Data(contentsOf: URL(fileURLWithPath: manifest))
             } catch {
-                throw CommandFault(ExitStatus.noInput, "\(manifest) cannot be read")
+                throw CommandFault(ExitStatus.noInput, "\(PathPhrase.subject(manifest)) cannot be read")
             }
             guard let manifest = try? TransferOptions.decoder.decode(AttachmentManifest.self, from: data) else {
                 throw CommandFault(ExitStatus.refused, "\(manifest) is no manifest of an attachment")

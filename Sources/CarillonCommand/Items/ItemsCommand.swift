@@ -262,7 +262,7 @@ struct ItemRulesCommand: AsyncParsableCommand {
         private func read() throws -> JSONValue {
             let handle = file == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: file)
             guard let handle, let bytes = try? handle.readToEnd() ?? Data() else {
-                throw CommandFault(ExitStatus.noInput, "the file \(file) cannot be read")
+                throw CommandFault(ExitStatus.noInput, "\(PathPhrase.subject(file, "the file ")) cannot be read")
             }
             do {
                 return try StrictJSON.object(Array(bytes), known: ItemRules.memberNames)

@@ -116,7 +116,7 @@ struct CredentialFiles: ParsableArguments {
     func body() throws -> JSONValue {
         var members: [(String, String?)] = [("bundleID", bundleId)]
         if let p8 {
-            members += [("p8", try InputFile.secretMaterial(p8).pem), ("keyID", identifier), ("teamID", teamId)]
+            members += [("p8", try Self.tokenKey(p8)), ("keyID", identifier), ("teamID", teamId)]
         } else if let p12 {
             members += [("p12", try Self.archive(p12).base64EncodedString()), ("passphrase", try passphrase())]
         } else if let cert {
@@ -129,6 +129,18 @@ struct CredentialFiles: ParsableArguments {
             }
         }
         return .object(members.compactMap { name, value in value.map { .init(name: name, value: .string($0)) } })
+    }
+
+    /// Returns the key of a file in PEM form. A file of another kind, such as a certificate's archive, never leaves the machine.
+    private static func tokenKey(_ file: String) throws -> String {
+        let material = try InputFile.secretMaterial(file)
+        do {
+            _ = try material.p256PrivateKey()
+        } catch {
+            let need = "a P-256 private key in PEM or DER form, as in the .p8 files of Apple's portal"
+            throw CommandFault(ExitStatus.notAllowed, error.words(file, need: need))
+        }
+        return material.pem
     }
 
     private static func archive(_ file: String) throws -> Data {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CarillonBasics
 import CarillonClient
 import CarillonCore
 import CarillonWire
@@ -184,7 +185,7 @@ struct SendCommand: AsyncParsableCommand {
         do {
             return try Data(contentsOf: URL(fileURLWithPath: path))
         } catch {
-            throw CommandFault(ExitStatus.noInput, "the file \(path) cannot be read")
+            throw CommandFault(ExitStatus.noInput, "\(PathPhrase.subject(path, "the file ")) cannot be read")
         }
     }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CarillonBasics
 import Foundation
 
 /// The environment and the file that `serve` reads, as names and texts; a name that means nothing is refused.
@@ -39,7 +40,7 @@ enum ServeSources {
             }
             throw CommandFault(ExitStatus.noInput, "the file \(path) cannot be read as a JSON object")
         } catch {
-            throw CommandFault(ExitStatus.noInput, "the file \(path) cannot be read")
+            throw CommandFault(ExitStatus.noInput, "\(PathPhrase.subject(path, "the file ")) cannot be read")
         }
         for name in values.keys.sorted() where !ServeSetting.names.contains(name) {
             throw CommandFault(

@@ -81,5 +81,7 @@ package enum KeyFile {
         fault(path, "cannot be read: \(String(cString: strerror(errno)))")
     }
 
-    private static func fault(_ path: String, _ why: String) -> Fault { Fault(sentence: "the key file \(path) \(why)") }
+    private static func fault(_ path: String, _ why: String) -> Fault {
+        Fault(sentence: "\(PathPhrase.subject(path, "the key file ")) \(why)")
+    }
 }

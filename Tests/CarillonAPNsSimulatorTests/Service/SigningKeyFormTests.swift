@@ -45,4 +45,12 @@ struct SigningKeyFormTests {
         #expect(error?.code == .identifierInvalid)
         #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
     }
+
+    @Test func `a key at the place of an identifier is not repeated`() throws {
+        for key in KeySample.leftBare(KeySample.certificateKey) {
+            let error = #expect(throws: SimulatorError.self) { try SigningKey(id: key, teamID: "SIMTEAM001") }
+            let sentence = error?.message ?? ""
+            #expect(sentence.contains("The key ID has") && !KeySample.leaks(sentence, key, 8), "\(sentence)")
+        }
+    }
 }

@@ -79,8 +79,18 @@ struct KeyFormTests {
         let (first, second) = (try authority.issue(), try authority.issue())
         let sentence = message { try APNsCertificate(pem: first.certificate, privateKeyPEM: second.key) }
         #expect(sentence.contains("does not belong to the certificate"), "\(sentence)")
-        let mixed = message { try APNsCertificate(pem: first.certificate, privateKeyPEM: first.key + "\n" + second.key) }
-        #expect(mixed.contains("2 different keys"), "\(mixed)")
+        let third = try authority.issue()
+        let mixed = message { try APNsCertificate(pem: first.certificate, privateKeyPEM: second.key + "\n" + third.key) }
+        #expect(mixed.contains("2 different keys belongs to the certificate"), "\(mixed)")
+    }
+
+    @Test func `of several private keys the one that belongs to the first certificate is used`() throws {
+        let authority = try TestCertificates()
+        let (first, second) = (try authority.issue(), try authority.issue())
+        let identities = [first.certificate, first.key, second.certificate, second.key].joined(separator: "\n")
+        _ = try APNsCertificate(pem: identities, privateKeyPEM: identities)
+        _ = try APNsCertificate(pem: first.certificate, privateKeyPEM: second.key + "\n" + first.key)
+        _ = try APNsCertificate(pem: first.certificate, privateKeyPEM: KeySample.encrypted + first.key)
     }
 
     @Test func `a certificate's key that cannot be used is refused with what it is`() throws {
@@ -147,6 +157,14 @@ struct KeyFormTests {
         let sentence = message { try APNsTokenKey(pem: pem, keyID: pem, teamID: "KLMNOPQRST") }
         #expect(sentence.contains("The key ID has the character \"-\" at position 1"), "\(sentence)")
         #expect(!KeySample.leaks(sentence, pem))
+    }
+
+    @Test func `a key in the place of its file is not repeated`() {
+        for text in KeySample.leftBare(KeySample.certificateKey) {
+            let key = message { try APNsTokenKey(path: text, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST") }
+            let certificate = message { try APNsCertificate(p12Path: text) }
+            #expect(key.contains("is not a path") && !KeySample.leaks(key + certificate, text, 8), "\(key) \(certificate)")
+        }
     }
 
     @Test func `a setting that cannot work is refused with its value`() throws {

@@ -34,7 +34,8 @@ struct CheckTests {
 
     private static let ignored: [(APNsNotification, String)] = [
         (APNsNotification.alert("x").staleDate(.now), "staleDate(_:)"), (.voip.dismissalDate(.now), "dismissalDate(_:)"),
-        (.background.category("c"), "category(_:)"), (.background.mutableContent(), "mutableContent(_:)"),
+        (.background.badge(1), "badge(_:)"), (.background.sound("s"), "sound(_:)"),
+        (.background.staleDate(.now), "staleDate(_:)"), (.background.subtitle("x"), "subtitle(_:)"),
         (.background.body("x"), "body(_:)"), (.background.criticalSound(), "criticalSound(_:volume:)"),
         (.background.localizedTitle("K"), "localizedTitle(_:arguments:)"),
         (.widgets.title("x"), "title(_:)"), (.controls.sound("s"), "sound(_:)"),
@@ -100,7 +101,9 @@ struct CheckTests {
         (raw(#"{"aps":{"alert":"x","stale-date":1}}"#, .alert), "\"aps.stale-date\""),
         (raw(#"{"aps":{"alert":"x","content-state":{}}}"#, .alert), "\"aps.content-state\""),
         (raw(#"{"aps":{"content-available":1,"alert":"x"}}"#, .background), "\"aps.alert\""),
-        (raw(#"{"aps":{"content-available":1,"mutable-content":1}}"#, .background), "\"aps.mutable-content\""),
+        (raw(#"{"aps":{"content-available":1,"sound":"s"}}"#, .background), "\"aps.sound\""),
+        (raw(#"{"aps":{"content-available":1,"badge":1}}"#, .background), "\"aps.badge\""),
+        (raw(#"{"aps":{"content-available":1,"event":"update"}}"#, .background), "\"aps.event\""),
         (raw(#"{"aps":{}}"#, .background), "\"aps.content-available\""),
         (raw("{}", .background), "\"aps.content-available\""),
         (raw(#"{"aps":{}}"#, .widgets), "\"aps.content-changed\""),
@@ -161,6 +164,15 @@ struct CheckTests {
         raw("not JSON", APNsPushType("next")), raw(#"{"aps":{"content-state":5}}"#, APNsPushType("next")),
     ]
 
+    @Test func `a background push can have every member beside an alert, a sound, a badge and a Live Activity`() throws {
+        let notification = APNsNotification.background.category("c").threadID("t").mutableContent().targetContentID("w")
+            .interruptionLevel(.passive).relevanceScore(1).filterCriteria("f").urlArguments(["a"])
+        _ = try RuleTests.prepare(notification)
+        _ = try RuleTests.prepare(Self.raw(notification.jsonString, .background))
+        let changed = #"{"aps":{"content-available":1,"content-changed":true,"x":1}}"#
+        _ = try RuleTests.prepare(Self.raw(changed, .background))
+    }
+
     @Test(arguments: right)
     func `what the pages of the push type allow is taken`(notification: APNsNotification) throws {
         _ = try RuleTests.prepare(notification)
@@ -178,7 +190,51 @@ struct CheckTests {
     @Test func `a start is no broadcast, also as a raw payload and without checks of a typed one`() {
         let start = Self.raw(#"{"aps":{\#(Self.begin)}}"#, .liveActivity)
         #expect(throws: APNsError.self) { try RuleTests.prepare(start, channelID: "c") }
+        #expect(throws: APNsError.self) { try RuleTests.prepare(start.withoutChecks(), channelID: "c") }
+        #expect(throws: Never.self) {
+            let update = Self.raw(#"{"aps":{\#(Self.activity)}}"#, .liveActivity)
+            _ = try RuleTests.prepare(update.withoutChecks(), channelID: "c")
+        }
         #expect(throws: APNsError.self) { try RuleTests.prepare(Self.start.withoutChecks(), channelID: "c") }
+    }
+
+    @Test func `a raw payload is read once for a push and once for a broadcast, and again when it was changed`() throws {
+        var start = Self.raw(#"{"aps":{\#(Self.begin)}}"#, .liveActivity)
+        #expect(!start.hasGoodPayload(isBroadcast: false))
+        _ = try RuleTests.prepare(start)
+        let copy = start
+        #expect(copy.hasGoodPayload(isBroadcast: false) && !copy.hasGoodPayload(isBroadcast: true))
+        _ = try RuleTests.prepare(copy)
+        #expect(throws: APNsError.self) { try RuleTests.prepare(copy, channelID: "c") }
+        // The box of the copy is another one from here on.
+        start.fields.raw = Array("{}".utf8)
+        #expect(!start.hasGoodPayload(isBroadcast: false) && copy.hasGoodPayload(isBroadcast: false))
+        let changed = start
+        #expect(throws: APNsError.self) { try RuleTests.prepare(changed) }
+        var alone = Self.raw("{}", .alert)
+        _ = try RuleTests.prepare(alone)
+        alone.fields.raw = Array("[]".utf8)
+        #expect(!alone.hasGoodPayload(isBroadcast: false))
+        // A payload that passed is not read again.
+        alone.notePassed(isBroadcast: false)
+        _ = try RuleTests.prepare(alone)
+    }
+
+    private static let flawed: [(String, String)] = [
+        (#"{"aps":{},"k":"\ud83d"}"#, "has half of a surrogate pair"),
+        (#"{"aps":{},"k":["\udc00x"]}"#, "has half of a surrogate pair"),
+        (
+            "{\"aps\":{},\"k\":" + String(repeating: "[", count: 300) + String(repeating: "]", count: 300) + "}",
+            "is nested deeper than 200"
+        ),
+    ]
+
+    @Test(arguments: flawed)
+    func `what other readers of JSON accept is named, and is sent where the app gets the whole payload`(
+        json: String, words: String
+    ) throws {
+        #expect(Self.isRefused(Self.raw(json, .alert), naming: words))
+        for type in [APNsPushType.voip, .pushToTalk, .complication] { _ = try RuleTests.prepare(Self.raw(json, type)) }
     }
 
     private static let unsendable: [(APNsNotification, String)] = [

@@ -27,8 +27,8 @@ enum CertificateFile {
             throw CommandFault(ExitStatus.notAllowed, "\(file) \(Self.withoutKey)")
         }
         do {
-            let key = try keyMaterial.privateKey()
-            guard key.content != .encryptedKey || hasPassphrase else {
+            let keys = try keyMaterial.privateKeys()
+            guard hasPassphrase || keys.contains(where: { $0.content != .encryptedKey }) else {
                 throw CommandFault(
                     ExitStatus.notAllowed,
                     "the private key in \(keyFile ?? file) is encrypted; give its passphrase with --passphrase-file FILE")

@@ -40,7 +40,7 @@ enum InputFile {
         } catch let fault as CommandFault {
             throw fault
         } catch {
-            throw CommandFault(ExitStatus.noInput, "the file \(path) cannot be read")
+            throw CommandFault(ExitStatus.noInput, "\(PathPhrase.subject(path, "the file ")) cannot be read")
         }
     }
 

@@ -1,3 +1,4 @@
+import CarillonBasics
 import Foundation
 
 enum TokenKeyFile {
@@ -7,7 +8,11 @@ enum TokenKeyFile {
     }
 
     static func withoutIdentifier(_ path: String, option: String) -> String {
-        "\(option) needs --key-id ID: the name \"\(URL(filePath: path).lastPathComponent)\" is not like AuthKey_ABC1234567.p8."
+        guard PathPhrase.isShown(path) else {
+            return "\(option) needs a file: \(PathPhrase.subject(path)) cannot be read."
+        }
+        let name = URL(filePath: path).lastPathComponent
+        return "\(option) needs --key-id ID: the name \"\(name)\" is not like AuthKey_ABC1234567.p8."
     }
 }
 

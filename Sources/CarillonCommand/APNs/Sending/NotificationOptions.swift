@@ -96,9 +96,13 @@ struct NotificationOptions: ParsableArguments {
         if !withoutChecks, let option = ignoredOption {
             throw ValidationError("Push type \(type) ignores \(option); leave it out, or add --without-checks.")
         }
+        if type == .fileProvider, !withoutChecks, !custom.contains(where: { $0.hasPrefix("container-identifier=") }) {
+            throw ValidationError(
+                "Push type fileprovider needs --custom 'container-identifier=\"ID\"', or --payload FILE.")
+        }
     }
 
-    /// The first option that the push type ignores.
+    /// The first option that the push type ignores. The options of a background push were checked before.
     private var ignoredOption: String? {
         let texts = [("--title", title != nil), ("--body", body != nil), ("--sound", sound != nil)]
         let others = [
@@ -109,7 +113,6 @@ struct NotificationOptions: ParsableArguments {
         let wake = [("--content-available", contentAvailable)]
         let ignored: [(String, Bool)] =
             switch type {
-            case .background: texts + others
             case .liveActivity: others + wake
             case .widgets, .controls, .fileProvider: texts + others + wake
             default: []

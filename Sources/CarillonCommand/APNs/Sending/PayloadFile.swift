@@ -5,7 +5,10 @@ import Foundation
 enum PayloadFile {
     static func read(_ path: String) throws -> Data {
         let data = try InputFile.bytes(path)
-        guard case .object? = JSONValue(parsing: Array(data)) else {
+        let bytes = Array(data)
+        if case .object? = JSONValue(parsing: bytes) { return data }
+        // The library knows which push types can have these.
+        guard JSONFlaw(inObject: bytes) != nil else {
             let name = path == "-" ? "standard input" : path
             if let fault = CommandFault.numberOutOfRange(in: data, of: name, ExitStatus.refused) { throw fault }
             throw CommandFault(

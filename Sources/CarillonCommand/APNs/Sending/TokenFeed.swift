@@ -1,3 +1,4 @@
+import CarillonBasics
 import Foundation
 import Synchronization
 
@@ -83,7 +84,7 @@ final class TokenFeed: AsyncSequence, Sendable {
         } catch let fault as CommandFault {
             throw fault
         } catch {
-            throw CommandFault(ExitStatus.noInput, "the file \(path) cannot be read")
+            throw CommandFault(ExitStatus.noInput, "\(PathPhrase.subject(path, "the file ")) cannot be read")
         }
     }
 
