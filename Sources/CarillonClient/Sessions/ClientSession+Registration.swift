@@ -11,8 +11,18 @@ extension ClientSession {
         return [.write(.saveRegistration(secret))]
     }
 
-    mutating func deviceRegistered(_ identity: DeviceIdentity, server: String? = nil) -> [SessionAction] {
-        guard phase == .registering else { return [] }
+    /// - Parameter secret: The secret of the registration that the server answered. The answer to a registration before a sign-out
+    ///   is ignored.
+    mutating func deviceRegistered(
+        _ identity: DeviceIdentity, server: String? = nil, of secret: String?
+    ) -> [SessionAction] {
+        guard phase == .registering, registration == secret else { return [] }
+        var former: [SessionAction] = []
+        if let device = self.identity?.device, device != identity.device {
+            // Another install renewed the credential of the device that this install was, and the server forgot the registration.
+            (reports, withdrawals) = ([], [])
+            former = [.write(.eraseIdentity), .tellSubscriptions(.deviceLost)] + pushDeviceLost()
+        }
         self.identity = identity
         mustRegisterAgain = false
         (isRestored, renewal) = (false, nil)
@@ -22,16 +32,17 @@ extension ClientSession {
         phase = .opening
         availability.network = true
         let save: [SessionAction] = server.map { [.write(.saveServer(address: settings.server, id: $0))] } ?? []
-        return [
+        let saveDevice: [SessionAction] = [
             .write(.saveIdentity(identity)), .write(.saveRenewal(nil)), .markInstall(device: identity.device),
-        ] + save
-            + [.tellAvailability(availability)]
+        ]
+        return former + saveDevice + save + [.tellAvailability(availability)]
     }
 
+    /// - Parameter secret: The secret of the registration that failed; nil if none could be stored.
     mutating func deviceRegistrationFailed(
-        _ failure: RegistrationFailure, at now: ContinuousClock.Instant, random: Double
+        _ failure: RegistrationFailure, of secret: String?, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
-        guard phase == .registering else { return [] }
+        guard phase == .registering, registration == secret else { return [] }
         switch failure {
         case .unreachable:
             availability.network = false

@@ -109,6 +109,17 @@ struct RepeatedRegistrationTests {
         #expect(session.renewal == nil && !session.isRestored)
     }
 
+    @Test func `a renewed credential ends the registration`() {
+        var session = unproven(isRestored: true)
+        _ = session.renewalBegan(secret: "next")
+        let actions = session.credentialRenewed()
+        #expect(actions.contains(.write(.saveRegistration(nil))))
+        #expect(session.registration == nil)
+        _ = session.socketOpened(at: Base.start)
+        let refused = session.socketClosed(code: 4401, at: Base.start, random: 0)
+        #expect(refused.contains(.write(.eraseIdentity)), "another install has renewed the credential since")
+    }
+
     @Test(arguments: [false, true])
     func `a device that signs out before the first hello is deleted with the secret`(isRefused: Bool) {
         var session = unproven()
@@ -131,5 +142,35 @@ struct RepeatedRegistrationTests {
         _ = session.signedOut(at: Base.start)
         #expect(session.deviceRegistered(Self.replaced).isEmpty)
         #expect(session.identity == nil && session.farewells.map(\.registration) == ["secret"])
+    }
+
+    @Test func `the answer of a registration before a sign-out is not the next user's`() {
+        var session = unproven()
+        _ = refuse(&session)
+        _ = session.timerFired(at: Base.start + .seconds(60))
+        _ = session.signedOut(at: Base.start)
+        for farewell in session.farewells { _ = session.farewellSaid(farewell) }
+        _ = session.deviceWanted()
+        #expect(session.move == .registerDevice)
+        let early = session.deviceRegistered(Self.replaced, of: "secret")
+        #expect(early.isEmpty && session.identity == nil)
+        let failed = session.deviceRegistrationFailed(.refused, of: "secret", at: Base.start, random: 0)
+        #expect(failed.isEmpty && session.move == .registerDevice)
+        _ = session.registrationBegan(secret: "fresh")
+        #expect(session.deviceRegistered(Self.replaced, of: "secret").isEmpty)
+        #expect(session.deviceRegistered(Self.replaced, of: "fresh").contains(.write(.saveIdentity(Self.replaced))))
+    }
+
+    @Test func `a repeated registration that makes another device removes what belongs to the former device`() {
+        var session = unproven()
+        _ = refuse(&session)
+        _ = session.timerFired(at: Base.start + .seconds(60))
+        let other = DeviceIdentity(device: "other", credential: "c3", socket: Base.identity.socket)
+        let actions = session.deviceRegistered(other)
+        let erased = actions.firstIndex(of: .write(.eraseIdentity))
+        let saved = actions.firstIndex(of: .write(.saveIdentity(other)))
+        #expect(saved != nil && erased != nil && erased ?? 0 < saved ?? 0)
+        #expect(actions.contains(.tellSubscriptions(.deviceLost)))
+        #expect(session.move == .openSocket(other))
     }
 }
