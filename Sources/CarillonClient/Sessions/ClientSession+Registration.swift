@@ -3,18 +3,21 @@ import CarillonWire
 /// The registration of the device, which ends with the first hello of the server that accepts its credential.
 extension ClientSession {
     /// A registration begins; its secret is stored before the first attempt, and is the same for each, so that one whose
-    /// answer was lost leads to the same device. The secret is kept until the first hello of the server: a server of an earlier
-    /// version replaces the credential with each answer, and answers can arrive in another order.
+    /// answer was lost leads to the same device. If the answer does not say that each answer has the same credential, the secret is
+    /// kept until the first hello of the server: a server of an earlier version replaces the credential with each answer, and answers
+    /// can arrive in another order.
     mutating func registrationBegan(secret: String) -> [SessionAction] {
         guard phase == .registering, registration == nil else { return [] }
         registration = secret
         return [.write(.saveRegistration(secret))]
     }
 
-    /// - Parameter secret: The secret of the registration that the server answered. The answer to a registration before a sign-out
-    ///   is ignored.
+    /// - Parameters:
+    ///   - isRepeatable: Each answer to the registration has the same credential: when the server refuses the credential, the device
+    ///     is gone, and its secret is not needed any more.
+    ///   - secret: The secret of the registration that the server answered. The answer to a registration before a sign-out is ignored.
     mutating func deviceRegistered(
-        _ identity: DeviceIdentity, server: String? = nil, of secret: String?
+        _ identity: DeviceIdentity, server: String? = nil, isRepeatable: Bool = false, of secret: String?
     ) -> [SessionAction] {
         guard phase == .registering, registration == secret else { return [] }
         var former: [SessionAction] = []
@@ -32,9 +35,13 @@ extension ClientSession {
         phase = .opening
         availability.network = true
         let save: [SessionAction] = server.map { [.write(.saveServer(address: settings.server, id: $0))] } ?? []
-        let saveDevice: [SessionAction] = [
+        var saveDevice: [SessionAction] = [
             .write(.saveIdentity(identity)), .write(.saveRenewal(nil)), .markInstall(device: identity.device),
         ]
+        if isRepeatable {
+            registration = nil
+            saveDevice.append(.write(.saveRegistration(nil)))
+        }
         return former + saveDevice + save + [.tellAvailability(availability)]
     }
 

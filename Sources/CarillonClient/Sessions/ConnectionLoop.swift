@@ -42,10 +42,12 @@ struct ConnectionLoop: Sendable {
         let outcome = await registrar.register(as: secret)
         guard !Task.isCancelled || outcome.isRegistered else { return }
         switch outcome {
-        case .registered(let identity, let server):
+        case .registered(let identity, let server, let isRepeatable):
             failures.answered(at: registrar.server)
             logger.info("The device is registered", metadata: ["device": "\(identity.device)"])
-            await take("deviceRegistered") { session, _ in session.deviceRegistered(identity, server: server, of: secret) }
+            await take("deviceRegistered") { session, _ in
+                session.deviceRegistered(identity, server: server, isRepeatable: isRepeatable, of: secret)
+            }
             if case .registerDevice = runner.move {
                 // The identity could not be stored: it is asked for again after a while.
                 await take("deviceRegistrationFailed") { session, context in

@@ -109,6 +109,25 @@ struct RepeatedRegistrationTests {
         #expect(session.renewal == nil && !session.isRestored)
     }
 
+    @Test func `an answer that stays valid ends the registration, and a refusal then ends the device`() {
+        var session = ClientSession(.init())
+        _ = session.started(at: Base.start)
+        _ = session.registrationBegan(secret: "secret")
+        let actions = session.deviceRegistered(Base.identity, isRepeatable: true, of: "secret")
+        #expect(actions.contains(.write(.saveRegistration(nil))) && session.registration == nil)
+        #expect(refuse(&session).contains(.write(.eraseIdentity)))
+        #expect(session.identity == nil)
+    }
+
+    @Test func `a device of a registration that can be repeated signs out without its secret`() {
+        var session = ClientSession(.init())
+        _ = session.started(at: Base.start)
+        _ = session.registrationBegan(secret: "secret")
+        _ = session.deviceRegistered(Base.identity, isRepeatable: true, of: "secret")
+        _ = session.signedOut(at: Base.start)
+        #expect(session.farewells.map(\.registration) == [nil], "a lost answer to its deletion would make another device")
+    }
+
     @Test func `a renewed credential ends the registration`() {
         var session = unproven(isRestored: true)
         _ = session.renewalBegan(secret: "next")

@@ -35,6 +35,16 @@ struct RegistrationTests {
         #expect(try await routes.store.rowCount(of: "registration") == 1)
     }
 
+    @Test func `the answer says that a registration with a secret can be repeated`() async throws {
+        let routes = try await RouteFixture()
+        let (_, _, key) = try await routes.device()
+        let body = #"{"registration":"\#(Self.secret)"}"#
+        let named = try await routes.request(.post, "/v1/devices", key: key, body)
+        #expect(try JSONDecoder().decode(RegisteredDevice.self, from: named.body).repeatable == true)
+        let unnamed = try await routes.request(.post, "/v1/devices", key: key)
+        #expect(try JSONDecoder().decode(RegisteredDevice.self, from: unnamed.body).repeatable == nil)
+    }
+
     @Test func `a registration that is repeated after the device chose a credential makes another device`() async throws {
         let routes = try await RouteFixture()
         let (_, _, key) = try await routes.device()
