@@ -69,6 +69,21 @@ extension ClientSession {
         }
     }
 
+    /// Whether a request whose credential the server refuses can succeed later.
+    func canOutlast(refusalOf credential: String) -> Bool {
+        guard let identity else { return false }
+        return registration != nil || identity.credential != credential
+    }
+
+    /// The server refused the credential of a request beside the socket. If the server never accepted the credential on the socket,
+    /// the registration is repeated instead of the next attempt to connect.
+    mutating func credentialRefused(_ credential: String) -> [SessionAction] {
+        // A restored install renews its credential first, and a server at another address says who it is first.
+        guard registration != nil, identity?.credential == credential, !isRestored, formerServer == nil else { return [] }
+        mustRegisterAgain = true
+        return []
+    }
+
     /// The server does not know a credential that it never accepted: another answer to the same registration replaced it.
     mutating func repeatRegistration(at now: ContinuousClock.Instant, random: Double) -> [SessionAction] {
         mustRegisterAgain = true

@@ -109,6 +109,34 @@ struct RepeatedRegistrationTests {
         #expect(session.renewal == nil && !session.isRestored)
     }
 
+    @Test func `a credential that is refused beside the socket is asked for again with the same secret`() {
+        var session = unproven()
+        #expect(session.canOutlast(refusalOf: "c"))
+        _ = session.credentialRefused("another")
+        #expect(!session.mustRegisterAgain)
+        _ = session.credentialRefused("c")
+        #expect(session.move == .openSocket(Base.identity), "the attempt that is under way goes on")
+        _ = session.socketFailed(reachedServer: false, at: Base.start, random: 0)
+        _ = session.timerFired(at: Base.start + .seconds(60))
+        #expect(session.move == .registerDevice && session.registration == "secret")
+        _ = session.deviceRegistered(Self.replaced)
+        #expect(session.canOutlast(refusalOf: "c"), "a late refusal of the former credential")
+        #expect(session.move == .openSocket(Self.replaced))
+    }
+
+    @Test func `a credential that the server accepts on the socket stays`() {
+        var session = unproven()
+        _ = session.credentialRefused("c")
+        _ = session.socketOpened(at: Base.start)
+        _ = Base.receive(.hello(Base.hello), &session)
+        #expect(!session.mustRegisterAgain)
+        #expect(!session.canOutlast(refusalOf: "c"))
+        _ = session.credentialRefused("c")
+        _ = session.socketClosed(code: nil, at: Base.start, random: 0)
+        _ = session.timerFired(at: Base.start + .seconds(60))
+        #expect(session.move != .registerDevice)
+    }
+
     @Test func `an answer that stays valid ends the registration, and a refusal then ends the device`() {
         var session = ClientSession(.init())
         _ = session.started(at: Base.start)
