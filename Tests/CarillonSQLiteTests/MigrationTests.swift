@@ -244,4 +244,40 @@ struct MigrationTests {
         #expect(try await store.audit(of: app, before: nil, limit: 9).isEmpty)
         try store.close()
     }
+
+    @Test func `a device of version 30 whose token was taken keeps its platform and its environment`() async throws {
+        let directory = try makeFile(version: 30)
+        let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
+        let devices: [(serial: Int, reason: String?, said: String?)] = [
+            (11, "token_taken", nil), (12, "token_taken", "sandbox"), (13, nil, nil),
+        ]
+        try await queue.write { [start] db in
+            for device in devices {
+                try db.execute(
+                    sql: "INSERT INTO device (serial, id, app, credential_hash, created_at) VALUES (?, ?, 1, ?, ?)",
+                    arguments: [
+                        device.serial, Bytes16(high: 1, low: UInt64(device.serial)).data,
+                        Data(SecretHash(of: [UInt8(device.serial)]).bytes), start.milliseconds,
+                    ])
+                try db.execute(
+                    sql: """
+                        INSERT INTO device_profile (device, app, revision, confirmed_at, takings, taken_on, reason, status_at,
+                            said_environment) VALUES (?1, 1, 1, ?2, 0, 0, ?3, ?2, ?4)
+                        """,
+                    arguments: [device.serial, start.milliseconds, device.reason, device.said])
+            }
+        }
+        try queue.close()
+        let store = try SQLiteStore(directory: directory)
+        var kept: [DeviceProfile.Service?] = []
+        for device in devices {
+            kept.append(try await store.registration(of: DeviceSerial(Int64(device.serial)))?.profile.formerService)
+        }
+        let expected: [DeviceProfile.Service?] = [
+            DeviceProfile.Service(platform: .apple, environment: .production),
+            DeviceProfile.Service(platform: .apple, environment: .sandbox), nil,
+        ]
+        #expect(kept == expected)
+        try store.close()
+    }
 }

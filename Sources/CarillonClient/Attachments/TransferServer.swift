@@ -19,11 +19,14 @@ struct TransferServer: Sendable {
     private let server: WebAddress?
     /// Nil while it is not registered.
     let bearer: @Sendable () -> String?
+    /// Whether a request whose credential the server refuses can succeed later, because the registration is repeated.
+    let repeatsRegistration: @Sendable (_ credential: String) -> Bool
 
     init(
         base: String, transport: any FileTransport, backOff: PushClient.BackOff, logger: Logger,
         recognition: ServerRecognition? = nil, failures: FailureNote? = nil,
-        bearer: @escaping @Sendable () -> String?
+        bearer: @escaping @Sendable () -> String?,
+        repeatsRegistration: @escaping @Sendable (_ credential: String) -> Bool = { _ in false }
     ) {
         self.base = base.hasSuffix("/") ? String(base.dropLast()) : base
         self.transport = transport
@@ -32,6 +35,7 @@ struct TransferServer: Sendable {
         self.failures = failures ?? FailureNote(logger: logger)
         server = WebAddress(http: base)
         self.bearer = bearer
+        self.repeatsRegistration = repeatsRegistration
     }
 
     /// What became of one question.
@@ -98,7 +102,9 @@ struct TransferServer: Sendable {
                 failures.answered(at: question.address)
                 return .success(value)
             case .refused(let refusal):
-                guard refusal.isTemporary else {
+                let isTemporary =
+                    refusal.isTemporary || refusal.code == .credentialInvalid && repeatsRegistration(question.bearer)
+                guard isTemporary else {
                     failures.answered(at: question.address)
                     return .refused(refusal)
                 }

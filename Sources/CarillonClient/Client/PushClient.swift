@@ -89,14 +89,22 @@ public final class PushClient: Sendable, Service {
         let transfers = TransferServer(
             base: server.text, transport: transport, backOff: configuration.backOff, logger: configuration.logger,
             recognition: recognition, failures: runner.failures
-        ) { [runner] in runner.usableIdentity?.credential }
+        ) { [runner] in
+            runner.usableIdentity?.credential
+        } repeatsRegistration: { [runner] credential in
+            runner.repeatsRegistration(afterRefusalOf: credential)
+        }
         attachments = AttachmentStore(directory: storage + "/attachments", storage: storage, server: transfers)
         services = ServiceEngine(
             runner: runner, app: configuration.app, box: ServiceBox(store: store),
             server: ServiceServer(
                 base: transfers.base, transport: transport, backOff: configuration.backOff, asks: runner.asks,
                 recognition: recognition, failures: runner.failures
-            ) { [runner] in runner.usableIdentity },
+            ) { [runner] in
+                runner.usableIdentity
+            } repeatsRegistration: { [runner] credential in
+                runner.repeatsRegistration(afterRefusalOf: credential)
+            },
             files: AttachmentStore(directory: storage + "/services", storage: storage, server: transfers),
             inbox: MessageFiles(root: storage + "/Inbox"),
             local: configuration.localDirectory.map { LocalSockets(directory: AbsolutePath.of($0)) },

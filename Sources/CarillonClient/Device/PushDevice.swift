@@ -98,7 +98,17 @@ public final class PushDevice: Sendable {
             guard let identity = runner.identity else {
                 throw PushError(.deviceUnknown, "The device is not registered; connect a channel first.")
             }
-            try await registrar.resetBadge(identity)
+            do throws(PushError) {
+                try await registrar.resetBadge(identity)
+            } catch {
+                guard error.serverCode == ErrorCode.credentialInvalid.rawValue,
+                    runner.repeatsRegistration(afterRefusalOf: identity.credential)
+                else { throw error }
+                throw PushError(
+                    .serverUnavailable,
+                    "The server refused the device's credential; the registration is repeated. Try again later.",
+                    cause: error)
+            }
             listeners.tell([.badgeReset])
         } catch {
             if [.serverUnavailable, .serverUnreachable].contains(error.code) { runner.failures.note(error) }

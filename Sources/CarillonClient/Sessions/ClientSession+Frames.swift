@@ -62,6 +62,7 @@ extension ClientSession {
         takesServices = carillon.also.contains("services") || carillon.version >= Self.servicesSince
         mustLocate = false
         var actions: [SessionAction] = []
+        mustRegisterAgain = false
         if registration != nil {
             registration = nil
             actions.append(.write(.saveRegistration(nil)))

@@ -3,16 +3,29 @@ import CarillonWire
 /// The registration of the device, which ends with the first hello of the server that accepts its credential.
 extension ClientSession {
     /// A registration begins; its secret is stored before the first attempt, and is the same for each, so that one whose
-    /// answer was lost leads to the same device. The secret is kept until the first hello of the server: a server of an earlier
-    /// version replaces the credential with each answer, and answers can arrive in another order.
+    /// answer was lost leads to the same device. If the answer does not say that each answer has the same credential, the secret is
+    /// kept until the first hello of the server: a server of an earlier version replaces the credential with each answer, and answers
+    /// can arrive in another order.
     mutating func registrationBegan(secret: String) -> [SessionAction] {
         guard phase == .registering, registration == nil else { return [] }
         registration = secret
         return [.write(.saveRegistration(secret))]
     }
 
-    mutating func deviceRegistered(_ identity: DeviceIdentity, server: String? = nil) -> [SessionAction] {
-        guard phase == .registering else { return [] }
+    /// - Parameters:
+    ///   - isRepeatable: Each answer to the registration has the same credential: when the server refuses the credential, the device
+    ///     is gone, and its secret is not needed any more.
+    ///   - secret: The secret of the registration that the server answered. The answer to a registration before a sign-out is ignored.
+    mutating func deviceRegistered(
+        _ identity: DeviceIdentity, server: String? = nil, isRepeatable: Bool = false, of secret: String?
+    ) -> [SessionAction] {
+        guard phase == .registering, registration == secret else { return [] }
+        var former: [SessionAction] = []
+        if let device = self.identity?.device, device != identity.device {
+            // Another install renewed the credential of the device that this install was, and the server forgot the registration.
+            (reports, withdrawals) = ([], [])
+            former = [.write(.eraseIdentity), .tellSubscriptions(.deviceLost)] + pushDeviceLost()
+        }
         self.identity = identity
         mustRegisterAgain = false
         (isRestored, renewal) = (false, nil)
@@ -22,16 +35,21 @@ extension ClientSession {
         phase = .opening
         availability.network = true
         let save: [SessionAction] = server.map { [.write(.saveServer(address: settings.server, id: $0))] } ?? []
-        return [
+        var saveDevice: [SessionAction] = [
             .write(.saveIdentity(identity)), .write(.saveRenewal(nil)), .markInstall(device: identity.device),
-        ] + save
-            + [.tellAvailability(availability)]
+        ]
+        if isRepeatable {
+            registration = nil
+            saveDevice.append(.write(.saveRegistration(nil)))
+        }
+        return former + saveDevice + save + [.tellAvailability(availability)]
     }
 
+    /// - Parameter secret: The secret of the registration that failed; nil if none could be stored.
     mutating func deviceRegistrationFailed(
-        _ failure: RegistrationFailure, at now: ContinuousClock.Instant, random: Double
+        _ failure: RegistrationFailure, of secret: String?, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
-        guard phase == .registering else { return [] }
+        guard phase == .registering, registration == secret else { return [] }
         switch failure {
         case .unreachable:
             availability.network = false
@@ -49,6 +67,21 @@ extension ClientSession {
                 + endChannels { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
                 + (mustRegisterAgain ? loseDevice() : [])
         }
+    }
+
+    /// Whether a request whose credential the server refuses can succeed later.
+    func canOutlast(refusalOf credential: String) -> Bool {
+        guard let identity else { return false }
+        return registration != nil || identity.credential != credential
+    }
+
+    /// The server refused the credential of a request beside the socket. If the server never accepted the credential on the socket,
+    /// the registration is repeated instead of the next attempt to connect.
+    mutating func credentialRefused(_ credential: String) -> [SessionAction] {
+        // A restored install renews its credential first, and a server at another address says who it is first.
+        guard registration != nil, identity?.credential == credential, !isRestored, formerServer == nil else { return [] }
+        mustRegisterAgain = true
+        return []
     }
 
     /// The server does not know a credential that it never accepted: another answer to the same registration replaced it.

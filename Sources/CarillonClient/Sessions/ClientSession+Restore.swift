@@ -13,17 +13,19 @@ extension ClientSession {
         return [.write(.saveRenewal(secret))]
     }
 
+    /// The server accepted a credential of the device, and forgot the secret of its registration.
     mutating func credentialRenewed() -> [SessionAction] {
         guard phase == .renewing, var identity, let renewal else { return [] }
         identity.credential = identity.renewed(with: renewal)
         self.identity = identity
         self.renewal = nil
+        registration = nil
         isRestored = false
         phase = .opening
         availability.network = true
         return [
-            .write(.saveIdentity(identity)), .write(.saveRenewal(nil)), .markInstall(device: identity.device),
-            .tellAvailability(availability),
+            .write(.saveIdentity(identity)), .write(.saveRenewal(nil)), .write(.saveRegistration(nil)),
+            .markInstall(device: identity.device), .tellAvailability(availability),
         ]
     }
 

@@ -35,33 +35,36 @@ struct ConnectionLoop: Sendable {
         guard let secret = runner.registration else {
             // The secret could not be stored, and without it an answer that is lost would leave a device behind.
             return await take("deviceRegistrationFailed") { session, context in
-                session.deviceRegistrationFailed(.unavailable(retryAfter: nil), at: context.now, random: context.random)
+                session.deviceRegistrationFailed(
+                    .unavailable(retryAfter: nil), of: nil, at: context.now, random: context.random)
             }
         }
         let outcome = await registrar.register(as: secret)
         guard !Task.isCancelled || outcome.isRegistered else { return }
         switch outcome {
-        case .registered(let identity, let server):
+        case .registered(let identity, let server, let isRepeatable):
             failures.answered(at: registrar.server)
             logger.info("The device is registered", metadata: ["device": "\(identity.device)"])
-            await take("deviceRegistered") { session, _ in session.deviceRegistered(identity, server: server) }
+            await take("deviceRegistered") { session, _ in
+                session.deviceRegistered(identity, server: server, isRepeatable: isRepeatable, of: secret)
+            }
             if case .registerDevice = runner.move {
                 // The identity could not be stored: it is asked for again after a while.
                 await take("deviceRegistrationFailed") { session, context in
                     session.deviceRegistrationFailed(
-                        .unavailable(retryAfter: nil), at: context.now, random: context.random)
+                        .unavailable(retryAfter: nil), of: secret, at: context.now, random: context.random)
                 }
             }
         case .failed(.refused, let error):
             failures.note(error)
             logger.error("The device is not registered", metadata: ["reason": "\(error)"])
             await take("deviceRegistrationFailed") { session, context in
-                session.deviceRegistrationFailed(.refused, at: context.now, random: context.random)
+                session.deviceRegistrationFailed(.refused, of: secret, at: context.now, random: context.random)
             }
         case .failed(let failure, let error):
             failures.failed(at: registrar.server, by: .http, error)
             await take("deviceRegistrationFailed") { session, context in
-                session.deviceRegistrationFailed(failure, at: context.now, random: context.random)
+                session.deviceRegistrationFailed(failure, of: secret, at: context.now, random: context.random)
             }
             failures.willRetry(at: registrar.server, after: runner.retryDelay)
         }

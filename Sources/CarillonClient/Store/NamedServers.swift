@@ -46,6 +46,11 @@ final class NamedServers: Sendable {
         return server.id
     }
 
+    /// Whether the server at an address named itself, but not within seven days.
+    func hasExpired(_ base: String) -> Bool {
+        servers.withLock { $0[base] }.map { now() - $0.seenAt > Self.keptFor } ?? false
+    }
+
     /// A response of the server named it.
     func named(_ base: String, _ id: String) {
         guard id.utf8.count <= Self.longestIDBytes else { return }

@@ -17,7 +17,8 @@ struct ClientRegistrar: Sendable {
     var recognition = ServerRecognition()
 
     enum Registration: Sendable {
-        case registered(DeviceIdentity, server: String?)
+        /// - Parameter isRepeatable: The server answers each repetition with the same credential.
+        case registered(DeviceIdentity, server: String?, isRepeatable: Bool)
         case failed(RegistrationFailure, PushError)
     }
 
@@ -39,32 +40,39 @@ struct ClientRegistrar: Sendable {
         return Base64URL.encode((0..<bytes / 8).flatMap { _ in generator.next().bigEndianBytes })
     }
 
-    /// - Parameters:
-    ///   - secret: The same for each attempt of one registration.
-    ///   - address: The address of the server; nil for the configured one.
-    func register(as secret: String, at address: String? = nil) async -> Registration {
+    /// - Parameter secret: The same for each attempt of one registration.
+    func register(as secret: String) async -> Registration {
+        let device: RegisteredDevice
+        switch await requestDevice(as: secret) {
+        case .success(let registered): device = registered
+        case .failure(let fault): return .failed(fault.kind, fault.error)
+        }
+        if let fault = socketFault(device.socket) { return .failed(.refused, fault) }
+        return .registered(
+            DeviceIdentity(device: device.id, credential: device.credential, socket: device.socket),
+            server: device.server, isRepeatable: device.repeatable == true)
+    }
+
+    /// Registers a device with the configured server, and returns it whatever its socket is.
+    private func requestDevice(as secret: String) async -> Result<RegisteredDevice, Fault> {
         guard let clientKey else {
-            return .failed(
-                .refused,
-                PushError(
-                    .clientKeyMissing,
-                    "clientKey: the device is not registered, and only a key with the role client can register it."))
+            return .failure(
+                Fault(
+                    kind: .refused,
+                    error: PushError(
+                        .clientKeyMissing,
+                        "clientKey: the device is not registered, and only a key with the role client can register it.")))
         }
         let body = RegisterDevice(app: app, registration: secret)
         let reply = await ask(
-            question(.post, "/v1/devices", at: address, bearer: clientKey, json: try? JSONEncoder().encode(body)),
+            question(.post, "/v1/devices", bearer: clientKey, json: try? JSONEncoder().encode(body)),
             "to register the device"
         ) { $0.json(201, as: RegisteredDevice.self) }
         switch reply {
-        case .failed(let fault): return .failed(fault.kind, fault.error)
+        case .failed(let fault): return .failure(fault)
         case .refused(let refusal, let wait):
-            let fault = fault(refusal, wait, "register the device", .registrationRefused)
-            return .failed(fault.kind, fault.error)
-        case .done(let device):
-            if let fault = socketFault(device.socket) { return .failed(.refused, fault) }
-            return .registered(
-                DeviceIdentity(device: device.id, credential: device.credential, socket: device.socket),
-                server: device.server)
+            return .failure(fault(refusal, wait, "register the device", .registrationRefused))
+        case .done(let device): return .success(device)
         }
     }
 
@@ -84,23 +92,28 @@ struct ClientRegistrar: Sendable {
         }
     }
 
-    /// Deletes a device. A device whose credentials the server refuses (`credential_invalid`) is deleted, unless the server
-    /// never accepted one: then the registration is repeated for a valid credential.
+    /// Deletes a device. A device whose credentials the server refuses (`credential_invalid`) is deleted, unless the farewell has the
+    /// secret of a registration: then a server of an earlier version may have replaced the credential, and the registration is repeated
+    /// for a valid one. A refusal of the repetition does not show that the device is gone.
     func delete(_ farewell: Farewell) async -> Deletion {
         for credential in [farewell.credential, farewell.nextCredential].compactMap(\.self) {
             if let end = await delete(with: credential, at: farewell.server) { return end }
         }
         guard let secret = farewell.registration else { return .done }
-        switch await register(as: secret, at: farewell.server) {
-        case .registered(let identity, _):
-            if let end = await delete(with: identity.credential, at: farewell.server) { return end }
+        // The key is for the configured server only. Another server removes the device, which never connected, when it is idle.
+        guard base(farewell.server) == base(server.text) else { return .done }
+        switch await requestDevice(as: secret) {
+        case .success(let device):
+            if let end = await delete(with: device.credential, at: farewell.server) { return end }
             let fault = unavailable("refused the credential of a repeated registration", nil)
             return .failed(fault.kind, fault.error)
-        // Nobody has a credential of the device.
-        case .failed(.refused, _): return .done
-        case .failed(let failure, let error): return .failed(failure, error)
+        case .failure(let fault):
+            return .failed(fault.kind == .refused ? .unavailable(retryAfter: nil) : fault.kind, fault.error)
         }
     }
+
+    /// An address of a server without a slash at its end.
+    private func base(_ address: String) -> String { address.hasSuffix("/") ? String(address.dropLast()) : address }
 
     /// - Returns: Nil if the server refuses the credential.
     private func delete(with credential: String, at address: String) async -> Deletion? {
@@ -235,7 +248,7 @@ struct ClientRegistrar: Sendable {
         var json: Data?
     }
 
-    private struct Fault: Sendable {
+    private struct Fault: Error {
         var kind: RegistrationFailure
         var error: PushError
     }
@@ -251,10 +264,7 @@ struct ClientRegistrar: Sendable {
     private func question(
         _ method: WebQuestion.Method, _ path: String, at address: String? = nil, bearer: String?, json: Data? = nil
     ) -> Question {
-        let text = address ?? server.text
-        return Question(
-            method: method, base: text.hasSuffix("/") ? String(text.dropLast()) : text, path: path, bearer: bearer,
-            json: json)
+        Question(method: method, base: base(address ?? server.text), path: path, bearer: bearer, json: json)
     }
 
     private func ask<Value: Sendable>(

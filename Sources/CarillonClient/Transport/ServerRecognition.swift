@@ -14,13 +14,13 @@ enum ServerAnswer<Value: Sendable>: Sendable {
 ///
 /// A response without content is the server's only if it names the server. A server of an earlier version never does. Before
 /// the first response that shows it, `GET /v1/server` is asked: its response has content in every version. If the server named
-/// itself in an earlier run, only another server, with another id, can do without.
+/// itself within seven days, in this run or an earlier one, only another server, with another id, can do without.
 final class ServerRecognition: Sendable {
     /// Whether the server at a base address names itself; no entry before a response in this run shows it.
     private let namesItself = Mutex<[String: Bool]>([:])
     /// The longest wait that a response of another program can ask for.
     private let longestForeignWait: Duration
-    /// What earlier runs learned.
+    /// What this run and earlier ones learned, with its age; nil if a name counts until the run ends.
     private let memory: NamedServers?
 
     init(_ backOff: PushClient.BackOff = .init(), memory: NamedServers? = nil) {
@@ -84,7 +84,8 @@ final class ServerRecognition: Sendable {
         case .foreign:
             return .foreign
         case .unnamed:
-            guard known == nil, let description = await describe() else { return .foreign }
+            // With a memory, the server is asked again: another server can have the address by now.
+            guard known == nil || memory != nil, let description = await describe() else { return .foreign }
             let id: String?
             switch description.verdict(reading: { $0.json(200, as: ServerBody.self) }) {
             case .unnamed, .foreign: return .foreign
@@ -100,6 +101,9 @@ final class ServerRecognition: Sendable {
                 // A proxy can remove the header. It does not change the id.
                 guard let id, id != former else { return .foreign }
                 memory?.forget(base)
+            } else if known == true {
+                // The memory has no age of a name that could not be stored.
+                guard memory?.hasExpired(base) == true else { return .foreign }
             }
             namesItself.withLock { $0[base] = false }
             return decide(true)

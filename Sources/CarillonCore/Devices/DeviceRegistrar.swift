@@ -203,8 +203,8 @@ package struct DeviceRegistrar: Sendable {
     }
 
     /// Gives a device another credential, of a secret that it chose: the one before is invalid from then on, and whoever is
-    /// connected with it is let go. So an install that finds itself on other hardware, as a backup was restored there, parts from
-    /// the one that goes on where it was.
+    /// connected with it is disconnected. The secret of its registration leads to another device from then on. So an install that
+    /// finds itself on other hardware, as a backup was restored there, parts from the one that goes on where it was.
     ///
     /// - Parameter secret: In base64url.
     package func renewCredential(of device: Device, secret: String, from address: NetworkAddress?) async throws {

@@ -47,7 +47,8 @@ package protocol DeviceStore: Sendable {
     func idleDevices(_ reason: CollectionReason, by cutoff: RetentionCutoff, limit: Int) async throws -> [IdleDevice]
     /// Resets the number on the app's icon to zero. Returns false if there is no such device.
     func resetBadge(of device: DeviceSerial) async throws -> Bool
-    /// Replaces a device's credential; the one before is unknown from then on. Returns false if there is no such device.
+    /// Replaces a device's credential, and forgets the secret of its registration: the credential before is unknown from then on, and a
+    /// registration with the secret makes another device. Returns false if there is no such device.
     func renewCredential(of device: DeviceSerial, to hash: SecretHash) async throws -> Bool
     /// Returns some of the devices that registered with a key.
     func devices(registeredWith key: KeyID, limit: Int) async throws -> [Device]

@@ -11,6 +11,8 @@ extension UpdateDelivery {
     func hold(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
         if try await isHeld(binding, of: device) { return false }
         return try await turns.take(binding.serial) {
+            // Whoever changed the binding meanwhile holds the log against it.
+            guard let binding = try await current(binding) else { return true }
             let log = try await logs.log(of: device.app)
             let look = Look(binding: binding.serial, revision: binding.revision, log)
             if isHeld(binding, look, of: device) { return true }
@@ -19,6 +21,14 @@ extension UpdateDelivery {
             if try await hold(binding, log, facts) { note(look, facts, of: device) }
             return true
         }
+    }
+
+    /// Returns a binding as the last turn left it; nil if it has another revision by now, or ended.
+    private func current(_ binding: UpdateBinding) async throws -> UpdateBinding? {
+        guard let current = try await store.presentBinding(of: binding.device), current.serial == binding.serial,
+            current.revision == binding.revision
+        else { return nil }
+        return current
     }
 
     /// Whether nothing came since it was held.
@@ -240,7 +250,10 @@ extension UpdateDelivery {
                 let facts = logs.facts(
                     sleeping.binding.counting(at: time.now()), of: sleeping.device, waking.app, by: log.rules)
                 guard log.holds(entry, for: facts) == true else { continue }
-                _ = try await turns.take(sleeping.binding.serial) { try await hold(sleeping.binding, log, facts) }
+                _ = try await turns.take(sleeping.binding.serial) { () async throws -> Bool in
+                    guard let binding = try await current(sleeping.binding) else { return false }
+                    return try await hold(binding, log, facts)
+                }
             }
         }
         try await store.woke(waking.update.serial, to: page.count == limit ? page.last?.binding.serial : nil)

@@ -62,8 +62,8 @@ package protocol UpdateStore: Sendable {
     /// Returns the binding of a device with its present user and a profile. Makes it if there is none; another binding of the device ends
     /// in the same transaction. A binding that ended begins again with a later revision, and what the device left unfinished is due.
     ///
-    /// Concurrent calls make one binding. Nil if there is no such device, or it has ``UpdateBinding/mostOfDevice`` bindings of which
-    /// none can be removed; then nothing is changed.
+    /// Concurrent calls make one binding. Nil if there is no such device, its app was deleted, or it has
+    /// ``UpdateBinding/mostOfDevice`` bindings of which none can be removed; then nothing is changed.
     func binding(of device: DeviceSerial, profile: String, at now: Timestamp) async throws -> UpdateBinding?
     /// Returns the last binding of a device; nil if it ended or there is none.
     func presentBinding(of device: DeviceSerial) async throws -> UpdateBinding?

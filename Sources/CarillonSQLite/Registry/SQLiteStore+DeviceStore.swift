@@ -252,7 +252,9 @@ extension SQLiteStore: DeviceStore {
         try await group.run { db in
             try db.run(
                 "UPDATE device SET credential_hash = ? WHERE serial = ?", [Data(hash.bytes), device.rawValue])
-            return db.changesCount == 1
+            guard db.changesCount == 1 else { return false }
+            try db.run("DELETE FROM registration WHERE device = ?", [device.rawValue])
+            return true
         }
     }
 

@@ -114,12 +114,14 @@ struct ProviderTable {
         return place ?? nil
     }
 
-    /// The present users of two devices; nil if the first may call nobody, or the second provides nothing.
+    /// The present users of two devices; nil if the first may call nobody, or the second provides nothing, or belongs to a deleted app.
     func parties(_ consumer: DeviceSerial, _ provider: DeviceSerial) throws -> RequestParties? {
         guard let caller = try origin(of: consumer)?.caller else { return nil }
         let select = try db.cachedStatement(
             sql: """
-                SELECT p.user FROM service_provider s LEFT JOIN device_profile p ON p.device = s.device WHERE s.device = ?
+                SELECT p.user FROM service_provider s JOIN device d ON d.serial = s.device
+                    JOIN app a ON a.serial = d.app AND a.ended_at IS NULL LEFT JOIN device_profile p ON p.device = s.device
+                WHERE s.device = ?
                 """)
         return try Row.first(select, [provider.rawValue]) { row in
             RequestParties(consumer: caller, provider: (row[0] as String?).flatMap(UserID.init))

@@ -58,9 +58,13 @@ struct BindingTable {
         return try select.first(UpdateBinding.init)
     }
 
-    /// That of a device with its present user and a profile; one that ended, or was never there, begins. Nil where there is no such device, or it has too many.
+    /// That of a device with its present user and a profile; one that ended, or was never there, begins. Nil where there is no such device, its app was deleted, or it has too many.
     func begin(of device: DeviceSerial, profile: String, at now: Timestamp) throws -> UpdateBinding? {
         if let present = try present(of: device, profile: profile) { return present }
+        let select = """
+            SELECT 1 FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL WHERE device.serial = ?
+            """
+        guard try Int64.first(db, select, [device.rawValue]) != nil else { return nil }
         // A device has one at a time: what is for another is not given to this.
         try db.run(
             """

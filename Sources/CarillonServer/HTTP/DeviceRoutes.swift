@@ -38,8 +38,9 @@ struct DeviceRoutes: Sendable {
         if let wanted = try body.textMember("app"), wanted != app.text {
             throw Refusal(.roleForbidden, "The key is of app \(app); it cannot register a device of another.")
         }
+        let registration = try body.textMember("registration")
         let (device, credential) = try await domain.devices.register(
-            app: app, registration: try body.textMember("registration"),
+            app: app, registration: registration,
             saying: body.names.isDisjoint(with: DeviceProfile.memberNames) ? nil : try DeviceProfile(body),
             of: { try await userWord(in: body, of: app) }, with: key.id,
             from: clientAddress.of(context.connection, request.headers))
@@ -48,7 +49,7 @@ struct DeviceRoutes: Sendable {
             status: .created,
             json: RegisteredDevice(
                 id: device.id.description, credential: credential.text, socket: addresses.socket,
-                server: domain.server.description))
+                server: domain.server.description, repeatable: registration == nil ? nil : true))
     }
 
     @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {

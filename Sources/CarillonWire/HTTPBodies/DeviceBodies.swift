@@ -20,11 +20,17 @@ package struct RegisteredDevice: Codable, Equatable, Sendable {
     package var socket: String
     /// Who the server is; nil from one that does not say so.
     package var server: String?
-    package init(id: String, credential: String, socket: String, server: String? = nil) {
+    /// Whether each answer to this registration has the same credential; nil from a server that does not say so, and without a secret
+    /// of the registration.
+    package var repeatable: Bool?
+    package init(
+        id: String, credential: String, socket: String, server: String? = nil, repeatable: Bool? = nil
+    ) {
         self.id = id
         self.credential = credential
         self.socket = socket
         self.server = server
+        self.repeatable = repeatable
     }
 }
 

@@ -44,13 +44,20 @@ private final class ScriptedFiles: FileTransport {
 struct TransferTests {
     private let directory = TemporaryDirectory()
 
-    private func store(_ files: ScriptedFiles, longestWait: Duration = .milliseconds(5)) -> AttachmentStore {
+    private func store(
+        _ files: ScriptedFiles, longestWait: Duration = .milliseconds(5),
+        repeatsRegistration: @escaping @Sendable (String) -> Bool = { _ in false }
+    ) -> AttachmentStore {
         AttachmentStore(
             directory: directory.path + "/state",
             server: TransferServer(
                 base: "http://127.0.0.1:1", transport: files,
                 backOff: .init(initial: .milliseconds(1), maximum: longestWait), logger: Logger(label: "test")
-            ) { "key" })
+            ) {
+                "key"
+            } repeatsRegistration: {
+                repeatsRegistration($0)
+            })
     }
 
     private func code(_ work: () async throws -> Void) async -> PushError.Code? {
@@ -251,6 +258,26 @@ struct TransferTests {
         download.resume()
         #expect(await code { _ = try await download.value } == .attachmentGone)
         #expect(folder.ids(.download).isEmpty)
+    }
+
+    @Test func `transfers go on when the registration is repeated after the server refused its credential`() async throws {
+        try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
+        let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+        let whole = Data(#"{"id":"x","expiresAt":"2099-01-31T12:00:00.000Z"}"#.utf8)
+        let files = ScriptedFiles([
+            .problem(.credentialInvalid), begun, FileAnswer(status: 200, headers: [:], body: whole),
+            .problem(.credentialInvalid), .problem(.attachmentUnknown),
+        ])
+        let refused = Mutex<[String]>([])
+        let store = store(files) { credential in
+            refused.withLock { $0.append(credential) }
+            return true
+        }
+        let upload = try await store.upload(directory.path + "/file", for: [.senders])
+        #expect(try await upload.value.id == "x")
+        let download = try await store.download(manifest, to: directory.path + "/other")
+        #expect(await code { _ = try await download.value } == .attachmentGone)
+        #expect(refused.withLock { $0 } == ["key", "key"])
     }
 
     @Test(arguments: [ErrorCode.credentialInvalid, .roleForbidden])

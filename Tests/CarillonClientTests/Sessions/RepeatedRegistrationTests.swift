@@ -109,6 +109,64 @@ struct RepeatedRegistrationTests {
         #expect(session.renewal == nil && !session.isRestored)
     }
 
+    @Test func `a credential that is refused beside the socket is asked for again with the same secret`() {
+        var session = unproven()
+        #expect(session.canOutlast(refusalOf: "c"))
+        _ = session.credentialRefused("another")
+        #expect(!session.mustRegisterAgain)
+        _ = session.credentialRefused("c")
+        #expect(session.move == .openSocket(Base.identity), "the attempt that is under way goes on")
+        _ = session.socketFailed(reachedServer: false, at: Base.start, random: 0)
+        _ = session.timerFired(at: Base.start + .seconds(60))
+        #expect(session.move == .registerDevice && session.registration == "secret")
+        _ = session.deviceRegistered(Self.replaced)
+        #expect(session.canOutlast(refusalOf: "c"), "a late refusal of the former credential")
+        #expect(session.move == .openSocket(Self.replaced))
+    }
+
+    @Test func `a credential that the server accepts on the socket stays`() {
+        var session = unproven()
+        _ = session.credentialRefused("c")
+        _ = session.socketOpened(at: Base.start)
+        _ = Base.receive(.hello(Base.hello), &session)
+        #expect(!session.mustRegisterAgain)
+        #expect(!session.canOutlast(refusalOf: "c"))
+        _ = session.credentialRefused("c")
+        _ = session.socketClosed(code: nil, at: Base.start, random: 0)
+        _ = session.timerFired(at: Base.start + .seconds(60))
+        #expect(session.move != .registerDevice)
+    }
+
+    @Test func `an answer that stays valid ends the registration, and a refusal then ends the device`() {
+        var session = ClientSession(.init())
+        _ = session.started(at: Base.start)
+        _ = session.registrationBegan(secret: "secret")
+        let actions = session.deviceRegistered(Base.identity, isRepeatable: true, of: "secret")
+        #expect(actions.contains(.write(.saveRegistration(nil))) && session.registration == nil)
+        #expect(refuse(&session).contains(.write(.eraseIdentity)))
+        #expect(session.identity == nil)
+    }
+
+    @Test func `a device of a registration that can be repeated signs out without its secret`() {
+        var session = ClientSession(.init())
+        _ = session.started(at: Base.start)
+        _ = session.registrationBegan(secret: "secret")
+        _ = session.deviceRegistered(Base.identity, isRepeatable: true, of: "secret")
+        _ = session.signedOut(at: Base.start)
+        #expect(session.farewells.map(\.registration) == [nil], "a lost answer to its deletion would make another device")
+    }
+
+    @Test func `a renewed credential ends the registration`() {
+        var session = unproven(isRestored: true)
+        _ = session.renewalBegan(secret: "next")
+        let actions = session.credentialRenewed()
+        #expect(actions.contains(.write(.saveRegistration(nil))))
+        #expect(session.registration == nil)
+        _ = session.socketOpened(at: Base.start)
+        let refused = session.socketClosed(code: 4401, at: Base.start, random: 0)
+        #expect(refused.contains(.write(.eraseIdentity)), "another install has renewed the credential since")
+    }
+
     @Test(arguments: [false, true])
     func `a device that signs out before the first hello is deleted with the secret`(isRefused: Bool) {
         var session = unproven()
@@ -131,5 +189,35 @@ struct RepeatedRegistrationTests {
         _ = session.signedOut(at: Base.start)
         #expect(session.deviceRegistered(Self.replaced).isEmpty)
         #expect(session.identity == nil && session.farewells.map(\.registration) == ["secret"])
+    }
+
+    @Test func `the answer of a registration before a sign-out is not the next user's`() {
+        var session = unproven()
+        _ = refuse(&session)
+        _ = session.timerFired(at: Base.start + .seconds(60))
+        _ = session.signedOut(at: Base.start)
+        for farewell in session.farewells { _ = session.farewellSaid(farewell) }
+        _ = session.deviceWanted()
+        #expect(session.move == .registerDevice)
+        let early = session.deviceRegistered(Self.replaced, of: "secret")
+        #expect(early.isEmpty && session.identity == nil)
+        let failed = session.deviceRegistrationFailed(.refused, of: "secret", at: Base.start, random: 0)
+        #expect(failed.isEmpty && session.move == .registerDevice)
+        _ = session.registrationBegan(secret: "fresh")
+        #expect(session.deviceRegistered(Self.replaced, of: "secret").isEmpty)
+        #expect(session.deviceRegistered(Self.replaced, of: "fresh").contains(.write(.saveIdentity(Self.replaced))))
+    }
+
+    @Test func `a repeated registration that makes another device removes what belongs to the former device`() {
+        var session = unproven()
+        _ = refuse(&session)
+        _ = session.timerFired(at: Base.start + .seconds(60))
+        let other = DeviceIdentity(device: "other", credential: "c3", socket: Base.identity.socket)
+        let actions = session.deviceRegistered(other)
+        let erased = actions.firstIndex(of: .write(.eraseIdentity))
+        let saved = actions.firstIndex(of: .write(.saveIdentity(other)))
+        #expect(saved != nil && erased != nil && erased ?? 0 < saved ?? 0)
+        #expect(actions.contains(.tellSubscriptions(.deviceLost)))
+        #expect(session.move == .openSocket(other))
     }
 }

@@ -29,6 +29,30 @@ struct SessionRunnerTests {
         gate.signal()
     }
 
+    @Test func `a request beside the socket whose credential was never accepted begins the registration anew`() async throws
+    {
+        do {
+            let store = try ClientStore(directory: directory.path)
+            _ = try store.load(server: "http://host", app: "com.example.app")
+            try await store.inStep { database in
+                try StoreChange.saveIdentity(Base.identity).apply(to: database)
+                try StoreChange.saveRegistration("secret").apply(to: database)
+            }
+            try store.marker.put(for: Base.identity.device)
+        }
+        let (runner, _) = try makeRunner()
+        try await runner.perform { session, context in session.started(at: context.now) }
+        #expect(runner.repeatsRegistration(afterRefusalOf: Base.identity.credential))
+        // Steps are taken in their order.
+        try await runner.perform { _, _ in [] }
+        #expect(runner.usableIdentity == nil)
+        try await runner.perform { session, _ in
+            session.registration = nil
+            return []
+        }
+        #expect(!runner.repeatsRegistration(afterRefusalOf: Base.identity.credential))
+    }
+
     @Test func `requests beside the socket wait while the registration is repeated`() async throws {
         do {
             let store = try ClientStore(directory: directory.path)

@@ -80,6 +80,39 @@ struct NamedServersTests {
         #expect(try await isTaken(Server(id: "s"), at: 7 * Self.day + 1))
     }
 
+    /// Whether a 204 without a name is taken at a time, in a run in which a server with the id "s" named itself at 0.
+    private func isTakenInTheSameRun(_ server: Server, at time: Int64, isStored: Bool = true) async throws -> Bool {
+        let clock = Mutex<Int64>(0)
+        let (store, named) = try open()
+        if !isStored { try await store.inStep { try $0.execute(sql: "ALTER TABLE named_server RENAME TO away") } }
+        let recognition = ServerRecognition(
+            memory: NamedServers(named, store: store, now: { clock.withLock { $0 } }))
+        let address = try #require(WebAddress(http: Self.base + "/v1/server"))
+        let question = WebQuestion(method: .get, address: address, answerLimit: 1000)
+        let described = try await recognition.ask(question, of: Self.base, over: Server(id: "s", isNamed: true)) {
+            $0.json(200, as: ServerBody.self)
+        }
+        guard case .success = described else { return true }
+        try await store.inStep { _ in }
+        clock.withLock { $0 = time }
+        let deletion = WebQuestion(
+            method: .delete, address: try #require(WebAddress(http: Self.base + "/v1/device")), answerLimit: 1000)
+        let answer = try await recognition.askForNoContent(deletion, of: Self.base, over: server)
+        if case .success = answer { return true }
+        return false
+    }
+
+    @Test func `a process that goes on takes a 204 without the name of another server, or after seven days`() async throws {
+        #expect(try await !isTakenInTheSameRun(Server(id: "s"), at: 7 * Self.day))
+        #expect(try await !isTakenInTheSameRun(Server(id: "other", isNamed: true), at: 0))
+        #expect(try await isTakenInTheSameRun(Server(id: "other"), at: 0))
+        #expect(try await isTakenInTheSameRun(Server(id: "s"), at: 7 * Self.day + 1))
+    }
+
+    @Test func `a name that could not be stored is required in the same run`() async throws {
+        #expect(try await !isTakenInTheSameRun(Server(id: "s"), at: 8 * Self.day, isStored: false))
+    }
+
     @Test func `a name is stored once a day`() async throws {
         let time = Mutex<Int64>(0)
         let (store, named) = try open()

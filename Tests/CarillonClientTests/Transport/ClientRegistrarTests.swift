@@ -111,13 +111,13 @@ struct ClientRegistrarTests {
     }
 
     private func deletion(
-        _ answers: [(status: Int, body: String)], key: String? = "key"
+        _ answers: [(status: Int, body: String)], key: String? = "key", server: String = "http://host:1"
     ) async throws -> (outcome: String, bearers: [String]) {
         let answers = Answers(answers)
         let registrar = ClientRegistrar(
             server: try #require(WebAddress(http: "http://host:1/")), app: "com.example.app", clientKey: key,
             transport: answers)
-        let farewell = Farewell(device: "d", credential: "d.old", registration: "secret", server: "http://host:1")
+        let farewell = Farewell(device: "d", credential: "d.old", registration: "secret", server: server)
         let name =
             switch await registrar.delete(farewell) {
             case .done: "done"
@@ -139,8 +139,29 @@ struct ClientRegistrarTests {
         #expect(
             try await deletion([refused, device, refused]) == ("unavailable(retryAfter: nil)", ["d.old", "key", "d.new"]))
         #expect(try await deletion([refused]) == ("unreachable", ["d.old", "key"]))
-        #expect(try await deletion([refused, refused]) == ("done", ["d.old", "key"]), "no key registers it any more")
-        #expect(try await deletion([refused], key: nil) == ("done", ["d.old"]))
+    }
+
+    @Test func `a refusal of the repeated registration does not end a farewell`() async throws {
+        let refused = problem(.credentialInvalid)
+        for code in [ErrorCode.credentialInvalid, .roleForbidden] {
+            #expect(
+                try await deletion([refused, problem(code)]) == ("unavailable(retryAfter: nil)", ["d.old", "key"]),
+                "another key may be configured in the next run")
+        }
+        #expect(try await deletion([refused], key: nil) == ("unavailable(retryAfter: nil)", ["d.old"]))
+    }
+
+    @Test func `a repeated registration whose socket cannot be used is deleted`() async throws {
+        let device = (201, #"{"id":"d","credential":"d.new","socket":"nowhere"}"#)
+        #expect(
+            try await deletion([problem(.credentialInvalid), device, (204, "")])
+                == ("done", ["d.old", "key", "d.new"]))
+    }
+
+    @Test func `no other server than the configured one gets the client key`() async throws {
+        let refused = problem(.credentialInvalid)
+        #expect(try await deletion([refused], server: "http://former:1") == ("done", ["d.old"]))
+        #expect(try await deletion([refused], server: "http://host:1/") == ("unreachable", ["d.old", "key"]))
     }
 
     // MARK: Users

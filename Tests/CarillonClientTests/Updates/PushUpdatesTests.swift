@@ -320,6 +320,28 @@ struct PushUpdatesTests {
         withExtendedLifetime(directory) {}
     }
 
+    @Test(arguments: [true, false])
+    func `a poll with a refused credential is tried again while the registration is repeated`(isRepeated: Bool) async throws
+    {
+        let directory = TemporaryDirectory()
+        let inbox = UpdateInbox(store: try ClientStore(directory: directory.path))
+        let owner = UpdateOwner(device: "d", user: "", profile: "")
+        try await inbox.belong(to: owner)
+        let poller = UpdatePoller(
+            owner: owner, credential: "c", base: "http://host:1", kinds: ["content"], inbox: inbox,
+            transport: Door { _, _ in .problem(.credentialInvalid) }
+        ) { isRepeated && $0 == "c" }
+        let fault = await #expect(throws: PollFault.self) {
+            _ = try await poller.poll(wait: 0, parameters: nil, hints: Signal())
+        }
+        guard case .failed(let failure, _)? = fault else {
+            Issue.record("no failure")
+            return
+        }
+        #expect(failure.kind == (isRepeated ? .unreachable : .refused))
+        withExtendedLifetime(directory) {}
+    }
+
     private struct ChannelFault: Error {}
 
     @Test func `a server that has much to do is left alone for as long as it says`() async throws {

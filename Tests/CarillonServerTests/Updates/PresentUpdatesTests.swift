@@ -214,6 +214,31 @@ struct PresentUpdatesTests {
         #expect(try await poll.value == [later])
     }
 
+    @Test func `who waited for a turn ends when the binding changed meanwhile`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask()
+        let store = world.routes.store
+        let id = try #require(DeviceID(world.first.id))
+        let device = try #require(try await store.device(id))
+        let binding = try #require(try await store.presentBinding(of: device.serial))
+        let delivery = world.routes.domain.updateDelivery
+        let turns = delivery.turns
+        let (later, looks, hold) = try await turns.take(binding.serial) {
+            let later = try await world.publish()
+            // The device is there, and is told at once.
+            try await eventually { turns.waiters(for: binding.serial) == 1 }
+            let hold = Task { try await delivery.hold(binding, of: device) }
+            try await eventually { turns.waiters(for: binding.serial) == 2 }
+            let change = try await store.change(binding, hasOtherKinds: false, at: world.now)
+            #expect(change?.binding.revision == binding.revision + 1)
+            return (later, delivery.looks, hold)
+        }
+        #expect(try await hold.value, "another holds the log against the changed binding")
+        #expect(delivery.looks == looks)
+        #expect(try await world.poll().map(\.update) == [later])
+        #expect(delivery.looks == looks + 1)
+    }
+
     @Test func `turns of a binding follow one another, and turns of another do not wait`() async throws {
         let turns = HoldTurns()
         let (one, other) = (BindingSerial(1), BindingSerial(2))

@@ -27,12 +27,23 @@ private func deletedAppTakesNothing(_ stores: any StoreMaker) async throws {
     let elsewhere = try await fixture.device(2, app: "com.example.other")
     try await fixture.offer(phone, elsewhere)
     for realm in [app, elsewhere.app] { #expect(try await store.setRealm("home", of: realm)) }
+    let request = ServiceFixture.request(1, from: elsewhere, to: phone)
+    let made = ServiceFixture.made(request, try await fixture.parties(elsewhere, phone))
+    let former = try #require(try await store.binding(of: phone.serial, profile: "former", at: start))
+    let present = try #require(try await store.binding(of: phone.serial, profile: "present", at: start))
     #expect(try await store.deleteApp(id, at: start))
     // Its devices are there still, until the deletion goes on.
     #expect(try await store.putServiceProfile(ServiceFixture.profile("late"), of: phone.serial) == nil)
     #expect(try await store.serviceProviders(for: phone.serial, ServiceQuery(), limit: 9) == nil)
     #expect(try await store.setClusterPlace(ClusterPlace(), of: phone.id, app: app) == false)
     #expect(try await store.cluster(of: app).isEmpty)
+    #expect(try await store.commit([made]) != [.stored(replaced: nil)])
+    #expect(try await store.serviceRequest(request.id) == nil)
+    for profile in ["new", former.profile] {
+        #expect(try await store.binding(of: phone.serial, profile: profile, at: start) == nil)
+    }
+    #expect(try await store.presentBinding(of: phone.serial)?.serial == present.serial, "it does not end for another")
+    #expect(try await store.binding(of: fixture.base.device.serial, profile: "new", at: start) == nil)
     #expect(try await !store.setRealm("work", of: app))
     #expect(try await !store.putVeto(StoredVeto(app: app, address: "https://example.com/", sealed: [1], setAt: start)))
     #expect(try await !store.putUserRules(StoredUserRules(app: app, sealed: [1], setAt: start)))

@@ -38,6 +38,7 @@ extension StoreCase {
             anonymousDeviceIsIdle),
         StoreCase("a registered device is idle when it was not seen, sooner when it is suspended", registeredDeviceIsIdle),
         StoreCase("a device's credential is renewed, and the one before is nobody's", credentialIsRenewed),
+        StoreCase("a registration that is repeated after a renewal makes another device", renewalEndsTheRegistration),
         StoreCase("devices are listed by status and platform", devicesAreFiltered),
         StoreCase("who was not told of a status is known until it was told", statusIsTold),
         StoreCase(
@@ -169,6 +170,24 @@ private func credentialIsRenewed(_ stores: any StoreMaker) async throws {
     #expect(try await store.device(device.id)?.credentialHash == SecretHash(of: [7]))
     #expect(try await store.device(withCredential: SecretHash(of: [1])) == nil)
     #expect(try await !store.renewCredential(of: DeviceSerial(device.serial.rawValue + 9), to: SecretHash(of: [8])))
+}
+
+private func renewalEndsTheRegistration(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    func register(_ number: UInt64, as registration: UInt8) async throws -> Device? {
+        let new = NewDevice(
+            DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID,
+            registration: SecretHash(of: [registration]))
+        return try await fixture.insert(new, secret: [9, UInt8(number)])
+    }
+    let first = try #require(try await register(1, as: 1))
+    let other = try #require(try await register(2, as: 2))
+    #expect(try await fixture.store.renewCredential(of: first.serial, to: SecretHash(of: [7])))
+    let again = try #require(try await register(3, as: 1))
+    #expect(again.serial != first.serial)
+    #expect(try await fixture.store.device(withCredential: SecretHash(of: [7]))?.serial == first.serial)
+    #expect(try await register(4, as: 1)?.serial == again.serial)
+    #expect(try await register(5, as: 2)?.serial == other.serial, "its registration stays")
 }
 
 private func devicesAreFiltered(_ stores: any StoreMaker) async throws {

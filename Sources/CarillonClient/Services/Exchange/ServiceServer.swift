@@ -17,6 +17,8 @@ struct ServiceServer: Sendable {
     var recognition = ServerRecognition()
     var failures = FailureNote()
     let identity: @Sendable () -> DeviceIdentity?
+    /// Whether a request whose credential the server refuses can succeed later, because the registration is repeated.
+    var repeatsRegistration: @Sendable (_ credential: String) -> Bool = { _ in false }
 
     enum Answer: Sendable {
         case done(JSONValue)
@@ -65,13 +67,13 @@ struct ServiceServer: Sendable {
         do throws(TransportFault) {
             guard let member = Self.member(of: method, path) else {
                 let answer = try await recognition.askForNoContent(question, of: base, over: transport)
-                return taken(answer, at: address) { .null }
+                return taken(answer, to: question) { .null }
             }
             let answer = try await recognition.ask(question, of: base, over: transport) { response -> JSONValue? in
                 guard let json = JSONValue(parsing: Array(response.body)), json[member] != nil else { return nil }
                 return json
             }
-            return taken(answer, at: address) { $0 }
+            return taken(answer, to: question) { $0 }
         } catch {
             failures.failed(at: address, by: .http, ConnectionFailure(error, at: address.origin).error())
             return .later(hint: nil)
@@ -97,13 +99,20 @@ struct ServiceServer: Sendable {
     }
 
     private func taken<Value: Sendable>(
-        _ answer: ServerAnswer<Value>, at address: WebAddress, _ json: (Value) -> JSONValue
+        _ answer: ServerAnswer<Value>, to question: WebQuestion, _ json: (Value) -> JSONValue
     ) -> Answer {
+        let address = question.address
         switch answer {
         case .success(let value):
             failures.answered(at: address)
             return .done(json(value))
         case .refused(let refusal, let wait):
+            if refusal.code == .credentialInvalid, let credential = question.bearer, repeatsRegistration(credential) {
+                failures.failed(
+                    at: address, by: .http,
+                    PushError(.serverUnavailable, "The server answered with status \(refusal.status)."))
+                return .later(hint: wait)
+            }
             if refusal.isTemporary {
                 failures.failed(
                     at: address, by: .http,

@@ -303,7 +303,10 @@ public final class PushUpdates: Sendable {
         return UpdatePoller(
             owner: work.owner, credential: work.credential, base: work.settings.base(on: server),
             kinds: ["content", "definitions", "status", "popup"] + custom, inbox: inbox, transport: transport,
-            recognition: ServerRecognition(backOff), failures: runner.failures)
+            recognition: ServerRecognition(backOff), failures: runner.failures
+        ) { [runner] credential in
+            runner.repeatsRegistration(afterRefusalOf: credential)
+        }
     }
 
     private func processLoop(_ worker: UpdateWorker) async {

@@ -18,6 +18,8 @@ struct UpdatePoller: Sendable {
     let transport: any ClientTransport
     var recognition = ServerRecognition()
     var failures = FailureNote()
+    /// Whether a request whose credential the server refuses can succeed later, because the registration is repeated.
+    var repeatsRegistration: @Sendable (_ credential: String) -> Bool = { _ in false }
 
     struct Page: Sendable {
         var arrival: Arrival
@@ -98,6 +100,13 @@ struct UpdatePoller: Sendable {
         switch answer {
         case .success(let page): return page
         case .refused(let refusal, let wait):
+            if refusal.code == .credentialInvalid, repeatsRegistration(credential) {
+                let error = PushError(
+                    .serverUnavailable,
+                    "The server \(address.authority) refused the device's credential; the registration is repeated.")
+                failures.note(error)
+                throw .failed(UpdateFailure(.unreachable, error.message), retryAfter: wait)
+            }
             throw PollFault(
                 refusal, retryAfter: wait, hadParameters: poll.parameters != nil, server: address.authority)
         case .foreign(let error, let wait):
