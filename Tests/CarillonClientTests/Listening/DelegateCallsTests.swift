@@ -201,4 +201,43 @@ struct DelegateCallsTests {
         try await eventually { delegate.heard.withLock { $0.count } == 2 }
         #expect(delegate.heard.withLock { $0 } == ["result \(ServiceEngineFixture.id(1))", "removed \(id)"])
     }
+
+    @Test func `a delegate is not called with the results of a former user that wait for it`() async throws {
+        let fixture = try await ServiceEngineFixture()
+        try await fixture.become("ada")
+        let delegate = Delegate()
+        fixture.client.addDelegate(delegate)
+        let listeners = await fixture.engine.clientListeners
+        let id = try await fixture.ask(2)
+        try await whileHeldUp(fixture) {
+            await fixture.engine.finish(id, .success(ServiceReply("x")), nil)
+            try await fixture.become("bob")
+            try await eventually { await fixture.engine.owner.user == "bob" }
+        }
+        listeners.tell([.didFinishSending(to: Self.address, attachments: [], parameters: nil, id: "3")])
+        try await eventually { delegate.heard.withLock { !$0.isEmpty } }
+        #expect(delegate.heard.withLock { $0 } == ["sent 3"])
+    }
+
+    @Test func `a result whose turn comes while the app names another user is told when the server refuses that user`()
+        async throws
+    {
+        let fixture = try await ServiceEngineFixture()
+        try await fixture.become("ada")
+        let delegate = Delegate()
+        fixture.client.addDelegate(delegate)
+        let bob = UserWord.signedIn("bob")
+        let runner = await fixture.engine.runner
+        try await whileHeldUp(fixture) {
+            try await runner.perform { session, context in session.userSet(bob, at: context.now) }
+            runner.suspects.end(.message(1))
+            try await eventually { await fixture.engine.unconfirmed.told.isEmpty }
+            #expect(delegate.heard.withLock { $0 } == [])
+            try await runner.perform { session, context in
+                guard let identity = session.identity else { return [] }
+                return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
+            }
+        }
+        #expect(delegate.heard.withLock { $0 } == ["result \(ServiceEngineFixture.id(1))"])
+    }
 }

@@ -353,6 +353,30 @@ struct KeptResultTests {
         #expect(await reading.value == nil)
     }
 
+    @Test func `a reader is not given a result of the former user after the app named another one`() async throws {
+        let fixture = try await Fixture()
+        let (engine, bob) = (fixture.engine, UserWord.signedIn("bob"))
+        let runner = await engine.runner
+        try await fixture.become("ada")
+        try await eventually { await engine.owner.user == "ada" }
+        await engine.finish(try await fixture.ask(1), .success(ServiceReply("x")), nil)
+        try await runner.perform { session, context in session.userSet(bob, at: context.now) }
+        let reading = Task { [client = fixture.client] in
+            var replies = client.replies.makeAsyncIterator()
+            return await replies.next()?.id
+        }
+        // The reader begins.
+        for _ in 0..<10 { await runner.settle() }
+        try await runner.perform { session, context in
+            guard let identity = session.identity else { return [] }
+            return session.userTaken(bob, of: identity, as: "bob", at: context.now)
+        }
+        try await eventually { await engine.owner.user == "bob" }
+        let id = try await fixture.ask(2)
+        await engine.finish(id, .success(ServiceReply("y")), nil)
+        #expect(await reading.value == id)
+    }
+
     @Test func `late replies are read by one reader at a time, each once`() async throws {
         let replies = LateReplies()
         func reply(_ id: String) -> LateReply {
