@@ -1,4 +1,5 @@
 import CarillonWire
+import Synchronization
 import TestSupport
 import Testing
 
@@ -115,6 +116,70 @@ struct FiringStartsTests {
         try await eventually { runner.firings.isInHand("a") }
         runner.suspects.end(.message(1))
         #expect(await next.value == "a")
+    }
+
+    /// The device gets another user, or is signed out.
+    private func changeOwner(_ fixture: Fixture, bySigningOut isSignedOut: Bool) async throws {
+        guard isSignedOut else { return try await fixture.become("bob") }
+        try await fixture.engine.runner.perform { session, context in session.signedOut(at: context.now) }
+    }
+
+    @Test(arguments: [true, false])
+    func `a reader is not given the firings of a former owner, and waits for the next one`(isSignedOut: Bool)
+        async throws
+    {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await fixture.become("ada")
+        try await send("a", starts: 1, fixture)
+        try await send("b", fixture)
+        #expect(runner.suspects.begin(.message(1), at: .now))
+        let waiting = Task { await FiringReading(runner.firings).next()?.id }
+        try await eventually { runner.firings.isInHand("a") }
+        try await changeOwner(fixture, bySigningOut: isSignedOut)
+        runner.suspects.end(.message(1))
+        try await send("c", fixture)
+        #expect(await waiting.value == "c")
+        await runner.settle()
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+        #expect(try await starts(of: "b", in: fixture.store) == 0)
+    }
+
+    @Test(arguments: [true, false])
+    func `an iteration that breaks off after the owner changed leaves no start`(isSignedOut: Bool) async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await fixture.become("ada")
+        try await send("a", starts: 3, fixture)
+        for await firing in SubscriptionFirings(queue: runner.firings) {
+            #expect(firing.id == "a")
+            try await changeOwner(fixture, bySigningOut: isSignedOut)
+            break
+        }
+        try await eventually { !runner.firings.isInHand("a") }
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+    }
+
+    @Test func `a firing whose owner changes while its start is stored is taken back, and the next one is given`()
+        async throws
+    {
+        let takenBack = Mutex<[String]>([])
+        let queues = Mutex<[FiringQueue]>([])
+        let queue = FiringQueue(
+            .init(
+                begins: { entry, _ in
+                    if entry.id == "a" { queues.withLock { $0.first }?.ownerChanged() }
+                    return true
+                },
+                brokeOff: { entry in takenBack.withLock { $0.append(entry.id) } }))
+        queues.withLock { $0 = [queue] }
+        queue.add(try firing("a"))
+        let waiting = Task { await queue.next()?.id }
+        try await eventually { queue.isAwaited }
+        queue.add(try firing("b"))
+        #expect(await waiting.value == "b")
+        #expect(takenBack.withLock { $0 } == ["a"])
+        queues.withLock { $0 = [] }
     }
 
     @Test func `the starts of the newest thousand firings are remembered, and of none after a sign-out`() async throws {
