@@ -21,7 +21,8 @@ extension ServiceEngine {
         late.stream(
             .init(
                 begins: { [weak self] id in await self?.beginReading(id) ?? true },
-                ended: { [weak self] id in self?.readerEnded(id) }))
+                ended: { [weak self] id in self?.readerEnded(id) },
+                gaveBack: { [weak self] id in await self?.released(id, by: .reader) }))
     }
 
     /// Returns false for a result that was confirmed or removed meanwhile, or that belongs to a former user: the reader is not given it.
@@ -42,7 +43,11 @@ extension ServiceEngine {
 
     private func begin(_ id: String, with holder: UnconfirmedResults.Holder) async {
         await waitForTurn(of: id)
-        guard isRunning, !Task.isCancelled, unconfirmed.begins(id, with: holder) else { return }
+        guard isRunning, !Task.isCancelled, unconfirmed.begins(id, with: holder) else {
+            // The turn is that of other code of the app if the result is started.
+            if !unconfirmed.started.contains(id) { suspects.end(.result(id)) }
+            return
+        }
         do throws(PushError) {
             try await box.resultStarted(id)
         } catch {
