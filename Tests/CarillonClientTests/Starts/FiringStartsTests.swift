@@ -195,6 +195,18 @@ struct FiringStartsTests {
         #expect(try await starts(of: "1000", in: fixture.store) == 0)
     }
 
+    @Test func `firings that the app was done with do not displace the starts of others`() async throws {
+        let fixture = try await Fixture()
+        try await fixture.store.inStep { database in
+            try StoreChange.saveFiringStarts(id: "x", 1).apply(to: database)
+            for number in 0..<1000 {
+                try StoreChange.saveFiringStarts(id: "\(number)", 1).apply(to: database)
+                try StoreChange.saveFiringStarts(id: "\(number)", 0).apply(to: database)
+            }
+        }
+        #expect(try await starts(of: "x", in: fixture.store) == 1)
+    }
+
     @Test func `firings of more than 8 MiB are not taken, and a larger one is taken alone`() async throws {
         let queue = FiringQueue(.init())
         let title = String(repeating: "x", count: 3 << 20)
