@@ -82,6 +82,17 @@ struct DelegateCallsTests {
         #expect(heard.count - 1 + many.count + removed.count == 3 * Calls.limit)
     }
 
+    @Test func `a result that can be dropped from now on displaces progress and steps before other events`() {
+        var calls = Calls()
+        _ = fill(&calls, (0..<3).map { Self.result($0) }, isKept: true)
+        let events = (3..<Calls.limit + 1).map { Self.result($0) }
+        let fitting = fill(&calls, events + [Self.step(1), .sending(id: "1", bytesSent: 1, of: 2)])
+        #expect(fitting.isEmpty && calls.count == Calls.limit)
+        let dropped = calls.release { _ in true }
+        #expect(dropped.map(\.brief) == ["sending 1: 1", "step 1", "result 0"])
+        #expect(calls.count == Calls.limit)
+    }
+
     @Test func `the bytes of the content that waits are bounded, and the newest event stays`() {
         var calls = Calls()
         _ = fill(&calls, (0..<100).map { Self.result($0, bytes: 1 << 20) } + [Self.step(1)])
