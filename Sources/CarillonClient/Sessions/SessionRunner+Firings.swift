@@ -59,6 +59,8 @@ extension SessionRunner {
         logger.error(
             "the app ended while it handled a firing; it is not given to the app again",
             metadata: ["subscription": "\(firing.subscriptionID)", "id": "\(firing.id)", "starts": "\(starts)"])
+        catchUps.took()
+        subscriptions.fired(firing.subscriptionID, at: firing.milliseconds)
         deviceListeners.tell([.firingCrashed(firing)])
     }
 }

@@ -1,4 +1,5 @@
 import CarillonWire
+import Foundation
 import Synchronization
 import TestSupport
 import Testing
@@ -225,6 +226,28 @@ struct FiringStartsTests {
         try await eventually { queue.isAwaited }
         #expect(queue.add(try firing("e")))
         #expect(await next.value == "e")
+    }
+
+    @Test func `a firing that the app is not given triggers its subscription`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        let subscription = NotificationSubscription(
+            items: ["i"], fields: ["price"], format: CarillonClient.NotificationFormat(title: "t"), trigger: "price > 1.0",
+            key: "k")
+        runner.subscriptions.connected(version: 3)
+        try runner.subscriptions.subscribe(subscription)
+        let firing = try firing("v")
+        let definition = subscription.present.definition
+        let at = "2026-01-01T00:00:00.000Z"
+        let body = SubscriptionBody(
+            id: firing.subscriptionID, items: definition.items, fields: definition.fields, mode: nil,
+            trigger: definition.trigger, format: definition.format.json, policy: "once", coolDown: nil, key: "k", tags: [],
+            expiresAt: nil, status: "subscribed", statusAt: at, createdAt: at, hash: definition.hash)
+        // The subscription is the first request.
+        runner.subscriptions.answered(.init(id: 1, status: 201, body: Array(try JSONEncoder().encode(body))))
+        #expect(subscription.status == .subscribed)
+        try await runner.perform { _, _ in [.noteCrashingFiring(firing, starts: HandlerStarts.most)] }
+        #expect(subscription.status == .triggered)
     }
 
     @Test(arguments: [9, 10])
