@@ -4,6 +4,7 @@ import CarillonWire
 import HTTPTypes
 import Logging
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CarillonServer
