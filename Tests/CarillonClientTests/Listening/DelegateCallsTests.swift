@@ -220,6 +220,7 @@ struct DelegateCallsTests {
         fixture.client.addDelegate(delegate)
         let listeners = await fixture.engine.clientListeners
         let id = try await fixture.ask(2)
+        try await eventually { await fixture.engine.owner.user == "ada" }
         try await whileHeldUp(fixture) {
             await fixture.engine.finish(id, .success(ServiceReply("x")), nil)
             try await fixture.become("bob")
@@ -228,6 +229,43 @@ struct DelegateCallsTests {
         listeners.tell([.didFinishSending(to: Self.address, attachments: [], parameters: nil, id: "3")])
         try await eventually { delegate.heard.withLock { !$0.isEmpty } }
         #expect(delegate.heard.withLock { $0 } == ["sent 3"])
+    }
+
+    /// Does not return before it is released.
+    private final class WaitingProviderDelegate: ServiceProviderDelegate {
+        let heard = Mutex<[String]>([])
+        let isReleased = Mutex(false)
+
+        func serviceProvider(_ provider: ServiceProvider, didReceive request: ServiceRequest) {
+            heard.withLock { $0.append(request.id) }
+            while !isReleased.withLock({ $0 }) { Thread.sleep(forTimeInterval: 0.002) }
+        }
+    }
+
+    private static func request(_ id: String) -> ServiceProviderEvent {
+        .didReceive(
+            ServiceRequest(
+                id: id, consumer: address, method: ServiceEngineFixture.method, parameters: nil, attachments: [],
+                foreground: .none, user: nil, deadline: .distantFuture))
+    }
+
+    @Test func `a delegate of a provider is not called with the requests of a former user that wait for it`()
+        async throws
+    {
+        let fixture = try await ServiceEngineFixture()
+        try await fixture.become("ada")
+        let delegate = WaitingProviderDelegate()
+        fixture.provider.addDelegate(delegate)
+        let listeners = await fixture.engine.providerListeners
+        try await eventually { await fixture.engine.owner.user == "ada" }
+        listeners.tell([Self.request("1"), Self.request("2")])
+        try await eventually { delegate.heard.withLock { $0 } == ["1"] }
+        try await fixture.become("bob")
+        try await eventually { await fixture.engine.owner.user == "bob" }
+        listeners.tell([Self.request("3")])
+        delegate.isReleased.withLock { $0 = true }
+        try await eventually { delegate.heard.withLock { $0.last } == "3" }
+        #expect(delegate.heard.withLock { $0 } == ["1", "3"])
     }
 
     @Test func `a result whose turn comes while the app names another user is told when the server refuses that user`()

@@ -324,6 +324,7 @@ actor ServiceEngine {
         // A delegate that is about to be called is not called any more.
         for id in unconfirmed.told { heard.removed(id) }
         clientListeners.cancelCalls { if case .didReceive = $0 { true } else { false } }
+        providerListeners.cancelCalls { if case .didReceive = $0 { true } else { false } }
         for id in unconfirmed.started { suspects.end(.result(id)) }
         unconfirmed = UnconfirmedResults()
         heldBack = []
