@@ -218,6 +218,7 @@ let package = Package(
             dependencies: [
                 "CarillonBasics", .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "_CryptoExtras", package: "swift-crypto", condition: cryptography),
+                .product(name: "Logging", package: "swift-log", condition: network),
             ],
             path: "Tests/TestSupport", swiftSettings: settings),
         .target(

@@ -67,9 +67,7 @@ struct DelegateCalls<Event: StreamedEvent, Call: Sendable>: Sendable {
             count += 1
             bytes += waiting[place].bytes
         }
-        while count > Self.limit, let oldest = waiting.firstIndex(where: { !$0.isKept }) {
-            dropped += drop(at: oldest)
-        }
+        while count > Self.limit, let place = lesser ?? oldest { dropped += drop(at: place) }
         return dropped + makeRoom(bytes: 0)
     }
 
@@ -96,15 +94,23 @@ struct DelegateCalls<Event: StreamedEvent, Call: Sendable>: Sendable {
     /// Returns nil if the entry itself does not fit.
     private mutating func makeRoom(for entry: Entry) -> [Event]? {
         guard count >= Self.limit else { return [] }
-        let progress = waiting.firstIndex { !$0.isKept && $0.isProgress }
-        let lesser = progress ?? waiting.firstIndex { !$0.isKept && $0.rank == .step }
-        if lesser == nil, entry.rank != .lasting {
+        let least = lesser
+        if least == nil, entry.rank != .lasting {
             missed += 1
             return nil
         }
-        guard let place = lesser ?? waiting.firstIndex(where: { !$0.isKept }) else { return [] }
+        guard let place = least ?? oldest else { return [] }
         return drop(at: place)
     }
+
+    /// The place of the oldest progress, or else of the oldest step.
+    private var lesser: Int? {
+        let progress = waiting.firstIndex { !$0.isKept && $0.isProgress }
+        return progress ?? waiting.firstIndex { !$0.isKept && $0.rank == .step }
+    }
+
+    /// The place of the oldest event that can be dropped.
+    private var oldest: Int? { waiting.firstIndex { !$0.isKept } }
 
     private mutating func makeRoom(bytes new: Int) -> [Event] {
         var dropped: [Event] = []

@@ -10,9 +10,10 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         let added: @Sendable (any Delegate, Subject) -> Void
         let removed: @Sendable (any Delegate, Subject) -> Void
         let happened: @Sendable (any Delegate, Event, Subject) -> Void
-        /// Called before delegates are called with an event.
-        var willHappen: @Sendable (Event, Subject) async -> Void = { _, _ in }
-        /// Called after the delegates. No delegate heard the event if all were removed before their call, or if the event was dropped.
+        /// Called before delegates are called with an event. Returns whether they are called.
+        var willHappen: @Sendable (Event, Subject) async -> Bool = { _, _ in true }
+        /// Called after the delegates. No delegate heard the event if all were removed before their call, if ``willHappen`` returned false, or
+        /// if the event was dropped.
         var finished: @Sendable (Event, Subject, _ wasHeard: Bool) -> Void = { _, _, _ in }
     }
 
@@ -150,10 +151,11 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
                 case .removed(let delegate, let subject): calls.removed(delegate, subject)
                 case .happened(let event, let subject, let listeners):
                     let present = listeners.compactMap(\.delegate).filter { self.isThere($0) }
-                    if !present.isEmpty { await calls.willHappen(event, subject) }
+                    var isTold = !present.isEmpty
+                    if isTold { isTold = await calls.willHappen(event, subject) }
                     var wasHeard = false
                     // A delegate may have been removed meanwhile.
-                    for delegate in present where self.isThere(delegate) {
+                    for delegate in present where isTold && self.isThere(delegate) {
                         wasHeard = true
                         calls.happened(delegate, event, subject)
                     }

@@ -70,7 +70,7 @@ extension ClientSession {
         let isOther = takenUser != nil && takenUser != name
         takenUser = name
         var actions: [SessionAction] = [.write(.saveTakenUser(name))]
-        if isOther { actions += dropMessagesOfEnded() }
+        if isOther { actions += dropMessagesOfEnded() + [.tellSubscriptions(.userChanged)] }
         // Another word is said after this one.
         guard user == word else { return actions + reportUser(at: now) }
         userReporting.schedule.succeeded()

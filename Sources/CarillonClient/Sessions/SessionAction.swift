@@ -57,6 +57,8 @@ enum SubscriptionFact: Equatable, Sendable {
     case paused
     case disconnected
     case signedOut
+    /// The device belongs to another user, or to none.
+    case userChanged
     /// The server does not know the device any more.
     case deviceLost
     case answered(ServerFrame.Answer)

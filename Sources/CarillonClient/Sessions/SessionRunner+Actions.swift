@@ -27,8 +27,9 @@ extension SessionRunner {
             subscriptions.disconnected()
         case .signedOut:
             asks.disconnected()
-            firings.disconnected()
+            firings.ownerChanged()
             subscriptions.signedOut()
+        case .userChanged: firings.ownerChanged()
         case .deviceLost:
             asks.disconnected()
             subscriptions.deviceLost()

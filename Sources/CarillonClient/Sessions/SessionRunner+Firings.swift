@@ -41,10 +41,14 @@ extension SessionRunner {
         takeBack(started) { [firings] in firings.released(entry) }
     }
 
-    /// Stores that a firing did not end the process.
+    /// Stores that a firing did not end the process. Nothing of a firing of a former owner stays.
     func takeBack(_ entry: FiringQueue.Entry, done: @escaping @Sendable () -> Void = {}) {
-        begin(mustReachDisk: false, { _, _ in [.write(.saveFiringStarts(id: entry.id, entry.starts))] }) {
-            [logger] result in
+        begin(
+            mustReachDisk: false,
+            { [firings] _, _ in
+                [.write(.saveFiringStarts(id: entry.id, firings.isCurrent(entry) ? entry.starts : 0))]
+            }
+        ) { [logger] result in
             done()
             guard case .failure(let error) = result else { return }
             logger.warning("cannot store that a firing was not handled", metadata: ["reason": "\(error.message)"])
@@ -55,6 +59,8 @@ extension SessionRunner {
         logger.error(
             "the app ended while it handled a firing; it is not given to the app again",
             metadata: ["subscription": "\(firing.subscriptionID)", "id": "\(firing.id)", "starts": "\(starts)"])
+        catchUps.took()
+        subscriptions.fired(firing.subscriptionID, at: firing.milliseconds)
         deviceListeners.tell([.firingCrashed(firing)])
     }
 }

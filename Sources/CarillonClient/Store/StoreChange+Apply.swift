@@ -103,9 +103,12 @@ extension StoreChange {
                 INSERT INTO firing_start (id, starts) VALUES (?, ?)
                     ON CONFLICT (id) DO UPDATE SET starts = excluded.starts
                 """, [id, starts])
+            // Positions have gaps: firings that the app was done with.
             try database.run(
-                "DELETE FROM firing_start WHERE position <= (SELECT max(position) FROM firing_start) - ?",
-                [ClientStore.firingStartsLimit])
+                """
+                DELETE FROM firing_start
+                    WHERE position <= (SELECT position FROM firing_start ORDER BY position DESC LIMIT 1 OFFSET ?)
+                """, [ClientStore.firingStartsLimit])
         case .removeMessages(let identifier):
             try database.run("DELETE FROM message WHERE channel = ?", [identifier])
         case .removeMessage(let position):

@@ -6,6 +6,8 @@ final class FiringQueue: Sendable {
     struct Entry: CountedEntry {
         let firing: SubscriptionFiring
         let starts: Int
+        /// The number of the owner of the device to whom the firing belongs, in this process.
+        var owner = 0
 
         var id: String { firing.id }
         var suspect: SuspectTurns.Entry { .firing(id) }
@@ -31,9 +33,16 @@ final class FiringQueue: Sendable {
         var lastReader = 0
         /// How often iterations were ended.
         var ends = 0
+        /// Rises when the device gets another user, or is signed out.
+        var owner = 0
 
         mutating func release(_ id: String) {
             if let entry = inHand.removeValue(forKey: id) { bytes -= entry.firing.bytes }
+        }
+
+        mutating func dropWaiting() {
+            bytes -= waiting.reduce(0) { $0 + $1.firing.bytes }
+            waiting = []
         }
     }
 
@@ -65,21 +74,21 @@ final class FiringQueue: Sendable {
     ///
     /// - Parameter starts: The starts of the app's code for the firing that ended with the process.
     @discardableResult func add(_ firing: SubscriptionFiring, starts: Int = 0) -> Bool {
-        let entry = Entry(firing: firing, starts: starts)
-        let (isNew, reader) = state.withLock { state -> (Bool, CheckedContinuation<Entry?, Never>?) in
+        let (entry, isNew, reader) = state.withLock { state -> (Entry, Bool, CheckedContinuation<Entry?, Never>?) in
+            let entry = Entry(firing: firing, starts: starts, owner: state.owner)
             guard state.inHand[entry.id] == nil, !state.waiting.contains(where: { $0.id == entry.id }) else {
-                return (false, nil)
+                return (entry, false, nil)
             }
             guard state.waiting.count + state.inHand.count < Self.limit,
                 state.bytes == 0 || state.bytes + firing.bytes <= Self.byteLimit
-            else { return (false, nil) }
+            else { return (entry, false, nil) }
             state.bytes += firing.bytes
             guard !state.readers.isEmpty else {
                 state.waiting.append(entry)
-                return (true, nil)
+                return (entry, true, nil)
             }
             state.inHand[entry.id] = entry
-            return (true, state.readers.removeFirst().continuation)
+            return (entry, true, state.readers.removeFirst().continuation)
         }
         reader?.resume(returning: entry)
         return isNew
@@ -99,26 +108,38 @@ final class FiringQueue: Sendable {
     }
 
     /// What waits comes again with the next connection.
-    func disconnected() {
+    func disconnected() { state.withLock { $0.dropWaiting() } }
+
+    /// The device has another user, or was signed out: firings that came before are not given to the app.
+    func ownerChanged() {
         state.withLock { state in
-            state.bytes -= state.waiting.reduce(0) { $0 + $1.firing.bytes }
-            state.waiting = []
+            state.owner += 1
+            state.dropWaiting()
         }
     }
+
+    /// Whether a firing belongs to the present owner of the device.
+    func isCurrent(_ entry: Entry) -> Bool { state.withLock { $0.owner == entry.owner } }
 
     /// Waits for the next firing, and until the app may be given it. Returns nil when the task is cancelled, or the iteration is ended.
     func next() async -> Entry? {
         let ends = state.withLock { $0.ends }
-        guard let entry = await first() else { return nil }
-        let isOver: @Sendable () -> Bool = { [self] in state.withLock { $0.ends != ends } }
-        guard await calls.begins(entry, isOver) else {
-            released(entry)
-            return nil
+        while let entry = await first(ends: ends) {
+            let isOver: @Sendable () -> Bool = { [self] in
+                state.withLock { $0.ends != ends || $0.owner != entry.owner }
+            }
+            let mayBeGiven = await calls.begins(entry, isOver)
+            // The owner may have changed while a start was stored.
+            let isFormer = !isCurrent(entry)
+            if mayBeGiven, !isFormer { return entry }
+            if mayBeGiven { brokeOff(entry) } else { released(entry) }
+            guard isFormer else { return nil }
         }
-        return entry
+        return nil
     }
 
-    private func first() async -> Entry? {
+    /// - Parameter ends: The number of ends when the iteration asked.
+    private func first(ends: Int) async -> Entry? {
         let number = state.withLock { state in
             state.lastReader += 1
             return state.lastReader
@@ -126,7 +147,7 @@ final class FiringQueue: Sendable {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let ready: Entry?? = state.withLock { state in
-                    if Task.isCancelled { return .some(nil) }
+                    if Task.isCancelled || state.ends != ends { return .some(nil) }
                     if !state.waiting.isEmpty {
                         let entry = state.waiting.removeFirst()
                         state.inHand[entry.id] = entry

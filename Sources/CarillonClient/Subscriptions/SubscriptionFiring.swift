@@ -44,6 +44,8 @@ public struct SubscriptionFiring: Equatable, Sendable {
 /// A firing counts as received when the loop asks for the next one; then its push is not sent, or taken back. One that was not
 /// received comes again at the next connection. Of several iterations each firing goes to one.
 ///
+/// When the device gets another user or signs out, the loop is not given the firings that wait.
+///
 /// A firing with which the process ended ten times before the loop asked for the next one is not given to the app again: the server is told
 /// that its handler failed, with code 301, and the app hears ``PushDeviceEvent/firingCrashed(_:)``. The end of the client, and the end of an
 /// iteration by `break`, an error or cancellation, do not count.

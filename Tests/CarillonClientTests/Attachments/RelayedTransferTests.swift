@@ -67,7 +67,7 @@ struct RelayedTransferTests {
     @Test(arguments: RelayAnswer.allCases)
     func `an upload goes on to its end`(relay: RelayAnswer) async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
-        let lines = RecordedLog.Lines()
+        let lines = LogCatcher()
         let (files, failures) = (RelayedFiles(relay), FailureNote(logger: lines.logger))
         let upload = try await store(files, failures).upload(directory.path + "/file", for: [.senders])
         #expect(try await upload.value.id == "x")

@@ -91,7 +91,7 @@ struct TransferTests {
 
     @Test func `a server that cannot be reached is reported once`() async throws {
         try Data(count: 10).write(to: URL(fileURLWithPath: directory.path + "/file"))
-        let lines = RecordedLog.Lines()
+        let lines = LogCatcher()
         let files = ScriptedFiles([])
         let store = AttachmentStore(
             directory: directory.path + "/state",

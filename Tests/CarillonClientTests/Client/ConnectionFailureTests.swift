@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct ConnectionFailureTests {
     private let directory = TemporaryDirectory()
-    private let lines = RecordedLog.Lines()
+    private let lines = LogCatcher()
 
     private func client(at address: String) throws -> PushClient {
         try PushClient(

@@ -74,6 +74,23 @@ struct WakeActivityTests {
         #expect(began.duration(to: .now) < .seconds(50), "it ends when there is nothing to do")
     }
 
+    @Test func `a firing with which the process ended ten times is data of a wake`() async throws {
+        let server = try await ScriptedServer.start()
+        let client = try base.makeClient(server)
+        let empty = Task { await client.handleWake(within: .seconds(50)) }
+        let (first, _) = try await server.welcome()
+        first.send(.caughtUp)
+        #expect(await empty.value == .noData)
+        try await client.runner.perform { _, _ in [.write(.saveFiringStarts(id: "v", HandlerStarts.most))] }
+        let wake = Task { await client.handleWake(within: .seconds(50)) }
+        let (second, _) = try await server.welcome()
+        let body = #"{"subscription":"00000000000000000000000000000001","item":"i","at":5,"notification":{"title":"t"}}"#
+        second.send(.fired(FiredFrame(version: "v", body: Array(body.utf8))))
+        #expect(try await second.receive() == .nack(version: "v", code: 301))
+        second.send(.caughtUp)
+        #expect(await wake.value == .newData)
+    }
+
     @Test func `a wake waits for messages that are read until they are handled`() async throws {
         let server = try await ScriptedServer.start()
         let (client, channel, socket, id) = try await base.makeOpen(server)
@@ -83,8 +100,20 @@ struct WakeActivityTests {
         var events = channel.events.makeAsyncIterator()
         guard case .message(let message)? = try await events.next() else { throw ServerSocket.Ended() }
         #expect(client.runner.isHandlingMessages)
-        let waiting = Task { await PushClient.workEnds([], of: client.runner) }
+        let hasEnded = Mutex(false)
+        let (begins, hasBegun) = AsyncStream.makeStream(of: Void.self)
+        let waiting = Task {
+            hasBegun.finish()
+            await PushClient.workEnds([], of: client.runner)
+            hasEnded.withLock { $0 = true }
+        }
+        for await _ in begins {}
+        socket.notify(id, "b")
+        #expect(try await socket.receive() == .ack([.init(version: "b", code: 100)]))
+        #expect(!hasEnded.withLock { $0 }, "messages are not handled")
         try await message.acknowledge()
+        guard case .message(let last)? = try await events.next() else { throw ServerSocket.Ended() }
+        try await last.acknowledge()
         await waiting.value
         #expect(!client.runner.isHandlingMessages)
         await client.stop()

@@ -82,6 +82,17 @@ struct DelegateCallsTests {
         #expect(heard.count - 1 + many.count + removed.count == 3 * Calls.limit)
     }
 
+    @Test func `a result that can be dropped from now on displaces progress and steps before other events`() {
+        var calls = Calls()
+        _ = fill(&calls, (0..<3).map { Self.result($0) }, isKept: true)
+        let events = (3..<Calls.limit + 1).map { Self.result($0) }
+        let fitting = fill(&calls, events + [Self.step(1), .sending(id: "1", bytesSent: 1, of: 2)])
+        #expect(fitting.isEmpty && calls.count == Calls.limit)
+        let dropped = calls.release { _ in true }
+        #expect(dropped.map(\.brief) == ["sending 1: 1", "step 1", "result 0"])
+        #expect(calls.count == Calls.limit)
+    }
+
     @Test func `the bytes of the content that waits are bounded, and the newest event stays`() {
         var calls = Calls()
         _ = fill(&calls, (0..<100).map { Self.result($0, bytes: 1 << 20) } + [Self.step(1)])
@@ -200,5 +211,82 @@ struct DelegateCallsTests {
         }
         try await eventually { delegate.heard.withLock { $0.count } == 2 }
         #expect(delegate.heard.withLock { $0 } == ["result \(ServiceEngineFixture.id(1))", "removed \(id)"])
+    }
+
+    @Test func `a delegate is not called with the results of a former user that wait for it`() async throws {
+        let fixture = try await ServiceEngineFixture()
+        try await fixture.become("ada")
+        let delegate = Delegate()
+        fixture.client.addDelegate(delegate)
+        let listeners = await fixture.engine.clientListeners
+        let id = try await fixture.ask(2)
+        try await eventually { await fixture.engine.owner.user == "ada" }
+        try await whileHeldUp(fixture) {
+            await fixture.engine.finish(id, .success(ServiceReply("x")), nil)
+            try await fixture.become("bob")
+            try await eventually { await fixture.engine.owner.user == "bob" }
+        }
+        listeners.tell([.didFinishSending(to: Self.address, attachments: [], parameters: nil, id: "3")])
+        try await eventually { delegate.heard.withLock { !$0.isEmpty } }
+        #expect(delegate.heard.withLock { $0 } == ["sent 3"])
+    }
+
+    /// Does not return before it is released.
+    private final class WaitingProviderDelegate: ServiceProviderDelegate {
+        let heard = Mutex<[String]>([])
+        let isReleased = Mutex(false)
+
+        func serviceProvider(_ provider: ServiceProvider, didReceive request: ServiceRequest) {
+            heard.withLock { $0.append(request.id) }
+            while !isReleased.withLock({ $0 }) { Thread.sleep(forTimeInterval: 0.002) }
+        }
+    }
+
+    private static func request(_ id: String) -> ServiceProviderEvent {
+        .didReceive(
+            ServiceRequest(
+                id: id, consumer: address, method: ServiceEngineFixture.method, parameters: nil, attachments: [],
+                foreground: .none, user: nil, deadline: .distantFuture))
+    }
+
+    @Test func `a delegate of a provider is not called with the requests of a former user that wait for it`()
+        async throws
+    {
+        let fixture = try await ServiceEngineFixture()
+        try await fixture.become("ada")
+        let delegate = WaitingProviderDelegate()
+        fixture.provider.addDelegate(delegate)
+        let listeners = await fixture.engine.providerListeners
+        try await eventually { await fixture.engine.owner.user == "ada" }
+        listeners.tell([Self.request("1"), Self.request("2")])
+        try await eventually { delegate.heard.withLock { $0 } == ["1"] }
+        try await fixture.become("bob")
+        try await eventually { await fixture.engine.owner.user == "bob" }
+        listeners.tell([Self.request("3")])
+        delegate.isReleased.withLock { $0 = true }
+        try await eventually { delegate.heard.withLock { $0.last } == "3" }
+        #expect(delegate.heard.withLock { $0 } == ["1", "3"])
+    }
+
+    @Test func `a result whose turn comes while the app names another user is told when the server refuses that user`()
+        async throws
+    {
+        let fixture = try await ServiceEngineFixture()
+        try await fixture.become("ada")
+        let delegate = Delegate()
+        fixture.client.addDelegate(delegate)
+        let bob = UserWord.signedIn("bob")
+        let runner = await fixture.engine.runner
+        try await whileHeldUp(fixture) {
+            try await runner.perform { session, context in session.userSet(bob, at: context.now) }
+            runner.suspects.end(.message(1))
+            try await eventually { await fixture.engine.unconfirmed.told.isEmpty }
+            #expect(delegate.heard.withLock { $0 } == [])
+            try await runner.perform { session, context in
+                guard let identity = session.identity else { return [] }
+                return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
+            }
+        }
+        #expect(delegate.heard.withLock { $0 } == ["result \(ServiceEngineFixture.id(1))"])
     }
 }

@@ -43,6 +43,22 @@ struct EventListenersTests {
         withExtendedLifetime((subject, delegate)) {}
     }
 
+    @Test func `an event with which delegates must not be called is reported as not heard`() async throws {
+        let heard = Mutex<[Bool]>([])
+        let calls = Mutex(0)
+        let listeners = Listeners(
+            calling: .init(
+                added: { _, _ in }, removed: { _, _ in }, happened: { _, _, _ in calls.withLock { $0 += 1 } },
+                willHappen: { event, _ in event.payload == nil },
+                finished: { _, _, wasHeard in heard.withLock { $0.append(wasHeard) } }))
+        let (subject, delegate) = (Subject(), Payload())
+        listeners.add(delegate, to: subject)
+        #expect(listeners.deliver([Notice(payload: Payload()), Notice()]))
+        try await eventually { heard.withLock { $0 } == [false, true] }
+        #expect(calls.withLock { $0 } == 1)
+        withExtendedLifetime((subject, delegate)) {}
+    }
+
     @Test func `a stream that was released keeps no event`() {
         let listeners = Self.listeners()
         var streams = [listeners.subscribe()]

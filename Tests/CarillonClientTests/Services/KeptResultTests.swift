@@ -353,12 +353,118 @@ struct KeptResultTests {
         #expect(await reading.value == nil)
     }
 
+    @Test func `a reader is not given a result of the former user after the app named another one`() async throws {
+        let fixture = try await Fixture()
+        let (engine, bob) = (fixture.engine, UserWord.signedIn("bob"))
+        let runner = await engine.runner
+        try await fixture.become("ada")
+        try await eventually { await engine.owner.user == "ada" }
+        await engine.finish(try await fixture.ask(1), .success(ServiceReply("x")), nil)
+        try await runner.perform { session, context in session.userSet(bob, at: context.now) }
+        let reading = Task { [client = fixture.client] in
+            var replies = client.replies.makeAsyncIterator()
+            return await replies.next()?.id
+        }
+        // The reader begins.
+        for _ in 0..<10 { await runner.settle() }
+        try await runner.perform { session, context in
+            guard let identity = session.identity else { return [] }
+            return session.userTaken(bob, of: identity, as: "bob", at: context.now)
+        }
+        try await eventually { await engine.owner.user == "bob" }
+        let id = try await fixture.ask(2)
+        await engine.finish(id, .success(ServiceReply("y")), nil)
+        #expect(await reading.value == id)
+    }
+
+    private func reply(_ id: String) -> LateReply {
+        LateReply(
+            id: id, provider: .init(app: "a"), method: .init("s", "1", "m"), result: .success(ServiceReply()), done: {})
+    }
+
+    @Test(arguments: [true, false])
+    func `a result that a cancelled or replaced reader did not get goes to the next reader`(isCancelled: Bool)
+        async throws
+    {
+        let replies = LateReplies()
+        replies.add(reply("1"))
+        replies.add(reply("2"))
+        let gate = PendingResult<Void>()
+        let begun = Mutex<[String]>([])
+        let returned = Mutex<[String]>([])
+        let calls = LateReplies.Calls(
+            begins: { id in
+                begun.withLock { $0.append(id) }
+                // A cancelled reader waits no longer.
+                try? await gate.value
+                return true
+            }, gaveBack: { id in returned.withLock { $0.append(id) } })
+        func begin() -> Task<String?, Never> {
+            let stream = replies.stream(calls)
+            return Task {
+                var iterator = stream.makeAsyncIterator()
+                return await iterator.next()?.id
+            }
+        }
+        let first = begin()
+        try await eventually { begun.withLock { $0 } == ["1"] }
+        if isCancelled { first.cancel() }
+        let second = isCancelled ? nil : begin()
+        try await eventually { begun.withLock { $0.count } == (isCancelled ? 1 : 2) }
+        gate.resume(.success(()))
+        #expect(await first.value == nil)
+        #expect(returned.withLock { $0 } == ["1"])
+        if let second { #expect(await second.value == "2") }
+        var last = replies.stream().makeAsyncIterator()
+        let next = await last.next()
+        #expect(next?.id == "1")
+    }
+
+    @Test func `a reader that waits is given the result that the reader before it did not get`() async throws {
+        let replies = LateReplies()
+        replies.add(reply("1"))
+        let gate = PendingResult<Void>()
+        let begun = Mutex(0)
+        var first = replies.stream(
+            .init(begins: { _ in
+                begun.withLock { $0 += 1 }
+                return (try? await gate.value) != nil
+            })
+        ).makeAsyncIterator()
+        let waiting = Task {
+            try await eventually { begun.withLock { $0 } == 1 }
+            let second = replies.stream()
+            let read = Task {
+                var iterator = second.makeAsyncIterator()
+                return await iterator.next()?.id
+            }
+            gate.resume(.success(()))
+            return await read.value
+        }
+        let none = await first.next()
+        #expect(none == nil)
+        #expect(try await waiting.value == "1")
+    }
+
+    @Test func `a result that is not started after it has its turn leaves the turn to others`() async throws {
+        let fixture = try await Fixture()
+        let (engine, id) = (fixture.engine, Fixture.id(1))
+        _ = try await keep(1, fixture.box, at: ServiceEngine.now)
+        try await fixture.box.resultStarted(id)
+        try await fixture.running {
+            try await eventually { await engine.unconfirmed.isSuspect(id) }
+            let cancelled = Task {
+                while !Task.isCancelled { await Task.yield() }
+                return await engine.willCallDelegate(with: id)
+            }
+            cancelled.cancel()
+            _ = await cancelled.value
+            #expect(engine.suspects.begin(.message(1), at: .now))
+        }
+    }
+
     @Test func `late replies are read by one reader at a time, each once`() async throws {
         let replies = LateReplies()
-        func reply(_ id: String) -> LateReply {
-            LateReply(
-                id: id, provider: .init(app: "a"), method: .init("s", "1", "m"), result: .success(ServiceReply()), done: {})
-        }
         for id in ["1", "2", "2", "3"] { replies.add(reply(id)) }
         var first = replies.stream().makeAsyncIterator()
         let one = await first.next()

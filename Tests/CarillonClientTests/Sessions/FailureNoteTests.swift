@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import CarillonClient
 
 /// What is logged of failures, and what `lastFailure` is.
 struct FailureNoteTests {
-    private let lines = RecordedLog.Lines()
+    private let lines = LogCatcher()
     private let note: FailureNote
     private let address: WebAddress
 

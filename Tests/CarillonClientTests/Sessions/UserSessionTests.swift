@@ -64,8 +64,10 @@ struct UserSessionTests {
         _ = session.userSet(ada, at: Base.start)
         let same = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
         #expect(!same.contains(.dropMessages(of: Base.name)) && session.buffers[Base.name] != nil)
+        #expect(!same.contains(.tellSubscriptions(.userChanged)), "firings of the same user stay")
         _ = session.userSet(.signedOut, at: Base.start)
         let out = session.userTaken(.signedOut, of: Base.identity, as: nil, at: Base.start)
+        #expect(out.contains(.tellSubscriptions(.userChanged)))
         #expect(out.contains(.write(.removeMessages(of: Base.name))) && out.contains(.dropMessages(of: Base.name)))
         #expect(session.buffers[Base.name] == nil && session.takenUser == nil)
     }

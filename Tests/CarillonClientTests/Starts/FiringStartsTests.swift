@@ -1,4 +1,6 @@
 import CarillonWire
+import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -117,6 +119,70 @@ struct FiringStartsTests {
         #expect(await next.value == "a")
     }
 
+    /// The device gets another user, or is signed out.
+    private func changeOwner(_ fixture: Fixture, bySigningOut isSignedOut: Bool) async throws {
+        guard isSignedOut else { return try await fixture.become("bob") }
+        try await fixture.engine.runner.perform { session, context in session.signedOut(at: context.now) }
+    }
+
+    @Test(arguments: [true, false])
+    func `a reader is not given the firings of a former owner, and waits for the next one`(isSignedOut: Bool)
+        async throws
+    {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await fixture.become("ada")
+        try await send("a", starts: 1, fixture)
+        try await send("b", fixture)
+        #expect(runner.suspects.begin(.message(1), at: .now))
+        let waiting = Task { await FiringReading(runner.firings).next()?.id }
+        try await eventually { runner.firings.isInHand("a") }
+        try await changeOwner(fixture, bySigningOut: isSignedOut)
+        runner.suspects.end(.message(1))
+        try await send("c", fixture)
+        #expect(await waiting.value == "c")
+        await runner.settle()
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+        #expect(try await starts(of: "b", in: fixture.store) == 0)
+    }
+
+    @Test(arguments: [true, false])
+    func `an iteration that breaks off after the owner changed leaves no start`(isSignedOut: Bool) async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await fixture.become("ada")
+        try await send("a", starts: 3, fixture)
+        for await firing in SubscriptionFirings(queue: runner.firings) {
+            #expect(firing.id == "a")
+            try await changeOwner(fixture, bySigningOut: isSignedOut)
+            break
+        }
+        try await eventually { !runner.firings.isInHand("a") }
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+    }
+
+    @Test func `a firing whose owner changes while its start is stored is taken back, and the next one is given`()
+        async throws
+    {
+        let takenBack = Mutex<[String]>([])
+        let queues = Mutex<[FiringQueue]>([])
+        let queue = FiringQueue(
+            .init(
+                begins: { entry, _ in
+                    if entry.id == "a" { queues.withLock { $0.first }?.ownerChanged() }
+                    return true
+                },
+                brokeOff: { entry in takenBack.withLock { $0.append(entry.id) } }))
+        queues.withLock { $0 = [queue] }
+        queue.add(try firing("a"))
+        let waiting = Task { await queue.next()?.id }
+        try await eventually { queue.isAwaited }
+        queue.add(try firing("b"))
+        #expect(await waiting.value == "b")
+        #expect(takenBack.withLock { $0 } == ["a"])
+        queues.withLock { $0 = [] }
+    }
+
     @Test func `the starts of the newest thousand firings are remembered, and of none after a sign-out`() async throws {
         let fixture = try await Fixture()
         try await fixture.store.inStep { database in
@@ -128,6 +194,18 @@ struct FiringStartsTests {
         #expect(try await starts(of: "1000", in: fixture.store) == 2)
         try await fixture.store.inStep { try StoreChange.eraseIdentity.apply(to: $0) }
         #expect(try await starts(of: "1000", in: fixture.store) == 0)
+    }
+
+    @Test func `firings that the app was done with do not displace the starts of others`() async throws {
+        let fixture = try await Fixture()
+        try await fixture.store.inStep { database in
+            try StoreChange.saveFiringStarts(id: "x", 1).apply(to: database)
+            for number in 0..<1000 {
+                try StoreChange.saveFiringStarts(id: "\(number)", 1).apply(to: database)
+                try StoreChange.saveFiringStarts(id: "\(number)", 0).apply(to: database)
+            }
+        }
+        #expect(try await starts(of: "x", in: fixture.store) == 1)
     }
 
     @Test func `firings of more than 8 MiB are not taken, and a larger one is taken alone`() async throws {
@@ -148,6 +226,28 @@ struct FiringStartsTests {
         try await eventually { queue.isAwaited }
         #expect(queue.add(try firing("e")))
         #expect(await next.value == "e")
+    }
+
+    @Test func `a firing that the app is not given triggers its subscription`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        let subscription = NotificationSubscription(
+            items: ["i"], fields: ["price"], format: CarillonClient.NotificationFormat(title: "t"), trigger: "price > 1.0",
+            key: "k")
+        runner.subscriptions.connected(version: 3)
+        try runner.subscriptions.subscribe(subscription)
+        let firing = try firing("v")
+        let definition = subscription.present.definition
+        let at = "2026-01-01T00:00:00.000Z"
+        let body = SubscriptionBody(
+            id: firing.subscriptionID, items: definition.items, fields: definition.fields, mode: nil,
+            trigger: definition.trigger, format: definition.format.json, policy: "once", coolDown: nil, key: "k", tags: [],
+            expiresAt: nil, status: "subscribed", statusAt: at, createdAt: at, hash: definition.hash)
+        // The subscription is the first request.
+        runner.subscriptions.answered(.init(id: 1, status: 201, body: Array(try JSONEncoder().encode(body))))
+        #expect(subscription.status == .subscribed)
+        try await runner.perform { _, _ in [.noteCrashingFiring(firing, starts: HandlerStarts.most)] }
+        #expect(subscription.status == .triggered)
     }
 
     @Test(arguments: [9, 10])

@@ -154,7 +154,7 @@ struct RelayedCallTests {
     func `a request of services is repeated until the server answers`(relay: RelayAnswer) async throws {
         for request in Self.requests {
             let transport = Relay(relay, then: request.right)
-            let lines = RecordedLog.Lines()
+            let lines = LogCatcher()
             let failures = FailureNote(logger: lines.logger)
             let server = services(transport, failures)
             _ = try await server.persist(until: .now + 30, request.method, request.path)
@@ -172,7 +172,7 @@ struct RelayedCallTests {
     func `a page of a relay is no icon`(relay: RelayAnswer) async {
         let png = Data([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 1])
         let transport = Relay(relay, then: WebAnswer(status: 200, body: png, contentType: "image/png"))
-        let lines = RecordedLog.Lines()
+        let lines = LogCatcher()
         let failures = FailureNote(logger: lines.logger)
         let server = services(transport, failures)
         #expect(await server.image("/v1/services/icon?app=a&device=d") == nil)

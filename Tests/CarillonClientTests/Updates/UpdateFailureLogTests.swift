@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import CarillonClient
@@ -6,7 +7,7 @@ import Testing
 struct UpdateFailureLogTests {
     @Test func `the first failure and each with another reason is a warning`() async throws {
         let fixture = try await ProcessingFixture()
-        let lines = RecordedLog.Lines()
+        let lines = LogCatcher()
         let worker = UpdateWorker(
             .init(content: fixture.content, presenter: fixture.presenter, custom: [:]), inbox: fixture.inbox,
             settings: .init(failsConflicts: false), logger: lines.logger, now: { 0 }

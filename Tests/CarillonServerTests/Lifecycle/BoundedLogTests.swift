@@ -4,6 +4,7 @@ import HTTPTypes
 import Logging
 import Synchronization
 import TestStores
+import TestSupport
 import Testing
 
 @testable import CarillonServer

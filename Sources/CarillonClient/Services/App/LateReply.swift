@@ -43,6 +43,8 @@ final class LateReplies: Sendable {
         var begins: @Sendable (String) async -> Bool = { _ in true }
         /// The reader asks for the next result, or its iteration ended.
         var ended: @Sendable (String) -> Void = { _ in }
+        /// The reader is not given a result after ``begins``: another reader can be.
+        var gaveBack: @Sendable (String) async -> Void = { _ in }
     }
 
     /// Ends the stream before it.
@@ -74,6 +76,21 @@ final class LateReplies: Sendable {
     }
 }
 
+extension LateReplies {
+    fileprivate func isPresent(_ reader: Int) -> Bool { state.withLock { $0.reader == reader } }
+
+    /// A reader that was cancelled or replaced did not get a result: the present reader is the next to get it.
+    fileprivate func giveBack(_ reply: LateReply) {
+        let waiter = state.withLock { state -> CheckedContinuation<LateReply?, Never>? in
+            guard !state.waiting.contains(where: { $0.id == reply.id }) else { return nil }
+            if let waiter = state.waiter.take() { return waiter }
+            state.waiting.insert(reply, at: 0)
+            return nil
+        }
+        waiter?.resume(returning: reply)
+    }
+}
+
 /// The place of one iteration in the results that nobody waits for. The stream releases it when the iteration ends.
 private final class LateReplyReading: Sendable {
     private let replies: LateReplies
@@ -92,6 +109,11 @@ private final class LateReplyReading: Sendable {
         endPresent()
         while let reply = await replies.next(for: number) {
             guard await calls.begins(reply.id) else { continue }
+            guard replies.isPresent(number), !Task.isCancelled else {
+                await calls.gaveBack(reply.id)
+                replies.giveBack(reply)
+                return nil
+            }
             present.withLock { $0 = reply.id }
             return reply
         }

@@ -135,7 +135,8 @@ extension ServiceClientListeners {
                     (delegate as? any ServiceClientDelegate)?.hear(event, of: client)
                 },
                 willHappen: { event, client in
-                    if case .didReceive(_, _, let id) = event { await client.engine.willCallDelegate(with: id) }
+                    guard case .didReceive(_, _, let id) = event else { return true }
+                    return await client.engine.willCallDelegate(with: id)
                 },
                 finished: { event, client, wasHeard in
                     guard case .didReceive(_, _, let id) = event else { return }

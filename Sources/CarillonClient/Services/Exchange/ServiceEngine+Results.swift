@@ -159,7 +159,10 @@ extension ServiceEngine {
 
     private func missed(_ id: String) {
         heard.finished(id)
-        unconfirmed.missed(id)
+        if unconfirmed.missed(id) {
+            heldBack.insert(id)
+            runner.serviceChanges.send()
+        }
         released(id, by: .delegate)
     }
 

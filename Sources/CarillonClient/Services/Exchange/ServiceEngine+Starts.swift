@@ -5,7 +5,15 @@ import Logging
 extension ServiceEngine {
     /// Stores that a delegate is called with a result, before the call. The delegate is called as well if the storage cannot be written, and when
     /// the client does not run: the process may end in an orderly way then.
-    func willCallDelegate(with id: String) async { await begin(id, with: .delegate) }
+    ///
+    /// - Returns: False if the app named another user meanwhile. If the device keeps its user, the result is told again.
+    func willCallDelegate(with id: String) async -> Bool {
+        await begin(id, with: .delegate)
+        guard isBetweenUsers else { return true }
+        // A task has a result that is not stored.
+        let isPostponed = unconfirmed.postpone(id)
+        return !isPostponed
+    }
 
     /// The results that no task waits for, for one reader at a time. A start is stored before the reader is given a result, and taken back when
     /// the reader asks for the next one, or its iteration ends.
@@ -13,19 +21,33 @@ extension ServiceEngine {
         late.stream(
             .init(
                 begins: { [weak self] id in await self?.beginReading(id) ?? true },
-                ended: { [weak self] id in self?.readerEnded(id) }))
+                ended: { [weak self] id in self?.readerEnded(id) },
+                gaveBack: { [weak self] id in await self?.released(id, by: .reader) }))
     }
 
-    /// Returns false for a result that was confirmed or removed meanwhile: the reader is not given it.
+    /// Returns false for a result that was confirmed or removed meanwhile, or that belongs to a former user: the reader is not given it.
     private func beginReading(_ id: String) async -> Bool {
+        await waitForUser(of: id)
         guard unconfirmed.isThere(id) else { return false }
         await begin(id, with: .reader)
+        await waitForUser(of: id)
         return unconfirmed.isThere(id)
+    }
+
+    /// Waits until it is known whether the device keeps the user of a result, or the task is cancelled.
+    private func waitForUser(of id: String) async {
+        while isBetweenUsers, unconfirmed.isThere(id) {
+            do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
+        }
     }
 
     private func begin(_ id: String, with holder: UnconfirmedResults.Holder) async {
         await waitForTurn(of: id)
-        guard isRunning, !Task.isCancelled, unconfirmed.begins(id, with: holder) else { return }
+        guard isRunning, !Task.isCancelled, unconfirmed.begins(id, with: holder) else {
+            // The turn is that of other code of the app if the result is started.
+            if !unconfirmed.started.contains(id) { suspects.end(.result(id)) }
+            return
+        }
         do throws(PushError) {
             try await box.resultStarted(id)
         } catch {

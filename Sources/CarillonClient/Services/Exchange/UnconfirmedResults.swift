@@ -6,6 +6,9 @@ struct UnconfirmedResults {
     /// The results that the app has, and whose deletion waits for the storage.
     private var deliveredIDs: Set<String> = []
 
+    /// The results with which no delegate is called because the app named another user.
+    private var postponed: Set<String> = []
+
     /// The results that were under way when the process ended.
     private var suspects: Set<String> = []
 
@@ -62,13 +65,25 @@ struct UnconfirmedResults {
     /// The result was confirmed or removed. Returns false for one that is not known.
     mutating func ended(_ id: String) -> Bool {
         told.remove(id)
+        postponed.remove(id)
         holders[id] = nil
         suspects.remove(id)
         return ids.remove(id) != nil
     }
 
-    /// No delegate was called with the result: a later run tells it again.
-    mutating func missed(_ id: String) { told.remove(id) }
+    /// The app named another user before a delegate was called with the result. Returns false for a result that is not stored: a task has it.
+    mutating func postpone(_ id: String) -> Bool {
+        guard ids.contains(id) else { return false }
+        postponed.insert(id)
+        return true
+    }
+
+    /// No delegate was called with the result: a later run tells it again. Returns true if this run does, unless the device has another user
+    /// then.
+    mutating func missed(_ id: String) -> Bool {
+        told.remove(id)
+        return postponed.remove(id) != nil
+    }
 
     // MARK: Results that the app has
 

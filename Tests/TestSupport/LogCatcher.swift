@@ -1,13 +1,16 @@
-import Logging
+package import Logging
 import Synchronization
 
 /// Keeps the lines that a logger writes: the level, the text and all values.
-final class LogCatcher: Sendable {
+package final class LogCatcher: Sendable {
     private let caught = Mutex<[String]>([])
 
-    var lines: [String] { caught.withLock { $0 } }
-    var text: String { lines.joined(separator: "\n") }
-    var logger: Logger { Logger(label: "test", factory: { _ in Handler(catcher: self) }) }
+    package init() {}
+
+    package var lines: [String] { caught.withLock { $0 } }
+    package var warnings: [String] { lines.filter { $0.hasPrefix("warning ") } }
+    package var text: String { lines.joined(separator: "\n") }
+    package var logger: Logger { Logger(label: "test", factory: { _ in Handler(catcher: self) }) }
 
     private struct Handler: LogHandler {
         let catcher: LogCatcher

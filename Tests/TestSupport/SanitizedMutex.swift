@@ -1,0 +1,5 @@
+#if CARILLON_SANITIZED
+    import SanitizedMutex
+
+    typealias Mutex<Value: ~Copyable> = ThreadMutex<Value>
+#endif
