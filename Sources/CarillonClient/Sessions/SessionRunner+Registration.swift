@@ -1,3 +1,5 @@
+import Synchronization
+
 extension SessionRunner {
     /// Decides what a refusal of a credential beside the socket means.
     ///

@@ -8,6 +8,9 @@ package protocol StoreFactory: Sendable {
     /// - Throws: ``StoreOpenFault``.
     func open(directory: String, makesMissing: Bool, settings: StoreSettings) throws -> OpenedStore
 
+    /// Returns where the store of a data directory keeps the files of attachments.
+    func attachmentFiles(of directory: String) -> any AttachmentFiles
+
     /// Writes a backup of a data directory to a new file. A server may use the directory meanwhile.
     ///
     /// The backup has each change that was answered before the call, and attachments that are complete. The file appears when it is

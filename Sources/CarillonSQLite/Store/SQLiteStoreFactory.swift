@@ -9,6 +9,8 @@ package struct SQLiteStoreFactory: StoreFactory {
         return OpenedStore(store) { try store.close() }
     }
 
+    package func attachmentFiles(of directory: String) -> any AttachmentFiles { AttachmentFolder(in: directory) }
+
     package func backUp(_ directory: String, to path: String) async throws {
         try await StoreBackup.make(of: directory, at: path)
     }

@@ -80,7 +80,7 @@ package struct CarillonServer: Service {
             watchSettings: settings.outward.watches, workLimits: settings.outward.pace,
             allowances: settings.allowances, gatewaySettings: settings.gateways, userKeys: .over(caller),
             vetoSource: .over(caller),
-            attachmentFiles: AttachmentFolder(in: settings.dataDirectory), attachmentLimits: settings.attachments,
+            attachmentFiles: stores.attachmentFiles(of: settings.dataDirectory), attachmentLimits: settings.attachments,
             answerBytes: settings.answerBytes, wrappedBy: try settings.keyFile.map { path in try KeyFile.open(path) })
         let anonymousApp = try await anonymousApp(domain)
         let readiness = Readiness()

@@ -242,7 +242,8 @@ struct FiringStartsTests {
         let body = SubscriptionBody(
             id: firing.subscriptionID, items: definition.items, fields: definition.fields, mode: nil,
             trigger: definition.trigger, format: definition.format.json, policy: "once", coolDown: nil, key: "k", tags: [],
-            expiresAt: nil, status: "subscribed", statusAt: at, createdAt: at, hash: definition.hash)
+            expiresAt: nil, status: "subscribed", statusAt: at, createdAt: at, firedAt: nil,
+            hash: definition.hash)
         // The subscription is the first request.
         runner.subscriptions.answered(.init(id: 1, status: 201, body: Array(try JSONEncoder().encode(body))))
         #expect(subscription.status == .subscribed)

@@ -71,7 +71,8 @@ struct FailedWriteTests {
     {
         let directory = TemporaryDirectory()
         let routes = try await RouteFixture(
-            key: WrappingKey(bytes: Array(repeating: 1, count: 32)), attachmentFiles: AttachmentFolder(in: directory.path))
+            key: WrappingKey(bytes: Array(repeating: 1, count: 32)),
+            attachmentFiles: stores.factory.attachmentFiles(of: directory.path))
         let trial = Trial(routes)
         let (admin, inApp) = (routes.admin, Self.inApp)
 

@@ -15,7 +15,7 @@ struct FailedUploadTests {
     @Test(arguments: [HTTPField.Name.reprDigest, .contentDigest])
     func `it leaves no row, no file and no used bytes`(name: HTTPField.Name) async throws {
         let directory = TemporaryDirectory()
-        let routes = try await RouteFixture(attachmentFiles: AttachmentFolder(in: directory.path))
+        let routes = try await RouteFixture(attachmentFiles: stores.factory.attachmentFiles(of: directory.path))
         let device = try await routes.device()
         let reader = try await routes.request(.post, "/v1/devices", key: device.clientKey)["id"]
         func upload(_ text: String) async throws -> RouteFixture.Answer {

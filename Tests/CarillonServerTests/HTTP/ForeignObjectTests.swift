@@ -3,6 +3,7 @@ import CarillonCore
 import CarillonWire
 import Foundation
 import HTTPTypes
+import TestStores
 import TestSupport
 import Testing
 
@@ -166,7 +167,8 @@ struct ForeignObjectTests {
     }
 
     private func world() async throws -> World {
-        let routes = try await RouteFixture(attachmentFiles: AttachmentFolder(in: try TemporaryDirectory.make()))
+        let routes = try await RouteFixture(
+            attachmentFiles: stores.factory.attachmentFiles(of: try TemporaryDirectory.make()))
         for app in ["com.example.mail", Self.other] {
             _ = try await routes.request(.post, "/v1/apps", key: routes.admin, #"{"id":"\#(app)"}"#)
             let rules = #"{"items":[{"pattern":"*","open":true}]}"#

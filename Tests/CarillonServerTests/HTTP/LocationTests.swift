@@ -1,4 +1,6 @@
+import CarillonCore
 import HTTPTypes
+import TestStores
 import TestSupport
 import Testing
 
@@ -10,7 +12,7 @@ struct LocationTests {
     @Test(arguments: ["https://push.example.com", "https://example.com/push-server"])
     func `an upload is located under the public address`(base: String) async throws {
         let directory = TemporaryDirectory()
-        let routes = try await RouteFixture(attachmentFiles: AttachmentFolder(in: directory.path), base: base)
+        let routes = try await RouteFixture(attachmentFiles: stores.factory.attachmentFiles(of: directory.path), base: base)
         let (id, credential, _) = try await routes.device()
         let begun = try await routes.request(
             .post, "/v1/attachments?readers=\(id)", key: credential, "",

@@ -72,7 +72,7 @@ struct SweeperTests {
 
         init() async throws {
             routes = try await RouteFixture(
-                attachmentFiles: AttachmentFolder(in: directory.path), time: clocks.time, ticks: clocks.ticks,
+                attachmentFiles: stores.factory.attachmentFiles(of: directory.path), time: clocks.time, ticks: clocks.ticks,
                 logger: catcher.logger)
             let text = try await routes.device().id
             let id = try #require(DeviceID(text))
@@ -215,7 +215,7 @@ struct SweeperTests {
         private func attachments(_ work: Work) async throws -> Check {
             let id = AttachmentID(Bytes16(high: 0xAABB_CCDD_0000_0000, low: 1))
             guard work == .attachments else {
-                let folder = AttachmentFolder(in: directory.path)
+                let folder = stores.factory.attachmentFiles(of: directory.path)
                 try await folder.create(id)
                 try await folder.publish(id)
                 return { [directory] in

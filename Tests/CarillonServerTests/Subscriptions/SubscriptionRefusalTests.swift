@@ -115,7 +115,7 @@ struct SubscriptionRefusalTests {
         Wrong("", "json_invalid"), Wrong("[]", "json_invalid"), Wrong("{}", "field_missing", "fields"),
         Wrong(#"{"fields":7}"#, "field_invalid"), Wrong(#"{"fields":{"a":[1]}}"#, "field_invalid", "a"),
         Wrong(#"{"fields":{"a":{}}}"#, "field_invalid"), Wrong(#"{"fields":{"a":NaN}}"#, "json_invalid"),
-        Wrong(#"{"fields":{"a":1e999}}"#, "field_invalid", "\"fields.a\""),
+        Wrong(#"{"fields":{"a":1e999}}"#, "field_invalid", "fields.a"),
         Wrong(#"{"fields":{"a":1,"a":2}}"#, "field_invalid", "twice"),
         Wrong(#"{"fields":{"":1}}"#, "field_invalid"),
         Wrong(#"{"fields":{"\#(String(repeating: "f", count: 65))":1}}"#, "field_invalid", "64"),

@@ -273,7 +273,8 @@ final class UpdateModel {
     /// Answers whether it was another before.
     private func signIn(_ user: String, on device: UpdateWorld.Device) async throws -> Bool {
         let store = world.routes.store
-        let serial = try #require(try await store.device(try #require(DeviceID(device.id)))).serial
+        let id = try #require(DeviceID(device.id))
+        let serial = try #require(try await store.device(id)).serial
         if try await store.user(of: serial) == UserID(user) { return false }
         try await world.signIn(user, on: device)
         return true

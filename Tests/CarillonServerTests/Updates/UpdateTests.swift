@@ -104,7 +104,8 @@ struct UpdateTests {
         world.advance(seconds: 2 * 86_400)
         try await world.ask()
         try await world.routes.domain.devices.writeSeen()
-        let device = try #require(try await world.routes.store.device(try #require(DeviceID(world.first.id))))
+        let id = try #require(DeviceID(world.first.id))
+        let device = try #require(try await world.routes.store.device(id))
         #expect(device.seenAt == world.now)
     }
 
