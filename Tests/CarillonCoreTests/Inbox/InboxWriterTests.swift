@@ -55,6 +55,8 @@ struct InboxWriterTests {
         #expect(refused == nil)
         commit.end()
         _ = try await first
+        // The sender is answered before the commit has left the queue.
+        await writer.flush(Sample.device)
         let late = try await inbox.arrival(of: name, load) { _ in true }
         #expect(late?.read == .page(InboxPage(envelopes: [], isComplete: true)))
     }
