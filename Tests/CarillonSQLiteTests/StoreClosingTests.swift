@@ -38,16 +38,19 @@ struct StoreClosingTests {
     @Test func `what was asked before is answered, however long it takes`() async throws {
         let store = try await StoreFixture(.file).sqlite
         let slow = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 300000) SELECT max(n) FROM c"
-        try await withThrowingTaskGroup(of: [Int64].self) { group in
-            for _ in 0..<4 { group.addTask { try await store.numbers(slow) } }
-            try await Task.sleep(for: .milliseconds(20))
-            for _ in 0..<100 { group.addTask { try await store.numbers("SELECT 300000") } }
-            try await Task.sleep(for: .milliseconds(20))
-            try await withCheckedThrowingContinuation { continuation in
-                DispatchQueue.global().async { continuation.resume(with: Result { try store.close() }) }
+        let questions = Array(repeating: slow, count: 4) + Array(repeating: "SELECT 300000", count: 100)
+        let closing = AsyncStream.makeStream(of: Result<Void, any Error>.self)
+        let answers = await together(questions.map { question in { try await store.numbers(question) } }) {
+            DispatchQueue.global().async {
+                closing.continuation.yield(Result { try store.close() })
+                closing.continuation.finish()
             }
-            for try await numbers in group { #expect(numbers == [300_000]) }
         }
+        for answer in answers {
+            let numbers = try answer.get()
+            #expect(numbers == [300_000])
+        }
+        for await closed in closing.stream { try closed.get() }
     }
 
     @Test func `a store waits for its last commit`() async throws {
