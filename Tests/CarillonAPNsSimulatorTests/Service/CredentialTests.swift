@@ -212,7 +212,7 @@ struct CredentialTests {
         let authority = try CertificateAuthority(now: Date())
         let topics = ["com.example.app", "com.example.app.voip"]
         let identity = try authority.makeClientIdentity(
-            topics: topics, environments: [.production], from: Date() - 10, until: Date() + 10)
+            topics: topics, environments: [.production], from: Date() - 600, until: Date() + 600)
         let base64 = identity.certificate.split(separator: "\n").filter { !$0.hasPrefix("-") }.joined()
         let read = authority.clientCertificate(der: Array(try #require(Data(base64Encoded: base64))))
         #expect(read.topics == topics)
