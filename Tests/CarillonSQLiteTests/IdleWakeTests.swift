@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// The rows of wakes that say nothing any more.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct IdleWakeTests {
     private let start = StoreFixture.start
 

@@ -9,8 +9,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The rounds over a real store and a clock that the test turns.
-@Suite(.timeLimit(.minutes(5)))
+/// The rounds over a real store and a clock that the test turns. Ten thousand watches take more time than other tests.
+@Suite(.timeLimit(.minutes(20)))
 struct LeasedWorkTests {
     private final class Clock: Sendable {
         private let milliseconds = Mutex(WatchFixture.start.milliseconds)

@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// Steps of the schema, once released, and files whose tables are not those of their version.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SchemaStepTests {
     /// The SQL of each step. A step that is on `main` never changes: a correction is a step of its own at the end.
     private static let digests = [

@@ -152,7 +152,7 @@ extension RandomSource {
 }
 
 /// Attachments over a real store and real files.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct AttachmentsTests {
     private func sha(_ text: String) -> [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
 
