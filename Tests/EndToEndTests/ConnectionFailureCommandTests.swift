@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What commands print when a server cannot be reached.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ConnectionFailureCommandTests {
     private let directory = TemporaryDirectory()
 

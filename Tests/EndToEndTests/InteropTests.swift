@@ -6,7 +6,7 @@ import Testing
 ///
 /// Each file is a process with servers and ports of its own; so many run side by side as keep the machine busy.
 @Suite(
-    .timeLimit(.minutes(20)),
+    .timeLimit(.minutes(60)),
     .enabled(if: Interop.python != nil || Interop.isCI, "run `make test`, which installs them")
 )
 struct InteropTests {

@@ -117,7 +117,7 @@ final class LiveServer {
         if let body { secrets.noteMembers(of: body) }
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let bytes = bytes ?? body.map({ Array($0.utf8) }) { request.body = .bytes(bytes) }
-        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(20))
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
         let bytes = try await response.body.collect(upTo: 1 << 22)
         let text = String(buffer: bytes)
         secrets.noteMembers(of: text)

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Requests between apps of one machine, which do not need the server.
-@Suite(.serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct LocalServiceTests {
     private static let echo = ServiceMethod("com.example.echo", "1.0", "echo")
     private let files = ServiceApplication(app: ServiceHouse.files)

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Requests and replies that are under way when the storage directories are moved between two runs.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct MovedStorageTests {
     private let files = ServiceApplication(app: ServiceHouse.files)
 

@@ -45,8 +45,8 @@ struct PushDeviceTests {
         #expect(client.device.isRegistered, "it stays so without a connection")
         _ = try await world.server.send("hello", to: endpoint)
         try await eventually { [simulator = world.simulator] in PushWorld.shown(simulator, "00ff00ff") == 1 }
-        #expect(await client.handleWake(within: .seconds(10)) == .newData)
-        #expect(await client.handleWake(within: .seconds(10)) == .noData)
+        #expect(await client.handleWake(within: .seconds(60)) == .newData)
+        #expect(await client.handleWake(within: .seconds(60)) == .noData)
         for try await event in channel.events {
             if case .message(let message) = event {
                 #expect(message.text == "hello")
@@ -55,7 +55,7 @@ struct PushDeviceTests {
         }
         try client.start()
         for await availability in client.availabilityUpdates where availability.service { break }
-        #expect(await client.handleWake(within: .seconds(10)) == .noData, "a running client asks whether all has come")
+        #expect(await client.handleWake(within: .seconds(60)) == .noData, "a running client asks whether all has come")
         #expect(PushWorld.shown(world.simulator, "00ff00ff") == 1)
         await client.stop()
         let nowhere = try world.client("other")
@@ -76,13 +76,13 @@ struct PushDeviceTests {
         #expect(await first == .noData)
         #expect(client.availability.service, "it is the app's now")
         async let second = client.handleWake(within: .seconds(40))
-        async let third = client.handleWake(within: .seconds(10))
+        async let third = client.handleWake(within: .seconds(60))
         #expect(await [second, third] == [.noData, .noData])
         #expect(client.availability.service)
         await client.stop()
         #expect(!client.availability.service)
-        async let fourth = client.handleWake(within: .seconds(10))
-        async let fifth = client.handleWake(within: .seconds(10))
+        async let fourth = client.handleWake(within: .seconds(60))
+        async let fifth = client.handleWake(within: .seconds(60))
         #expect(await [fourth, fifth] == [.noData, .noData])
         #expect(!client.availability.service)
         try client.start()
@@ -278,7 +278,7 @@ struct PushDeviceTests {
         let message = try #require(reader.message(inPayload: Data(push.payload)))
         #expect(message.text == "the real text")
         #expect(reader.noteShown(message))
-        #expect(await client.handleWake(within: .seconds(10)) == .newData)
+        #expect(await client.handleWake(within: .seconds(60)) == .newData)
         for try await event in channel.events {
             guard case .message(let message) = event else { continue }
             #expect(message.text == "the real text" && message.wasPresented)

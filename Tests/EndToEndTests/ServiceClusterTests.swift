@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Servers that all users call, and that call them; who hears of whom; and who comes to the front.
-@Suite(.serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct ServiceClusterTests {
     private static let ask = ServiceMethod("com.example.ask", "1.0", "ask")
 

@@ -86,7 +86,8 @@ final class ServiceHouse {
     }
 
     func found(_ app: String, by client: PushClient) async throws {
-        for _ in 0..<500 {
+        let deadline = ContinuousClock.now + .seconds(50)
+        while ContinuousClock.now < deadline {
             if try await client.serviceClient.providers().contains(where: { $0.application.app == app }) { return }
             try await Task.sleep(for: .milliseconds(20))
         }

@@ -247,7 +247,8 @@ struct ServiceTests {
             }
             return ServiceReply()
         }
-        let late = await fault { try await consumer.serviceClient.call(Self.echo, of: files, deadline: .seconds(1)) }
+        // Long enough for the handler to begin.
+        let late = await fault { try await consumer.serviceClient.call(Self.echo, of: files, deadline: .seconds(10)) }
         #expect(late?.code == .deadlineExceeded)
         try await eventually { wasCancelled.withLock { $0 } }
 

@@ -85,7 +85,7 @@ struct UpdatesTests {
         }
 
         func token(of user: String) throws -> String {
-            let expiry = Int(Date().timeIntervalSince1970) + 60
+            let expiry = Int(Date().timeIntervalSince1970) + 600
             return try signer.token(
                 #"{"sub":"\#(user)","aud":"\#(LiveServer.app)","exp":\#(expiry)}"#, header: ["kid": "\"one\""])
         }
@@ -172,14 +172,14 @@ struct UpdatesTests {
         world.client.updates.isInForeground = false
         try world.client.start()
         try await eventually { !world.client.device.isUserPending && world.client.deviceID != nil }
-        #expect(await world.client.updates.performBackgroundPoll(deadline: .now + 20) == .noData)
+        #expect(await world.client.updates.performBackgroundPoll(deadline: .now + 60) == .noData)
         let id = try await world.publish(Self.refresh)
-        #expect(await world.client.updates.performBackgroundPoll(deadline: .now + 20) == .newData)
+        #expect(await world.client.updates.performBackgroundPoll(deadline: .now + 60) == .newData)
         #expect(try await world.states(id) == #"{"done":1}"#)
         await world.client.stop()
         // Also where the client does not run.
         let next = try await world.publish(Self.refresh)
-        #expect(await world.client.updates.performBackgroundPoll(deadline: .now + 20) == .newData)
+        #expect(await world.client.updates.performBackgroundPoll(deadline: .now + 60) == .newData)
         #expect(try await world.states(next) == #"{"done":1}"#)
         #expect(await world.client.updates.performBackgroundPoll(deadline: .now) == .failed, "there is no time")
         // Switched off.

@@ -23,7 +23,7 @@ struct UserTests {
         ])
         #expect(set.status == 0 && set.lines.last?.contains("1 keys") == true, "\(set.lines)")
         func token(_ user: String) throws -> String {
-            let expiry = Int(Date().timeIntervalSince1970) + 60
+            let expiry = Int(Date().timeIntervalSince1970) + 600
             return try signer.token(
                 #"{"sub":"\#(user)","aud":"\#(LiveServer.app)","exp":\#(expiry)}"#, header: ["kid": "\"one\""])
         }

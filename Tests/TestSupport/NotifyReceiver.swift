@@ -42,7 +42,7 @@ package final class NotifyReceiver: Sendable {
     deinit { close(descriptor) }
 
     /// The next state of the process; nil when none comes within the time.
-    package func next(withinMilliseconds time: Int32 = 20_000) async -> String? {
+    package func next(withinMilliseconds time: Int32 = 60_000) async -> String? {
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async { [descriptor] in
                 var waits = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)

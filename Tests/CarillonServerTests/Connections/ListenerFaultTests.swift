@@ -37,7 +37,7 @@ struct ListenerFaultTests {
 
     @Test func `a listener that closed is opened again, and its connections go on`() async throws {
         try await ServedConnections.run {
-            $0.listenerRetry.delay = .seconds(2)
+            $0.listenerRetry.delay = .seconds(5)
         } _: { server in
             let kept = try RawPeer(port: server.port)
             @Sendable func ready() async throws -> String {
@@ -57,7 +57,7 @@ struct ListenerFaultTests {
         let port = try FreePort.next()
         try await ServedConnections.run(metrics: MetricsRegistry()) {
             $0.metrics = ("127.0.0.1", port)
-            $0.listenerRetry.delay = .seconds(2)
+            $0.listenerRetry.delay = .seconds(5)
         } _: { server in
             let metrics = ServedConnections(domain: server.domain, port: port)
             let kept = try RawPeer(port: port)

@@ -120,7 +120,7 @@ struct SlowReaderTests {
                 _ = await world.peer.read(1)
                 try await Task.sleep(for: .milliseconds(20))
             }
-            #expect(ContinuousClock.now - began < .seconds(15))
+            #expect(ContinuousClock.now - began < .seconds(28), "the server's own time is 30 seconds")
         }
     }
 

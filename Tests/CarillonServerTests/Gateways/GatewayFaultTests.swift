@@ -195,7 +195,7 @@ struct GatewayFaultTests {
             ports: [.init(.push, .production, port: try FreePort.next())])
         configuration.dataDirectory = try TemporaryDirectory.make()
         let same = configuration
-        try await GatewayWorld.run(timeout: .milliseconds(200)) {
+        try await GatewayWorld.run(timeout: .seconds(1)) {
             $0 = same
         } _: { world in
             try await world.setCredentials()

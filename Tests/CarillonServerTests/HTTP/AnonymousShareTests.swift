@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonServer
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct AnonymousShareTests {
     private struct World {
         let devices: DeviceRegistrar

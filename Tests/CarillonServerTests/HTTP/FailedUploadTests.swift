@@ -10,7 +10,7 @@ import Testing
 @testable import CarillonServer
 
 /// An upload that fails, and that nobody can go on with.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct FailedUploadTests {
     @Test(arguments: [HTTPField.Name.reprDigest, .contentDigest])
     func `it leaves no row, no file and no used bytes`(name: HTTPField.Name) async throws {

@@ -10,7 +10,7 @@ import Testing
 @testable import CarillonServer
 
 /// On every route, an object of another app is answered for as one that does not exist.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ForeignObjectTests {
     /// What a route names by an id.
     enum Kind: String, CaseIterable {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CarillonServer
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct GNPTests {
     @Test func `a sender beyond its rate is told when to send again`() async throws {
         var allowances = Allowances.Settings()

@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonServer
 
 /// The names of keys.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct KeyNameTests {
     @Test(arguments: ["a", "ä"]) func `the name of a key has at most 256 bytes`(character: String) async throws {
         let routes = try await RouteFixture()

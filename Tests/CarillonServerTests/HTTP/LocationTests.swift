@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonServer
 
 /// The addresses of what a request made.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LocationTests {
     @Test(arguments: ["https://push.example.com", "https://example.com/push-server"])
     func `an upload is located under the public address`(base: String) async throws {

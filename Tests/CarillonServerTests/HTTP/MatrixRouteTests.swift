@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonServer
 
 /// The Matrix push gateway: large events, and notifications of which a part fails.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MatrixRouteTests {
     private struct World {
         let routes: RouteFixture

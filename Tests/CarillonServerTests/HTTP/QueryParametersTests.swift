@@ -5,7 +5,7 @@ import Testing
 @testable import CarillonServer
 
 /// What a route answers to parameters that are not its own.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct QueryParametersTests {
     @Test func `an unknown or repeated parameter is refused by every route but those of endpoints`() async throws {
         let routes = try await RouteFixture()

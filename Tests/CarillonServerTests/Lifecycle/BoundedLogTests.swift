@@ -10,7 +10,7 @@ import Testing
 @testable import CarillonServer
 
 /// How many lines clients can cause.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct BoundedLogTests {
     private final class Ticks: Sendable {
         private let now = Mutex<Int64>(0)

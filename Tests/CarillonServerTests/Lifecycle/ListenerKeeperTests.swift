@@ -5,7 +5,7 @@ import Testing
 @testable import CarillonServer
 
 /// Listeners that are opened again.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ListenerKeeperTests {
     @Test func `a listener that closes at once again and again is logged once, and counts as closed until it stays open`()
         async throws
@@ -14,7 +14,7 @@ struct ListenerKeeperTests {
         let log = LogCatcher()
         let keeper = ListenerKeeper(
             place: .address(host: "127.0.0.1", port: 1),
-            limits: .init(delay: .milliseconds(1), steady: .milliseconds(500)), readiness: readiness, logger: log.logger)
+            limits: .init(delay: .milliseconds(1), steady: .seconds(5)), readiness: readiness, logger: log.logger)
         var openings = 0
         try await keeper.run(until: { openings == 11 }) { opened in
             openings += 1

@@ -12,7 +12,7 @@ import Testing
 @testable import CarillonServer
 
 /// Lines about something that has a secret: they are written, and show none of it. ``SecretWatch`` reads all lines.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct LoggedSecretTests {
     private static let secret = "s3cr3t" + String(repeating: "Zx9", count: 15)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonServer
 
 /// A device that comes back while idle devices are removed.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ReturningDeviceTests {
     @Test(arguments: CollectionReason.allCases)
     func `a device that comes back after it was found idle is not removed`(reason: CollectionReason) async throws {

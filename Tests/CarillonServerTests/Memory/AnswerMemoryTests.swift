@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonServer
 
 /// The memory of answers, without a server.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct AnswerMemoryTests {
     /// Waits do not last.
     private let impatient = Scheduler { _, work in work() }
@@ -116,7 +116,7 @@ struct AnswerMemoryTests {
         #expect(try await memory.place(for: AnswerMemory.bytesOfPart, of: nil, or: nil, from: address) != nil)
     }
 
-    @Test(.timeLimit(.minutes(1))) func `made answers that wait for room are few`() async throws {
+    @Test(.timeLimit(.minutes(5))) func `made answers that wait for room are few`() async throws {
         let waits = Count()
         let memory = AnswerMemory(bytes: 10_000, scheduler: Scheduler { _, _ in _ = waits.add() })
         let first = try await memory.place(for: 10_000, of: nil, or: nil, from: nil)

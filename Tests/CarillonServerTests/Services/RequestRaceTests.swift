@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonServer
 
 /// All that can happen to a request, at once and in any order: whatever comes first, it has one result.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct RequestRaceTests {
     private enum Step: CaseIterable, Sendable {
         case ask, received, replyOne, replyOther, cancel, fetch, sweep, passTime

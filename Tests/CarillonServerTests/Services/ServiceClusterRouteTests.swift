@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonServer
 
 /// Servers, front requests and icons by HTTP: who may, and who may not.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ServiceClusterRouteTests {
     private typealias World = ServiceWorld
     private static let files = "com.example.files"

@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonServer
 
 /// Services by HTTP: who may call whom, how requests come to their one result, and what is refused.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ServiceRouteTests {
     private typealias World = ServiceWorld
 

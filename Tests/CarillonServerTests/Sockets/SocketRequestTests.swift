@@ -10,7 +10,7 @@ import Testing
 @testable import CarillonServer
 
 /// What can be asked over the socket: each answer is a frame that a strict client can read.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SocketRequestTests {
     private static let app = "com.example.app"
     private static let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]

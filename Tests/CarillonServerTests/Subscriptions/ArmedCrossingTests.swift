@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonServer
 
 /// A crossing whose condition holds when it is armed fires when the condition did not hold in between.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ArmedCrossingTests {
     /// What arms a subscription whose condition holds.
     enum Arming: CaseIterable {

@@ -11,7 +11,7 @@ import Testing
 @testable import CarillonServer
 
 /// Items are listed, deleted on request or as they are idle, and closed with the subscriptions on them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ItemLifeTests {
     // MARK: Deleting
 

@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonServer
 
 /// Subscriptions whose condition holds already, and that a killed server did not look at any more.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct NeverFiredTests {
     /// A store as a process leaves it that was killed behind the commit of the last subscription.
     private func killed() async throws -> any Store {

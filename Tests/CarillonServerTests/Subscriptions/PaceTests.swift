@@ -3,6 +3,7 @@ import CarillonCore
 import CarillonWire
 import HTTPTypes
 import TestStores
+import TestSupport
 import Testing
 
 @testable import CarillonServer
@@ -429,8 +430,11 @@ struct PaceTests {
         for (route, count) in [("unlessSeen", 0), ("always", 1)] {
             let world = try await SubscriptionWorld()
             try await world.subscribe(SubscriptionWorld.body(format: #"{"title":"x","route":"\#(route)"}"#))
-            async let poll = world.routes.request(.get, "/v1/inbox?carillon=4&wait=20", key: world.device)
-            try await Task.sleep(for: .milliseconds(200))
+            let id = try #require(DeviceID(world.id))
+            let device = try #require(try await world.routes.store.device(id)).serial
+            async let poll = world.routes.request(.get, "/v1/inbox?carillon=4&wait=60", key: world.device)
+            let sessions = world.routes.domain.homes.home(of: device).sessions
+            try await eventually { sessions.hasWaiters(device) }
             try await publish([11], to: world)
             #expect(try await world.pushes().count == count)
             #expect(try await poll.status == 200)

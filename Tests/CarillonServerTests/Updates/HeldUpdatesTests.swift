@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonServer
 
 /// Servers that are restored from a backup with their live updates paused.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct HeldUpdatesTests {
     private func restored(_ world: UpdateWorld, from backup: StoreCopy, holdsUpdates: Bool = true) async throws -> (
         world: UpdateWorld, updates: LiveUpdateCount

@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonServer
 
 /// What a server says that it has of what its devices told it, so that they notice when it lost something.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LostStateTests {
     @Test func `each answer to a poll has the revision of the parameters that the server holds`() async throws {
         let world = try await UpdateWorld()

@@ -5,7 +5,7 @@ import HTTPTypes
 import Testing
 
 /// The times of a maintenance as devices are told them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MaintenanceTimesTests {
     @Test func `a frame says in how many seconds a maintenance begins and ends, counted from when it is written`()
         async throws

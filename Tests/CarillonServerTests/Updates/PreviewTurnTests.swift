@@ -10,7 +10,7 @@ import Testing
 @testable import CarillonServer
 
 /// Requests that evaluate or read much, at the same time.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PreviewTurnTests {
     /// The requests of the class, as an app's sender and an operator make them.
     private static func requests(_ world: UpdateWorld, _ update: String) -> [(HTTPRequest.Method, String, String, String?)] {

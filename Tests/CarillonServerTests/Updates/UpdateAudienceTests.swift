@@ -11,7 +11,7 @@ import Testing
 @testable import CarillonServer
 
 /// Devices that leave audiences and return to them.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct UpdateAudienceTests {
     private static func region(_ name: String, _ revision: String) -> String {
         UpdateWorld.parameters(#""region":"\#(name)""#, revision: revision)

@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonServer
 
 /// Updates of one order key, of which one ends while a device is about to be given it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct UpdateOrderTests {
     enum End: CaseIterable {
         case withdrawn

@@ -81,7 +81,7 @@ struct WatchedServer: Sendable {
         watch.noteToken(in: path)
         watch.noteMembers(of: (body ?? "").utf8)
         if let body { request.body = .bytes(Array(body.utf8)) }
-        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(20))
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
         let bytes = try await response.body.collect(upTo: 1 << 20)
         watch.noteMembers(of: bytes.readableBytesView)
         return Answer(status: Int(response.status.code), headers: response.headers, text: String(buffer: bytes))

@@ -22,7 +22,7 @@ from websockets.sync.client import connect as connect_websocket
 
 from log_secrets import LEDGER
 
-PATIENCE = 10  # seconds that any single awaited event may take on a busy machine
+PATIENCE = 30  # seconds that any single awaited event may take on a busy machine
 APP = "com.example.app"
 # What a server is started with: it refuses variables that it does not know.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("CARILLON_")}

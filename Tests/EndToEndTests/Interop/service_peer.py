@@ -182,7 +182,7 @@ class ServiceDevice:
     # The inbox
 
     def events(self, wait=5) -> list[dict]:
-        answer = self.device.request("GET", f"/v1/inbox?carillon=6&wait={wait}", timeout=wait + 10)
+        answer = self.device.request("GET", f"/v1/inbox?carillon=6&wait={wait}", timeout=wait + 30)
         assert answer.status_code == 200, answer.text
         envelopes = [it for it in answer.json()["envelopes"] if it["messageType"] == "service"]
         for envelope in envelopes:

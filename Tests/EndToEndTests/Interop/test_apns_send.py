@@ -613,7 +613,7 @@ def test_a_service_that_says_nothing_is_given_up(person, simulator):
 def test_a_service_that_falls_silent_is_given_up(person, simulator):
     simulator.fault("silence", skip=100)
     tokens = f"{DEVICE}\n" * 20_000
-    ended = person.send("--tokens-file", "-", "--title", "x", "--timeout", "1", "--json", stdin=tokens)
+    ended = person.send("--tokens-file", "-", "--title", "x", "--timeout", "5", "--json", stdin=tokens)
     assert ended.status == 69 and ended.summary["end"] == "noService"
     assert ended.summary["accepted"] == 100 and 4000 <= sum(ended.summary["errors"].values()) <= 8000
 

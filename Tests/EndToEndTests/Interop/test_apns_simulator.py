@@ -247,13 +247,13 @@ def test_a_closed_window_stalls(simulator):
 
 
 def test_everything_takes_a_round_trip(simulator):
-    simulator.conditions(roundTripMilliseconds=100)
+    simulator.conditions(roundTripMilliseconds=500)
     connection = simulator.connect()
     assert connection.push().status == 200
     began = time.monotonic()
     streams = [connection.begin() for _ in range(20)]
     assert all(connection.answer(stream).status == 200 for stream in streams)
-    assert 0.1 <= time.monotonic() - began < 1
+    assert 0.5 <= time.monotonic() - began < 8, "one after the other would take 10 seconds"
 
 
 def test_pings_can_stay_unanswered(simulator):
@@ -409,13 +409,13 @@ def test_an_early_answer_can_stop_the_body(simulator, connection):
 
 
 def test_a_slow_answer_is_overtaken(simulator, connection):
-    simulator.fault("delay", milliseconds=300, times=1)
+    simulator.fault("delay", milliseconds=3000, times=1)
     began = time.monotonic()
     slow = connection.begin()
     assert connection.push().status == 200
     assert not connection.answers[slow].ended
     assert connection.answer(slow).status == 200
-    assert time.monotonic() - began >= 0.3
+    assert time.monotonic() - began >= 3
 
 
 def test_silence_is_for_one_request(simulator, connection):

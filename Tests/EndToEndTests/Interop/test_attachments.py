@@ -12,7 +12,7 @@ import time
 import pytest
 import requests
 
-from carillon_peer import PATIENCE, assert_problem, await_value
+from carillon_peer import PATIENCE, assert_problem, await_value, in_parallel
 from raw_peer import RawHTTP
 
 PART = {"Content-Type": "application/partial-upload"}
@@ -77,6 +77,12 @@ class Uploader:
 def files(server) -> list[str]:
     folder = server.data / "attachments"
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def kept_bytes(server, location: str) -> int:
+    """How much of an upload that goes on is in its file; to ask the server would end the transfer."""
+    name = location.rsplit("/", 1)[1] + ".part"
+    return sum(path.stat().st_size for path in (server.data / "attachments").rglob(name))
 
 
 @pytest.fixture
@@ -270,7 +276,7 @@ def test_row_11_the_newest_of_two_resumers_wins_and_nothing_interleaves(uploader
     with RawHTTP(uploader.server) as stalled:
         stalled.send(uploader.head_of("PATCH", location, **fields))
         stalled.send(b"x" * 50_000)
-        time.sleep(0.3)
+        await_value(lambda: kept_bytes(uploader.server, location), lambda it: it == 50_000, "the part is in its file")
         # HEAD ends the transfer that is under way, and its answer can be relied on.
         offset = uploader.offset(location)
         assert offset == 50_000
@@ -280,7 +286,7 @@ def test_row_11_the_newest_of_two_resumers_wins_and_nothing_interleaves(uploader
         second.send(uploader.head_of("PATCH", location, **fields | {
             "Upload_Offset": str(offset), "Content_Length": str(len(DATA) - offset)}))
         second.send(b"y" * 1000)
-        time.sleep(0.3)
+        await_value(lambda: kept_bytes(uploader.server, location), lambda it: it == 51_000, "the part is in its file")
         assert uploader.patch(location, 50_000, b"z").status_code == 409, "the older kept 1,000 more"
         assert second.read_problem()[0] == 409
     rest = uploader.patch(location, 51_000, b"z" * (len(DATA) - 51_000), complete="?1")
@@ -457,12 +463,12 @@ def test_a_trickle_is_ended_and_what_came_is_kept(own):
             Content_Length="1000000"))
         begun = time.monotonic()
         try:
-            while time.monotonic() - begun < 8:
+            while time.monotonic() - begun < 40:
                 raw.send(b"x")
                 time.sleep(0.1)
         except OSError:
             pass
-        assert 1 < time.monotonic() - begun < 7, "a byte now and then is no upload"
+        assert 1 < time.monotonic() - begun < 39, "a byte now and then is no upload"
         assert raw.read_problem()[1]["code"] == "request_timeout"
     assert 5 < uploader.offset(location) < 100
 
@@ -551,8 +557,13 @@ def test_senders_name_devices_of_their_app_only_and_devices_those_of_the_realm(o
 
 def test_uploads_are_begun_at_a_rate(own):
     uploader = own(CARILLON_UPLOAD_RATE="1:3")
-    answers = [uploader.create(b"x").status_code for _ in range(5)]
-    assert answers[:3] == [201] * 3 and 429 in answers[3:]
+    # At once: one after the other they may take longer than the rate asks for.
+    answers = in_parallel([lambda: uploader.create(b"x")] * 12)
+    assert [answer.status_code for answer in answers].count(201) >= 3
+    refused = [answer for answer in answers if answer.status_code != 201]
+    assert refused
+    for answer in refused:
+        assert_problem(answer, 429, "rate_limited")
     assert Uploader(uploader.server).create(b"x").status_code == 201, "another has a rate of his own"
 
 
@@ -568,7 +579,7 @@ def test_a_reader_that_stops_reading_is_let_go(own):
     location = uploader.create(bytes(100_000_000)).headers["Location"]
     with RawHTTP(uploader.server) as raw:
         raw.send(uploader.head_of("GET", location).replace(uploader.device.credential, uploader.reader.credential))
-        time.sleep(6)
+        await_value(uploader.server.http_connections, lambda count: count == 0, "the connection is closed")
         assert len(raw.read_to_end()) < 100_000_000
 
 

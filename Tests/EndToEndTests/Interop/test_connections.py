@@ -142,20 +142,20 @@ def stream_head(device) -> bytes:
 
 
 def test_a_stream_that_nobody_reads_does_not_hold_up_the_stop(make_server):
-    server = make_server()
+    server = make_server(CARILLON_STOP_SECONDS=60)
     device = server.register_device()
     fill(device.open_channel(), 64)
     with connect(server, receive_buffer=2304) as peer:
         peer.sendall(stream_head(device))
         time.sleep(1)
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(15) == 0
+        assert server.process.wait(40) == 0
 
 
 def test_a_peer_that_reads_slowly_gets_everything(make_server):
     """For longer than a peer may take nothing: it takes something all the time. The server sees only how its own buffer
     empties, which the system lets happen by the third."""
-    server = make_server(CARILLON_STALL_SECONDS=2)
+    server = make_server(CARILLON_STALL_SECONDS=4)
     device = server.register_device()
     fill(device.open_channel(), 350)
     with connect(server, receive_buffer=4096) as peer:
@@ -165,7 +165,7 @@ def test_a_peer_that_reads_slowly_gets_everything(make_server):
             ).encode()
         )
         data = b""
-        end = time.monotonic() + 5
+        end = time.monotonic() + 8
         while chunk := peer.recv(65536):
             data += chunk
             if time.monotonic() < end:
@@ -189,7 +189,7 @@ def test_a_poll_of_a_peer_that_left_ends(device, server):
         peer.shutdown(sockets.SHUT_WR)
         begin = time.monotonic()
         assert read_all(peer).startswith(b"HTTP/1.1 200")
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 40, "the poll has 60 seconds"
 
 
 def test_a_cancelled_message_is_not_given_to_a_stream_that_was_not_read_yet(make_server):
@@ -204,10 +204,12 @@ def test_a_cancelled_message_is_not_given_to_a_stream_that_was_not_read_yet(make
         last = sent[-1]
         assert server.request("DELETE", last.location).status_code == 204
         data = b""
-        peer.settimeout(3)
         try:
             while chunk := peer.recv(65536):
                 data += chunk
+                # All that is to come is there; the rest of the time is for what must not come.
+                if sent[-2].id.encode() in data:
+                    peer.settimeout(3)
         except TimeoutError:
             pass
     assert sent[0].id.encode() in data
@@ -247,11 +249,10 @@ def test_out_of_files_the_listener_waits_instead_of_spinning_and_comes_back(make
     channel = server.register_device().open_channel()
     leave_files(server, 5)
     peers = [connect(server) for _ in range(30)]
-    time.sleep(0.3)
+    await_value(lambda: "cannot be accepted" in server.log.read_text(), bool, "the listener waits")
     before = cpu_seconds(server)
     time.sleep(2)
     assert cpu_seconds(server) - before < 0.5
-    assert "cannot be accepted" in server.log.read_text()
     for peer in peers:
         peer.close()
     channel.send(b"still here")
@@ -287,15 +288,13 @@ def test_out_of_files_what_is_connected_works_on(make_server):
 
 def test_the_files_that_waiting_needs_are_open_before_the_first_connection(make_server):
     server = make_server()
-    files = open_files(server)
-    # The system may take a moment to open what it was asked for.
-    for _ in range(50):
-        if files.count("anon_inode:[timerfd]") == files.count("anon_inode:[eventpoll]") + 2:
-            break
-        time.sleep(0.1)
-        files = open_files(server)
-    # Each loop has a queue of events and a timer; Dispatch has a queue and a timer for each of three clocks.
-    assert files.count("anon_inode:[timerfd]") == files.count("anon_inode:[eventpoll]") + 2
+    # The system may take a moment to open what it was asked for. Each loop has a queue of events and a timer; Dispatch has
+    # a queue and a timer for each of three clocks.
+    await_value(
+        lambda: open_files(server),
+        lambda files: files.count("anon_inode:[timerfd]") == files.count("anon_inode:[eventpoll]") + 2,
+        "the files are open",
+    )
 
 
 def open_files(server) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from carillon_peer import assert_problem
+from carillon_peer import assert_problem, in_parallel
 from raw_peer import RawHTTP
 
 CHECK = "/GNP1.0?method=checkToken"
@@ -112,10 +112,12 @@ def test_a_full_inbox_says_so(make_server):
 def test_a_sender_beyond_its_rate_is_told_when_to_come_again(make_server):
     server = make_server(CARILLON_CHANNEL_RATE="1:1")
     token = token_of(server.register_device().open_channel())
-    assert notify(server, token, b"x") == "100 OK"
-    answer = server.request("POST", NOTIFY, data=b"x", headers=TEXT | {"X-Good-GNP-Token": token})
-    assert code(answer) == "429 Rate Limited"
-    assert answer.headers["Retry-After"] == "1"
+    headers = TEXT | {"X-Good-GNP-Token": token}
+    # At once: one after the other they may take longer than the rate asks for.
+    answers = in_parallel([lambda: server.request("POST", NOTIFY, data=b"x", headers=headers)] * 8)
+    assert {code(answer) for answer in answers} == {"100 OK", "429 Rate Limited"}
+    for answer in answers:
+        assert answer.headers.get("Retry-After") in ((None,) if code(answer) == "100 OK" else ("1", "2"))
 
 
 def test_a_channel_of_one_vapid_key_takes_nothing_this_way(server, device):

@@ -109,7 +109,7 @@ def test_a_disk_that_does_not_answer_ends_readiness(make_server):
     server = make_server()
     with requests.Session() as session:
         assert session.get(server.url + "/health/ready").status_code == 200
-        with injected(server, "fdatasync,fsync:delay_enter=8000000:when=1"):
+        with injected(server, "fdatasync,fsync:delay_enter=15000000:when=1"):
             began = time.monotonic()
             with pytest.raises(requests.Timeout):
                 server.request("POST", "/v1/apps", key=server.admin_key, json={"id": "com.example.late"}, timeout=0.5)

@@ -419,7 +419,7 @@ def test_an_unknown_message_is_404(server, method, message):
 
 def test_a_kept_alive_connection_carries_accepted_and_refused_pushes_in_turn(channel):
     """A refusal leaves the sender's connection in step with its next request."""
-    connection = http.client.HTTPConnection("127.0.0.1", channel.server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", channel.server.port, timeout=30)
     path = "/" + channel.endpoint.split("/", 3)[3]
     statuses = []
     for headers in [{"TTL": "60"}, {}, {"TTL": "60"}, {"TTL": "x"}, {"TTL": "60", "Topic": "a.b"}, {"TTL": "60"}]:

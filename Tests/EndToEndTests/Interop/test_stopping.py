@@ -12,6 +12,7 @@ from carillon_peer import PATIENCE, in_parallel
 from raw_peer import CLOSE, RawHTTP, RawWebSocket
 
 DEADLINE = 30  # seconds
+AT_ONCE = 10  # seconds; far less than a stop may take
 
 
 def versions(frames):
@@ -145,7 +146,7 @@ def test_nothing_accepted_under_load_is_lost_and_nothing_acknowledged_comes_agai
 
     def post(channel):
         try:
-            while (answer := channel.post(b"load")).status_code == 201:
+            while (answer := channel.post(b"load", timeout=AT_ONCE)).status_code == 201:
                 accepted.append(answer.headers["Location"].rsplit("/", 1)[1])
                 if len(accepted) >= 200:
                     enough.set()
@@ -204,7 +205,7 @@ def test_senders_are_answered_or_let_go_at_once(make_server):
 
         def post(channel, answered=answered, unanswered=unanswered, enough=enough):
             try:
-                while channel.post(b"x").status_code == 201:
+                while channel.post(b"x", timeout=AT_ONCE).status_code == 201:
                     answered.append(channel.id)
                     if len(answered) >= 200:
                         enough.set()
