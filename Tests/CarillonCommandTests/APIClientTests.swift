@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonCommand
 
 /// The requests of commands to the HTTP API.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct APIClientTests {
     /// Answers with a head and a part of the body.
     private final class StalledAnswer: ChannelInboundHandler {

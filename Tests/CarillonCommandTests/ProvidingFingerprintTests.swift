@@ -4,7 +4,7 @@ import Testing
 @testable import CarillonCommand
 
 /// The fingerprint that `carillon services provide` prints at its start.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ProvidingFingerprintTests {
     private func read(_ failures: [any Error]) async -> (fingerprint: String?, reads: Int) {
         var reads = 0

@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonClient
 
 /// Transfers that are under way when the storage directory is moved, as iOS moves it with each update of an app.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MovedTransfersTests {
     /// Serves one sealed file, and takes one upload; or is away.
     private final class Server: FileTransport {

@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonClient
 
 /// Transfers of which a relay answers the first request of each kind in the server's place.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RelayedTransferTests {
     private final class RelayedFiles: FileTransport {
         private let relay: RelayAnswer

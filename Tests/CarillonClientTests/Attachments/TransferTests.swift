@@ -40,7 +40,7 @@ private final class ScriptedFiles: FileTransport {
 }
 
 /// Transfers with a server that says something else than it should.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TransferTests {
     private let directory = TemporaryDirectory()
 
