@@ -85,7 +85,8 @@ struct MovedTransfersTests {
         try FileManager.default.moveItem(atPath: first, toPath: second)
         server.isAway.withLock { $0 = false }
         let store = store(in: second)
-        let download = try #require(try store.downloadsWithPaths().first)
+        let downloads = try await whenReleased { try store.downloadsWithPaths() }
+        let download = try #require(downloads.first)
         #expect(download.path == second + "/file")
         let again = try await store.download(manifest, to: second + "/file")
         #expect(again.id == download.download.id, "it is the same download")
