@@ -29,18 +29,19 @@ struct DeadlineTests {
     #endif
 
     /// Makes a call of one second and measures how long it lasts, up to three times: the machine can be busy during one of them.
-    private static func expectEnd(_ call: (_ attempt: Int) async throws -> Void) async {
+    /// Returns the shortest time.
+    @discardableResult
+    private static func expectEnd(_ call: (_ attempt: Int) async throws -> Void) async -> Duration {
         var shortest = Duration.seconds(3600)
         for attempt in 1...3 where shortest >= bound {
             let begun = ContinuousClock.now
             var code: ServiceError.Code?
             do { try await call(attempt) } catch { code = (error as? ServiceError)?.code }
-            let lasted = begun.duration(to: .now)
+            shortest = min(shortest, begun.duration(to: .now))
             #expect(code == .deadlineExceeded)
-            #expect(lasted >= .seconds(1), "\(lasted)")
-            shortest = min(shortest, lasted)
         }
         #expect(shortest < bound, "\(shortest)")
+        return shortest
     }
 
     /// Waits an hour, also in a task that is cancelled.
@@ -79,12 +80,13 @@ struct DeadlineTests {
         case .unansweredRequest: consumer.web.on("POST /v1/services/requests") { _ in nil }
         }
         let path = try consumer.file("a.txt")
-        await Self.expectEnd { _ in
+        let lasted = await Self.expectEnd { _ in
             _ = try await consumer.client.call(
                 ServiceEngineFixture.method, of: .init(app: "com.example.files"),
                 .string(String(repeating: "x", count: 50_000)),
                 attachments: [path], deadline: .seconds(1))
         }
+        #expect(lasted >= .seconds(1), "\(lasted)")
         let (box, files) = await (consumer.engine.box, consumer.engine.files)
         try await eventually { try await box.unsent(at: ServiceEngine.now).isEmpty }
         try await eventually { try files.uploads().isEmpty }
