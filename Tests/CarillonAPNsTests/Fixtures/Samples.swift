@@ -43,7 +43,7 @@ struct Stage {
             credentials: try credentials ?? Samples.credentials(), bundleID: "com.example.app",
             environment: .custom(host: "localhost", port: server.port))
         configuration.trustRoots = certificates.authorityPEM
-        configuration.timeout = .seconds(20)
+        configuration.timeout = .seconds(60)
         configuration.timeSource = Samples.clocks()
         configure(&configuration)
         client = try APNsClient(configuration)

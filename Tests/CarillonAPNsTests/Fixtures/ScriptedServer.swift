@@ -222,6 +222,15 @@ final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
         answer(request.stream, status, body: "{\"reason\":\"\(reason)\"}")
     }
 
+    /// Accepts a request and ends the connection with one write, so that the client reads both at once.
+    func acceptAndGoAway(_ request: ServerRequest) {
+        let goAway = HTTP2Frame(
+            streamID: .rootStream,
+            payload: .goAway(lastStreamID: HTTP2StreamID(request.stream), errorCode: .noError, opaqueData: nil))
+        channel?.eventLoop.execute { self.open[HTTP2StreamID(request.stream)] = nil }
+        write(Self.frames(request.stream, 200, body: "") + [goAway])
+    }
+
     /// Rejects a request and ends the connection with one write, so that the client reads both at once.
     func rejectAndGoAway(_ request: ServerRequest, _ status: Int, _ reason: String) {
         let goAway = HTTP2Frame(

@@ -37,7 +37,7 @@ struct EndingTests {
         run.cancel()
         try await run.value
         await #expect(throws: APNsError.self) { try await push.value }
-        #expect(ContinuousClock.now - start < .seconds(5))
+        #expect(ContinuousClock.now - start < .seconds(30))
         try await stage.server.close()
     }
 
@@ -53,7 +53,7 @@ struct EndingTests {
         let start = ContinuousClock.now
         await group.triggerGracefulShutdown()
         try await run.value
-        #expect(ContinuousClock.now - start < .seconds(5))
+        #expect(ContinuousClock.now - start < .seconds(30))
         try await listener.close()
     }
 

@@ -130,7 +130,7 @@ struct ResendingTests {
     }
 
     @Test func `a silent service lets the push time out, and is reset`() async throws {
-        let stage = try await Stage(configure: { $0.timeout = .seconds(2) }) { connection, request in
+        let stage = try await Stage(configure: { $0.timeout = .seconds(4) }) { connection, request in
             if Samples.number(request.token) != 1 { connection.accept(request) }
         }
         try await stage.client.warmUp()
@@ -148,7 +148,7 @@ struct ResendingTests {
     }
 
     @Test func `a service that stays silent is left for a new connection`() async throws {
-        let stage = try await Stage(configure: { $0.timeout = .seconds(2) }) { connection, request in
+        let stage = try await Stage(configure: { $0.timeout = .seconds(4) }) { connection, request in
             if connection.number > 1 || request.stream == 1 { connection.accept(request) }
         }
         try await stage.client.warmUp()

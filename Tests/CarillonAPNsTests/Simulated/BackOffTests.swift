@@ -45,8 +45,7 @@ struct BackOffTests {
             $0.timeout = .milliseconds(300)
             $0.pool.maximum = 1
         }) { connection, request in
-            connection.accept(request)
-            connection.goAway(last: request.stream)
+            connection.acceptAndGoAway(request)
         }
         // The first, and four for it and its like.
         for _ in 0..<5 { #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted) }

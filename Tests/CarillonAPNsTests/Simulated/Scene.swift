@@ -28,7 +28,7 @@ struct Scene {
             credentials: try credentials?(simulator) ?? Self.key(simulator.signingKey), bundleID: Self.app,
             environment: Self.environment(of: simulator))
         options.trustRoots = simulator.trustRoot
-        options.timeout = .seconds(20)
+        options.timeout = .seconds(60)
         options.logger.logLevel = .error
         configure(&options)
         client = try APNsClient(options)

@@ -76,9 +76,7 @@ struct TokenRuleTests {
     }
 
     @Test func `a revoked key ends a whole batch at once, with its reason`() async throws {
-        let scene = try await Scene(
-            simulator: { $0.faults = [.init(.delay(.milliseconds(50)))] },
-            client: { $0.timeout = .seconds(3) })
+        let scene = try await Scene(simulator: { $0.faults = [.init(.delay(.milliseconds(50)))] })
         scene.simulator.revokeKey(scene.simulator.signingKey.id)
         #expect(try await scene.outcomes(Samples.tokens(3000)) == ["InvalidProviderToken": 3000])
         #expect(scene.simulator.totals.requests < 100)

@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonClient
 
 /// Transfers that are under way when the storage directory is moved, as iOS moves it with each update of an app.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MovedTransfersTests {
     /// Serves one sealed file, and takes one upload; or is away.
     private final class Server: FileTransport {
@@ -85,7 +85,8 @@ struct MovedTransfersTests {
         try FileManager.default.moveItem(atPath: first, toPath: second)
         server.isAway.withLock { $0 = false }
         let store = store(in: second)
-        let download = try #require(try store.downloadsWithPaths().first)
+        let downloads = try await whenReleased { try store.downloadsWithPaths() }
+        let download = try #require(downloads.first)
         #expect(download.path == second + "/file")
         let again = try await store.download(manifest, to: second + "/file")
         #expect(again.id == download.download.id, "it is the same download")

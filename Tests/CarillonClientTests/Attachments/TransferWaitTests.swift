@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonClient
 
 /// How long a transfer waits before it asks again.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TransferWaitTests {
     private struct Refusing: FileTransport {
         var status = 503

@@ -13,8 +13,8 @@ struct LifeOfDeviceTests {
     private var directory: TemporaryDirectory { base.directory }
 
     private func client(at address: String, key: String? = "client-key") throws -> PushClient {
-        try PushClient(
-            configuration: .init(
+        try PushClientTests.open(
+            .init(
                 server: address, app: "com.example.app", clientKey: key, storageDirectory: directory.path,
                 backOff: .init(initial: .milliseconds(10), maximum: .milliseconds(50))))
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonClient
 
 /// What waits for delegates that do not return.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DelegateCallsTests {
     private typealias Calls = DelegateCalls<ServiceClientEvent, String>
 

@@ -5,7 +5,7 @@ import Testing
 @testable import CarillonClient
 
 /// The life of a stream of events.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct EventListenersTests {
     private final class Subject: Sendable {}
     private final class Payload: Sendable {}

@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonClient
 
 /// A call is made for the user whom the app named last, and goes out for nobody else.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CallOwnerTests {
     private let consumer: ServiceEngineFixture
     private let provider: ServiceEngineFixture

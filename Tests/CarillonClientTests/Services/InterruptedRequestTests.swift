@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonClient
 
 /// Requests whose run ends early, and requests whose files cannot be fetched.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct InterruptedRequestTests {
     private struct Interruption: Error {}
 

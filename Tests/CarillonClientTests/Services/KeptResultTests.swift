@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonClient
 
 /// Results that the app has not confirmed.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct KeptResultTests {
     private typealias Fixture = ServiceEngineFixture
 

@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonClient
 
 /// Replies to requests of the same machine.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LocalReplyTests {
     @Test func `a reply that goes by the server waits for as long as the server asks`() async throws {
         let fixture = try await ServiceEngineFixture(local: LocalSockets(directory: "/nowhere"))

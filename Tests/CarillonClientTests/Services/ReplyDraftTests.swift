@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonClient
 
 /// Replies that one run does not finish.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ReplyDraftTests {
     private typealias Fixture = ServiceEngineFixture
 
@@ -185,8 +185,8 @@ struct ReplyDraftTests {
         fixture.web.on("DELETE", 204)
         try await fixture.running {
             try await eventually { fixture.web.asked.contains("DELETE /v1/attachments/7") }
+            try await eventually { try await fixture.box.eventNumbers().isEmpty }
         }
-        #expect(try await fixture.box.eventNumbers().isEmpty)
     }
 
     @Test func `the deadline of a request counts from its arrival in an earlier run`() async throws {

@@ -14,7 +14,7 @@ struct ServiceBoxTests {
     private let directory = TemporaryDirectory()
 
     private func box() throws -> ServiceBox {
-        let store = try ClientStore(directory: directory.path)
+        let store = try ClientStore(directory: directory.path, patience: 60)
         _ = try store.load(server: "http://127.0.0.1:1", app: "com.example.app")
         return ServiceBox(store: store)
     }

@@ -30,7 +30,7 @@ final class ServiceEngineFixture: Sendable {
     ) async throws {
         self.directory = directory
         peer = ServicePeer(app: app, device: String(repeating: String(number), count: 32))
-        store = try ClientStore(directory: directory.path)
+        store = try ClientStore(directory: directory.path, patience: 60)
         _ = try store.load(server: ScriptedWeb.base, app: app)
         let identity = DeviceIdentity(device: peer.device, credential: "c", socket: "ws://127.0.0.1:1")
         if isRegistered { try await store.inStep { try StoreChange.saveIdentity(identity).apply(to: $0) } }

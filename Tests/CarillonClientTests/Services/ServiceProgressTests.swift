@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonClient
 
 /// What an app hears of a request before its result: that it arrived, and how far its files are; and how it ends a request early.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ServiceProgressTests {
     private let address = ServiceApplication(app: "com.example.files")
 
@@ -235,7 +235,7 @@ struct ServiceProgressTests {
             engine = fixture.engine
             #expect(engine != nil)
         }
-        for _ in 0..<1000 where engine != nil { try await Task.sleep(for: .milliseconds(5)) }
+        for _ in 0..<10_000 where engine != nil { try await Task.sleep(for: .milliseconds(5)) }
         #expect(engine == nil)
     }
 

@@ -4,7 +4,7 @@ import Testing
 @testable import CarillonClient
 
 /// Which handler a request finds, and what it is told where there is none; and definitions.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ServiceRouterTests {
     private let router = ServiceRouter()
     private let method = ServiceMethod("com.example.x", "1.0", "m")

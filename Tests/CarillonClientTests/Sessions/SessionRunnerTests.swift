@@ -15,7 +15,8 @@ struct SessionRunnerTests {
     let directory = TemporaryDirectory()
 
     private func makeRunner() throws -> (SessionRunner, ClientStore) {
-        let store = try ClientStore(directory: directory.path)
+        // A store of before may be closed a while after its last step, by the thread that ran it.
+        let store = try ClientStore(directory: directory.path, patience: 60)
         let stored = try store.load(server: "http://host", app: "com.example.app")
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         return (SessionRunner(store: store, session: ClientSession(.init(), restoring: stored), logger: logger), store)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import CarillonClient
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SuspectTurnsTests {
     private let start = ContinuousClock.now
 

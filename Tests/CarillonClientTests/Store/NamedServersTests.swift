@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonClient
 
 /// What is known of servers that named themselves in an earlier run.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct NamedServersTests {
     private static let base = "http://host"
     private static let day: Int64 = 86_400_000

@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonClient
 
 /// When the app hears that the storage fails, and who tries again.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 final class StorageHealthTests: Sendable {
     private let health = StorageHealth()
     private let heard = Mutex<[StorageHealth.Change]>([])

@@ -565,7 +565,7 @@ struct SubscriptionFiringTests {
         #expect(ClientSessionTests.receive(.fired(strange), &other) == [.send(.nack(version: "w", code: 303))])
     }
 
-    @Test(.timeLimit(.minutes(1))) func `firings wait for the app, one at a time, and go with their connection`()
+    @Test(.timeLimit(.minutes(5))) func `firings wait for the app, one at a time, and go with their connection`()
         async throws
     {
         let handled = Mutex<[String]>([])

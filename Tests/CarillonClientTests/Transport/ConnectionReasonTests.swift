@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonClient
 
 /// Why there is no connection, in the words of people.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ConnectionReasonTests {
     private let base = TransportConformanceTests()
     private typealias Kind = TransportConformanceTests.Kind

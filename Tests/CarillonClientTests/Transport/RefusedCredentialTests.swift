@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonClient
 
 /// Requests beside the socket whose credential the server refuses before it accepted it once.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RefusedCredentialTests {
     private static let identity = DeviceIdentity(device: "d", credential: "c", socket: "ws://127.0.0.1:1/")
     private static let path = "/v1/services/requests"

@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonClient
 
 /// Each call of the library when a relay answers it once in the server's place.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RelayedCallTests {
     /// Answers the first request as the relay does, and each later one as the server does.
     private final class Relay: ClientTransport {

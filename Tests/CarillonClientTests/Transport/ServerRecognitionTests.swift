@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonClient
 
 /// Responses without content, of servers that name themselves and of servers of earlier versions.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ServerRecognitionTests {
     /// Answers each DELETE with 204, and each GET with the description of a server.
     private final class Server: ClientTransport {

@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonClient
 
 /// Questions on the live connection: each has its answer, or is asked by another way.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SocketAsksTests {
     private final class Sent: Sendable {
         let requests = Mutex<[ClientFrame.Request]>([])

@@ -142,12 +142,12 @@ struct TransportConformanceTests {
     @Test(arguments: Kind.allCases)
     func `an attempt that gets no answer ends in time`(_ kind: Kind) async throws {
         try await withListener { port in
-            let transport = try kind.transport(timeout: .milliseconds(100))
+            let transport = try kind.transport(timeout: .milliseconds(500))
             #expect(await fault(transport, try socket("ws://127.0.0.1:\(port)/")) == .timeOut)
             #expect(await fault(transport, asking: try question("http://127.0.0.1:\(port)/")) == .timeOut)
         }
         try await withListener(saying: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel") { port in
-            let transport = try kind.transport(timeout: .milliseconds(100))
+            let transport = try kind.transport(timeout: .milliseconds(500))
             #expect(await fault(transport, asking: try question("http://127.0.0.1:\(port)/")) == .timeOut)
         }
     }

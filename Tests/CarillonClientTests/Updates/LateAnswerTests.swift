@@ -198,7 +198,7 @@ struct LateAnswerTests {
                 return true
             }, Script.pause(),
             {
-                #expect(fixture.presenter.seen.dismissed == 1)
+                guard fixture.presenter.seen.dismissed == 1 else { return false }
                 let results = try await fixture.results()
                 #expect(results.isEmpty)
                 fixture.presenter.seen.all[1].press()
@@ -227,10 +227,11 @@ struct LateAnswerTests {
                 return true
             }, Script.pause(),
             {
-                #expect(fixture.presenter.seen.dismissed == 1 && fixture.presenter.seen.all.count == 2)
+                guard fixture.presenter.seen.dismissed == 1, fixture.presenter.seen.all.count == 2 else { return false }
                 fixture.presenter.seen.all.last?.press()
                 return true
-            }, Script.pause())
+            },
+            { try await fixture.results() == ["a done"] })
         try await fixture.run(worker) { try await script.isOver() }
         #expect(try await fixture.results() == ["a done"])
     }
@@ -272,7 +273,8 @@ struct LateAnswerTests {
             },
             { fixture.presenter.seen.shown?.popup.attachment == .object("valve") }, Script.pause(),
             {
-                #expect(fixture.content.state.withLock { $0.downloadsEnded[.object("pump")] } == 1, "it is cancelled")
+                // It is cancelled.
+                guard fixture.content.state.withLock({ $0.downloadsEnded[.object("pump")] }) == 1 else { return false }
                 fixture.content.state.withLock { $0.downloads[.object("pump")] = .success(()) }
                 return true
             }, Script.pause(),

@@ -32,7 +32,7 @@ final class ProcessingFixture: Sendable {
 
     init(_ content: ContentFixture = ContentFixture()) async throws {
         self.content = content
-        store = try ClientStore(directory: directory.path)
+        store = try ClientStore(directory: directory.path, patience: 60)
         try await inbox.belong(to: Self.owner)
     }
 

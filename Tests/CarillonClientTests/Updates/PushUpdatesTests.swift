@@ -35,6 +35,7 @@ struct PushUpdatesTests {
         /// Nil: it never answers.
         private let answer: @Sendable (Int, JSONValue) -> Answer?
         let asked = Mutex<[JSONValue]>([])
+        let times = Mutex<[ContinuousClock.Instant]>([])
         let open = Mutex(0)
         let mostOpen = Mutex(0)
 
@@ -49,6 +50,7 @@ struct PushUpdatesTests {
         func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
             let body = JSONValue(parsing: Array(question.json ?? Data())) ?? .null
             let number = asked.withLock { asked in
+                times.withLock { $0.append(.now) }
                 asked.append(body)
                 return asked.count
             }
@@ -201,7 +203,7 @@ struct PushUpdatesTests {
             PollAnswer(position: "p"), to: nil, by: owner, said: [], parameters: parameters.revision)
         world.updates.settings.polling = .every(.seconds(1000))
         world.begin { ["region": .text("north")] }
-        await world.run(for: .seconds(20), asked: door) { door.count >= 2 }
+        await world.run(asked: door) { door.count >= 2 }
         let said = door.asked.withLock { $0.map { $0["parameters"] != nil } }
         #expect(said == [false, true], "and a server that will not have them is not asked without end")
     }
@@ -372,9 +374,12 @@ struct PushUpdatesTests {
         let door = Door { _, _ in .init() }
         let world = try World(door)
         world.updates.settings.polling = polling
+        let began = ContinuousClock.now
         world.begin()
-        await world.run(for: .milliseconds(500), asked: door)
-        #expect(door.count == 1)
+        await world.run { door.count >= 3 }
+        let times = door.times.withLock { $0 }
+        let third = try #require(times.dropFirst(2).first)
+        #expect(began.duration(to: third) >= .milliseconds(1780), "two waits of a second, less a tenth")
     }
 
     @Test func `row 3: in the background it is asked when it is said, and not by itself`() async throws {
@@ -387,7 +392,7 @@ struct PushUpdatesTests {
         let before = door.count
         #expect(before <= 2, "what was under way, and what said that it is in the background")
         world.updates.isInForeground = true
-        await world.run(for: .seconds(10)) { door.count >= before + 2 }
+        await world.run { door.count >= before + 2 }
         #expect(door.count >= before + 2)
     }
 
@@ -397,7 +402,8 @@ struct PushUpdatesTests {
         world.updates.settings.polling = .every(.seconds(1))
         world.begin()
         let began = ContinuousClock.now
-        await world.run(for: .seconds(20)) { door.count >= 2 }
+        await world.run { door.count >= 2 }
+        #expect(door.count >= 2)
         #expect(began.duration(to: .now) >= .milliseconds(890))
     }
 
@@ -407,7 +413,7 @@ struct PushUpdatesTests {
         let door = Door { _, _ in nil }
         let world = try World(door)
         world.begin()
-        await world.run(for: .seconds(20)) {
+        await world.run {
             if door.count == 1 { world.updates.settings.isActive = false }
             return door.count == 1 && door.open.withLock { $0 } == 0
         }
@@ -415,7 +421,7 @@ struct PushUpdatesTests {
         await world.run(for: .milliseconds(100))
         #expect(door.count == 1, "nothing is asked")
         world.updates.settings.isActive = true
-        await world.run(for: .seconds(20)) { door.count == 2 }
+        await world.run { door.count == 2 }
         #expect(door.count == 2)
     }
 
@@ -428,13 +434,14 @@ struct PushUpdatesTests {
         _ = try await world.inbox.received(
             PollAnswer(updates: [ProcessingFixture.frame("a", "definitions")]), to: nil,
             by: UpdateOwner(device: "d", user: "ada", profile: ""), said: [], parameters: nil)
+        await world.run { try await world.inbox.next() == nil }
         await world.run(for: .milliseconds(200))
         #expect(door.count == 0)
         #expect(try await world.inbox.next() == nil, "and what was somebody's is gone")
         let signedIn = try World(door, user: "ada")
         signedIn.updates.settings.needsUser = true
         signedIn.begin()
-        await signedIn.run(for: .seconds(20)) { door.count >= 1 }
+        await signedIn.run { door.count >= 1 }
         #expect(door.count >= 1)
     }
 
@@ -489,7 +496,7 @@ struct PushUpdatesTests {
         let world = try World(door)
         world.begin()
         let presenter = world.presenter
-        await world.run(for: .seconds(30)) {
+        await world.run {
             if door.count == 2, presenter.seen.shown?.id.key.update == "a" { world.updates.poll() }
             return presenter.seen.shown?.id.key.update == "b"
         }

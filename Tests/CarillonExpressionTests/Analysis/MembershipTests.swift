@@ -67,7 +67,7 @@ struct MembershipTests {
         return source
     }
 
-    @Test(.timeLimit(.minutes(1)), arguments: [true, false])
+    @Test(.timeLimit(.minutes(5)), arguments: [true, false])
     func `nested conditions are read in a time that grows with their constants`(isRight: Bool) throws {
         for levels in [45, 90] {
             let one = Self.nested(levels, isRight: isRight) { "user == 't\($0)'" }

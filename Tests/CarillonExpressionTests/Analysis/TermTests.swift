@@ -50,11 +50,12 @@ struct TermTests {
     }
 
     @Test func `thousands of parts are taken apart at once`() throws {
-        let began = ContinuousClock.now
         let source = (0..<1200).map { "x == \($0)" }.joined(separator: " && ")
-        #expect(
-            try ExpressionProgram.unchecked(source, in: Self.environment).terms.alternatives.map(\.terms.count) == [1200])
-        #expect(ContinuousClock.now - began < .seconds(5))
+        let duration = try ThreadTime.measure {
+            let program = try ExpressionProgram.unchecked(source, in: Self.environment)
+            #expect(program.terms.alternatives.map(\.terms.count) == [1200])
+        }
+        #expect(duration < .seconds(15))
     }
 
     @Test func `more than eight alternatives are not taken apart`() throws {

@@ -1,4 +1,5 @@
 import CarillonExpression
+import TestSupport
 import Testing
 
 struct CheckerTests {
@@ -95,10 +96,11 @@ struct CheckerTests {
             "a": .list((0..<1000).map { .int($0) }), "s": .string(String(repeating: "a", count: 5000)),
             "b": .bytes(Array(repeating: 0x61, count: 5000)),
         ]
-        let began = ContinuousClock.now
-        #expect(Trial.unchecked(source, variables, limits: limits) == "error: budget_exceeded")
+        let duration = ThreadTime.measure {
+            #expect(Trial.unchecked(source, variables, limits: limits) == "error: budget_exceeded")
+        }
         // Thirty milliseconds and less where it is not a debug build.
-        #expect(ContinuousClock.now - began < .seconds(10))
+        #expect(duration < .seconds(10))
     }
 
     @Test func `each element costs, whatever is asked of it`() {
@@ -130,7 +132,11 @@ struct CheckerTests {
     }
 
     @Test func `thousands of lists whose elements are not known, and of long names, are checked at once`() {
-        let began = ContinuousClock.now
+        let duration = ThreadTime.measure(checkUnknownElements)
+        #expect(duration < .seconds(10))
+    }
+
+    private func checkUnknownElements() {
         let empty = "[" + Array(repeating: "[]", count: 4000).joined(separator: ", ") + "]"
         #expect(Trial.check(empty) == "list(list(dyn))")
         #expect(
@@ -141,7 +147,6 @@ struct CheckerTests {
         let container = Array(repeating: "c", count: 5).joined(separator: ".")
         #expect(Trial.check(names, [.init("a", .dynamic)], container: container) == "list(dyn)")
         #expect(Trial.unchecked(names, container: container).hasPrefix("error"))
-        #expect(ContinuousClock.now - began < .seconds(10))
     }
 
     @Test func `long keys and zones cost by their length, and no zone is as long as they may be`() {
