@@ -28,9 +28,7 @@ extension UpdateDelivery {
     /// Runs the body with the stored binding. If the body returns false and the binding has another revision then, it runs again:
     /// ``UpdateStore/forgetLocations(before:limit:)`` changes bindings, and nothing holds the log against them afterwards. Does nothing
     /// if the binding ended.
-    private func untilUnchanged(
-        _ binding: UpdateBinding, _ body: (UpdateBinding) async throws -> Bool
-    ) async throws {
+    func untilUnchanged(_ binding: UpdateBinding, _ body: (UpdateBinding) async throws -> Bool) async throws {
         var revision: Int64?
         for _ in 0..<Self.changesInTurn {
             guard let stored = try await stored(binding), stored.revision != revision else { return }
@@ -40,7 +38,7 @@ extension UpdateDelivery {
     }
 
     /// The number of attempts in one turn. The sweep changes a binding once; a poll that changes it holds the log afterwards.
-    private static let changesInTurn = 3
+    static let changesInTurn = 3
 
     /// Returns the stored binding; nil if the binding ended.
     private func stored(_ binding: UpdateBinding) async throws -> UpdateBinding? {

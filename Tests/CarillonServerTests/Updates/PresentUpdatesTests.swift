@@ -241,6 +241,33 @@ struct PresentUpdatesTests {
         #expect(try await world.poll().map(\.update) == [later])
     }
 
+    @Test func `a turn is repeated only if the binding changed and the log was not held to its end`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask()
+        let store = world.routes.store
+        let delivery = world.routes.domain.updateDelivery
+        let id = try #require(DeviceID(world.first.id))
+        let device = try #require(try await store.device(id))
+        let binding = try #require(try await store.presentBinding(of: device.serial))
+        /// The revisions with which the body ran, if each run changes the binding or not, and returns a value.
+        func revisions(changes: Bool, returns: Bool) async throws -> [Int64] {
+            var revisions: [Int64] = []
+            try await delivery.untilUnchanged(binding) { stored in
+                revisions.append(stored.revision)
+                if changes { _ = try await store.change(stored, hasOtherKinds: false, at: world.now) }
+                return returns
+            }
+            return revisions
+        }
+        let first = binding.revision
+        #expect(try await revisions(changes: false, returns: false) == [first])
+        #expect(try await revisions(changes: true, returns: true) == [first])
+        let last = first + Int64(UpdateDelivery.changesInTurn)
+        #expect(try await revisions(changes: true, returns: false) == Array(first + 1...last))
+        try await world.ask(nil, #""profile":"other""#, position: .some(nil))
+        #expect(try await revisions(changes: false, returns: true) == [], "the binding ended")
+    }
+
     @Test func `turns of a binding follow one another, and turns of another do not wait`() async throws {
         let turns = HoldTurns()
         let (one, other) = (BindingSerial(1), BindingSerial(2))
