@@ -245,11 +245,12 @@ struct MigrationTests {
         try store.close()
     }
 
-    @Test func `a device of version 30 whose token was taken keeps its platform and its environment`() async throws {
+    @Test func `a device of version 30 whose token was taken keeps only a corrected environment`() async throws {
         let directory = try makeFile(version: 30)
         let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
         let devices: [(serial: Int, reason: String?, said: String?)] = [
-            (11, "token_taken", nil), (12, "token_taken", "sandbox"), (13, nil, nil),
+            (11, "token_taken", nil), (12, "token_taken", "sandbox"), (13, "token_taken", "production"), (14, nil, nil),
+            (15, "operator", "sandbox"),
         ]
         try await queue.write { [start] db in
             for device in devices {
@@ -274,8 +275,8 @@ struct MigrationTests {
             kept.append(try await store.registration(of: DeviceSerial(Int64(device.serial)))?.profile.formerService)
         }
         let expected: [DeviceProfile.Service?] = [
-            DeviceProfile.Service(platform: .apple, environment: .production),
-            DeviceProfile.Service(platform: .apple, environment: .sandbox), nil,
+            nil, DeviceProfile.Service(platform: .apple, environment: .production),
+            DeviceProfile.Service(platform: .apple, environment: .sandbox), nil, nil,
         ]
         #expect(kept == expected)
         try store.close()

@@ -43,7 +43,7 @@ struct SchemaStepTests {
         "irIuk7u/wlgE",  // 28
         "iaFGgOGLpaXO",  // 29
         "j7qAGy0AszpA",  // 30
-        "wDAGz/y+6M3N",  // 31
+        "5Gqh5F3xqx+M",  // 31
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

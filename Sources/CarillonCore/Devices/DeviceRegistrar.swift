@@ -36,8 +36,8 @@ package struct DeviceRegistrar: Sendable {
     ///
     /// A device that did not hear the answer asks again with the secret that it chose for its registration, and gets the
     /// same credential: answers can arrive late and in any order. The server stores only the hash of that secret, and no
-    /// key of the app does instead of it. A credential that the device chose later, with `PUT /v1/device/credential`, and
-    /// one of an earlier version of the server are replaced.
+    /// key of the app does instead of it. A credential of an earlier version of the server is replaced. After
+    /// `PUT /v1/device/credential`, the secret makes another device.
     ///
     /// - Parameters:
     ///   - user: Finds out what it says of its user, when its allowance was taken.

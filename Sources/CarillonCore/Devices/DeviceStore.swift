@@ -6,9 +6,9 @@ package import CarillonWire
 /// each decides on what the change before it left. Every method throws ``StoreFault`` if the store cannot be read or written; a change
 /// that throws is not made. Devices of deleted apps are not found.
 package protocol DeviceStore: Sendable {
-    /// Stores a device under a proposed identifier with its profile and user; or gives another credential to the device that the same
-    /// registration secret made before. Concurrent calls with one secret make one device, and concurrent calls exceed neither the limit of
-    /// the app nor that of an address. A refusal changes nothing.
+    /// Stores a device under a proposed identifier with its profile and user; or, if the secret registered a device before, replaces that
+    /// device's credential. Concurrent calls with one secret make one device, and concurrent calls exceed neither the limit of the app nor
+    /// that of an address. A refusal changes nothing.
     ///
     /// - Parameter credential: Called with the identifier inside the transaction, which may run again: it must only compute.
     func insertDevice(

@@ -8,8 +8,8 @@ package protocol InboxStore: Sendable {
     /// A change that cannot be stored returns ``InboxResult/failed(_:)`` and does not affect the others. The limits of the inbox, topics,
     /// idempotency keys and effects are checked in the transaction: calls at once do not exceed them.
     ///
-    /// The positions of the envelopes of one device that have a topic rise from one change to the next, also over several calls: ``Inbox``
-    /// assigns them as it queues the changes.
+    /// Appended envelopes of one device and topic that wait have rising positions. A `record`, a `replace` and a message of TTL 0 can come
+    /// after a newer message of their topic; they must not replace it.
     ///
     /// - Throws: ``StoreFault``. Nothing was changed.
     func commit(_ operations: [InboxOperation]) async throws -> [InboxResult]

@@ -247,9 +247,9 @@ package final class InboxWriter: Sendable {
         var fault: StoreFault?
     }
 
-    /// The commit is over: what it leaves to do is begun, and then whoever waited for it hears so.
+    /// Ends a commit: schedules the next attempt, ends the sessions of dropped outcomes, and then resumes the waiting flushes.
     ///
-    /// - Returns: What the queue wants next; only a further commit is left to the caller.
+    /// - Returns: The next action; the caller performs only `commit`.
     private func end(_ unwritten: Unwritten) -> CommitQueue<Waiter>.Action {
         var (failed, dropped): ([InboxOperation], [InboxOperation]) = ([], [])
         let now = now()

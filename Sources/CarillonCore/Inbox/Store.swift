@@ -16,11 +16,12 @@ package protocol ServerStore: Sendable {
     func servedSeconds() async throws -> Int64
     /// Writes the counter, unless it is greater already.
     func noteServed(_ seconds: Int64) async throws
-    /// Returns if the store can be read and can be trusted. Damage that a call met is remembered until the store is opened again.
+    /// Returns normally if the store can be read and can be trusted. Damage that a call met is remembered until the store is opened again.
     ///
     /// - Throws: ``StoreFault``.
     func checkHealth() async throws
-    /// Returns if changes can be written: no change failed since the last check that succeeded, or a change that is tried now succeeds.
+    /// Returns normally if changes can be written: no change failed since the last check that succeeded, or a change that is tried now
+    /// succeeds.
     ///
     /// - Throws: ``StoreFault``.
     func checkWrites() async throws

@@ -30,7 +30,7 @@ package protocol StoreFactory: Sendable {
         -> LiveUpdateCount
 }
 
-/// A store that a ``StoreFactory`` opened. Who opened it closes it.
+/// A store that a ``StoreFactory`` opened. The caller that opened the store must close it.
 package struct OpenedStore: Sendable {
     package let store: any Store
     private let end: @Sendable () throws -> Void

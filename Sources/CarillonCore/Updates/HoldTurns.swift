@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Lets one at a time hold the log against a binding, in the order in which they came. Two at once would each read what the other
-/// has not written yet, and a device could get content for which later content stands.
+/// Serializes the holds of one binding, in the order of the calls. Without it, two concurrent holds could each miss what the other
+/// writes.
 final class HoldTurns: Sendable {
-    /// Those who wait for a binding; there is an entry while somebody has the turn.
+    /// The waiting calls of each binding. A binding has an entry while a call has its turn.
     private let waiting = Mutex<[BindingSerial: [CheckedContinuation<Void, Never>]]>([:])
 
     /// Runs the body when nobody else has the turn of the binding.

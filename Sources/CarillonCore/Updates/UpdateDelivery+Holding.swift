@@ -11,24 +11,41 @@ extension UpdateDelivery {
     func hold(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
         if try await isHeld(binding, of: device) { return false }
         return try await turns.take(binding.serial) {
-            // Whoever changed the binding meanwhile holds the log against it.
-            guard let binding = try await current(binding) else { return true }
-            let log = try await logs.log(of: device.app)
-            let look = Look(binding: binding.serial, revision: binding.revision, log)
-            if isHeld(binding, look, of: device) { return true }
-            lookCount.wrappingAdd(1, ordering: .relaxed)
-            let facts = logs.facts(binding.counting(at: time.now()), of: device.id, device.appID, by: log.rules)
-            if try await hold(binding, log, facts) { note(look, facts, of: device) }
+            try await untilUnchanged(binding) { binding in
+                let log = try await logs.log(of: device.app)
+                let look = Look(binding: binding.serial, revision: binding.revision, log)
+                if isHeld(binding, look, of: device) { return true }
+                lookCount.wrappingAdd(1, ordering: .relaxed)
+                let facts = logs.facts(binding.counting(at: time.now()), of: device.id, device.appID, by: log.rules)
+                guard try await hold(binding, log, facts) else { return false }
+                note(look, facts, of: device)
+                return true
+            }
             return true
         }
     }
 
-    /// Returns a binding as the last turn left it; nil if it has another revision by now, or ended.
-    private func current(_ binding: UpdateBinding) async throws -> UpdateBinding? {
-        guard let current = try await store.presentBinding(of: binding.device), current.serial == binding.serial,
-            current.revision == binding.revision
-        else { return nil }
-        return current
+    /// Runs the body with the stored binding. If the body returns false and the binding has another revision then, it runs again:
+    /// ``UpdateStore/forgetLocations(before:limit:)`` changes bindings, and nothing holds the log against them afterwards. Does nothing
+    /// if the binding ended.
+    func untilUnchanged(_ binding: UpdateBinding, _ body: (UpdateBinding) async throws -> Bool) async throws {
+        var revision: Int64?
+        for _ in 0..<Self.changesInTurn {
+            guard let stored = try await stored(binding), stored.revision != revision else { return }
+            if try await body(stored) { return }
+            revision = stored.revision
+        }
+    }
+
+    /// The number of attempts in one turn. The sweep changes a binding once; a poll that changes it holds the log afterwards.
+    static let changesInTurn = 3
+
+    /// Returns the stored binding; nil if the binding ended.
+    private func stored(_ binding: UpdateBinding) async throws -> UpdateBinding? {
+        guard let stored = try await store.presentBinding(of: binding.device), stored.serial == binding.serial else {
+            return nil
+        }
+        return stored
     }
 
     /// Whether nothing came since it was held.
@@ -250,13 +267,26 @@ extension UpdateDelivery {
                 let facts = logs.facts(
                     sleeping.binding.counting(at: time.now()), of: sleeping.device, waking.app, by: log.rules)
                 guard log.holds(entry, for: facts) == true else { continue }
-                _ = try await turns.take(sleeping.binding.serial) { () async throws -> Bool in
-                    guard let binding = try await current(sleeping.binding) else { return false }
-                    return try await hold(binding, log, facts)
-                }
+                try await hold(sleeping, of: waking)
             }
         }
         try await store.woke(waking.update.serial, to: page.count == limit ? page.last?.binding.serial : nil)
+    }
+
+    /// Holds the log against a sleeping device if the update still matches: the binding and the rules can change while the device waits for
+    /// its turn.
+    private func hold(_ sleeping: AppBinding, of waking: WakingUpdate) async throws {
+        try await turns.take(sleeping.binding.serial) {
+            try await untilUnchanged(sleeping.binding) { binding in
+                let log = try await logs.log(of: waking.update.app)
+                guard let entry = log.live[waking.update.serial], binding.place(in: log) < waking.update.serial else {
+                    return true
+                }
+                let facts = logs.facts(binding.counting(at: time.now()), of: sleeping.device, waking.app, by: log.rules)
+                guard log.holds(entry, for: facts) == true else { return true }
+                return try await hold(binding, log, facts)
+            }
+        }
     }
 
     private static let wakingAtOnce = 100

@@ -10,7 +10,7 @@ import Synchronization
 /// was found is written update by update, each with its envelope in one transaction, and after them how far it is: a stop between is
 /// made up for by holding again, as what has a completion is passed over.
 package final class UpdateDelivery: Sendable {
-    let store: any UpdateStore
+    let store: any UpdateStore & DeviceStore
     let logs: UpdateLogs
     let homes: Homes
     let limits: UpdateLimits
@@ -44,7 +44,7 @@ package final class UpdateDelivery: Sendable {
     }
 
     package init(
-        store: any UpdateStore, logs: UpdateLogs, homes: Homes, limits: UpdateLimits, time: TimeSource,
+        store: any UpdateStore & DeviceStore, logs: UpdateLogs, homes: Homes, limits: UpdateLimits, time: TimeSource,
         ticks: TickSource, random: RandomSource
     ) {
         self.store = store
@@ -110,13 +110,14 @@ package final class UpdateDelivery: Sendable {
         return true
     }
 
-    /// The binding that a device comes with; nil where it has as many as it may.
+    /// Returns the binding of a device and a profile, and begins it if needed.
+    ///
+    /// - Throws: ``Refusal`` if the device or its app was deleted meanwhile, or if the device has too many profiles.
     package func binding(of device: Device, profile: String) async throws -> UpdateBinding {
-        guard let binding = try await store.binding(of: device.serial, profile: profile, at: time.now()) else {
-            throw Refusal(
-                .profilesTooMany, "A device may have \(UpdateBinding.mostOfDevice) profiles, counted for each of its users.")
-        }
-        return binding
+        if let binding = try await store.binding(of: device.serial, profile: profile, at: time.now()) { return binding }
+        guard try await store.device(device.serial) != nil else { throw DeviceRegistrar.credentialInvalid }
+        throw Refusal(
+            .profilesTooMany, "A device may have \(UpdateBinding.mostOfDevice) profiles, counted for each of its users.")
     }
 
     /// Takes what a device says: results first, then parameters; and puts into its inbox what is for it.

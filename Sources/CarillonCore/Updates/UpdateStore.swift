@@ -32,7 +32,7 @@ package protocol UpdateStore: Sendable {
     func lastExpiredContent(of app: AppSerial) async throws -> UpdateSerial
     /// Returns the content of an app after a place that expired, ascending; nil if some of it is forgotten, or it is more than the limit.
     func expiredContent(of app: AppSerial, after place: UpdateSerial, limit: Int) async throws -> [Update]?
-    /// Ends a live update and writes an audit entry: no device is given it from then on. Returns whether this call ended it.
+    /// Ends a live update and writes an audit entry. The update is not sent to any device after that. Returns whether this call ended it.
     func withdrawUpdate(_ update: Update, by key: KeyID, at now: Timestamp) async throws -> Bool
     /// Ends the pause of a live update and writes an audit entry: every binding is held against the log anew. Its completions are made due
     /// by earlier transactions, which nobody sees while it is paused.

@@ -1,11 +1,12 @@
-/// Adds the platform and the environment of the push token that a device had last, while it has none. The file does not have them of a
-/// device that lost its token before: its platform can only be Apple's, and its environment counts as `production` if the device did
-/// not say another one.
+/// Adds the platform and the environment of the last push token of a device that has none. The file of an earlier version has them
+/// only of a device whose token was taken after the push service had corrected the environment: `said_environment` is then the other
+/// one. The columns of other devices stay empty: their next token needs a platform.
 enum FormerServiceSchema {
     static let changes = """
         ALTER TABLE device_profile ADD COLUMN former_platform TEXT;
         ALTER TABLE device_profile ADD COLUMN former_environment TEXT;
-        UPDATE device_profile SET former_platform = 'apple', former_environment = coalesce(said_environment, 'production')
-            WHERE token IS NULL AND reason = 'token_taken';
+        UPDATE device_profile SET former_platform = 'apple',
+            former_environment = CASE said_environment WHEN 'sandbox' THEN 'production' ELSE 'sandbox' END
+            WHERE token IS NULL AND reason = 'token_taken' AND said_environment IN ('sandbox', 'production');
         """
 }

@@ -58,7 +58,8 @@ struct BindingTable {
         return try select.first(UpdateBinding.init)
     }
 
-    /// That of a device with its present user and a profile; one that ended, or was never there, begins. Nil where there is no such device, its app was deleted, or it has too many.
+    /// Returns the binding of a device, its present user and a profile, and begins it if needed. Nil if the device does not exist, its app
+    /// was deleted, or it has too many bindings.
     func begin(of device: DeviceSerial, profile: String, at now: Timestamp) throws -> UpdateBinding? {
         if let present = try present(of: device, profile: profile) { return present }
         let select = """

@@ -214,9 +214,9 @@ struct PresentUpdatesTests {
         #expect(try await poll.value == [later])
     }
 
-    @Test func `who waited for a turn ends when the binding changed meanwhile`() async throws {
+    @Test func `a call that waited for its turn holds the log against the binding as it is then`() async throws {
         let world = try await UpdateWorld()
-        try await world.ask()
+        try await world.ask(nil, UpdateWorld.parameters(#""place":{"latitude":48.2,"longitude":16.4}"#))
         let store = world.routes.store
         let id = try #require(DeviceID(world.first.id))
         let device = try #require(try await store.device(id))
@@ -229,14 +229,43 @@ struct PresentUpdatesTests {
             try await eventually { turns.waiters(for: binding.serial) == 1 }
             let hold = Task { try await delivery.hold(binding, of: device) }
             try await eventually { turns.waiters(for: binding.serial) == 2 }
-            let change = try await store.change(binding, hasOtherKinds: false, at: world.now)
-            #expect(change?.binding.revision == binding.revision + 1)
+            // The sweep forgets where the device was, and nothing holds the log afterwards.
+            try await store.forgetLocations(before: world.now, limit: 9)
+            let changed = try await store.presentBinding(of: device.serial)
+            #expect(changed?.revision == binding.revision + 1)
             return (later, delivery.looks, hold)
         }
-        #expect(try await hold.value, "another holds the log against the changed binding")
-        #expect(delivery.looks == looks)
-        #expect(try await world.poll().map(\.update) == [later])
+        #expect(try await hold.value, "the first of the two calls held the log")
         #expect(delivery.looks == looks + 1)
+        #expect(try await world.counts(later) == ["waiting": 1])
+        #expect(try await world.poll().map(\.update) == [later])
+    }
+
+    @Test func `a turn is repeated only if the binding changed and the log was not held to its end`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask()
+        let store = world.routes.store
+        let delivery = world.routes.domain.updateDelivery
+        let id = try #require(DeviceID(world.first.id))
+        let device = try #require(try await store.device(id))
+        let binding = try #require(try await store.presentBinding(of: device.serial))
+        /// The revisions with which the body ran, if each run changes the binding or not, and returns a value.
+        func revisions(changes: Bool, returns: Bool) async throws -> [Int64] {
+            var revisions: [Int64] = []
+            try await delivery.untilUnchanged(binding) { stored in
+                revisions.append(stored.revision)
+                if changes { _ = try await store.change(stored, hasOtherKinds: false, at: world.now) }
+                return returns
+            }
+            return revisions
+        }
+        let first = binding.revision
+        #expect(try await revisions(changes: false, returns: false) == [first])
+        #expect(try await revisions(changes: true, returns: true) == [first])
+        let last = first + Int64(UpdateDelivery.changesInTurn)
+        #expect(try await revisions(changes: true, returns: false) == Array(first + 1...last))
+        try await world.ask(nil, #""profile":"other""#, position: .some(nil))
+        #expect(try await revisions(changes: false, returns: true) == [], "the binding ended")
     }
 
     @Test func `turns of a binding follow one another, and turns of another do not wait`() async throws {

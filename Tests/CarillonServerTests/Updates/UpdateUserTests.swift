@@ -242,6 +242,22 @@ struct UpdateUserTests {
         #expect(try await !world.profiles().contains("0"))
     }
 
+    @Test(arguments: [false, true])
+    func `a poll of a device that is deleted meanwhile gets credential_invalid`(_ isWholeApp: Bool) async throws {
+        let world = try await UpdateWorld()
+        let domain = world.routes.domain
+        let id = try #require(DeviceID(world.first.id))
+        let device = try await domain.devices.find(id)
+        if isWholeApp {
+            try await domain.apps.delete(try #require(AppID("com.example.app")))
+        } else {
+            let answer = try await world.routes.request(.delete, "/v1/device", key: world.first.credential)
+            #expect(answer.status == 204)
+        }
+        let fault = await #expect(throws: Refusal.self) { try await domain.updateDelivery.binding(of: device, profile: "") }
+        #expect(fault?.code == .credentialInvalid)
+    }
+
     @Test func `the hundredth user of a shared device is served, and so is the first when he returns`() async throws {
         let world = try await UpdateWorld()
         for number in 0..<UpdateBinding.mostOfDevice + 20 {

@@ -1,13 +1,15 @@
 import CarillonBasics
-import CarillonCore
 import CarillonWire
 import HTTPTypes
 import TestStores
+import TestSupport
 import Testing
 
+@testable import CarillonCore
 @testable import CarillonServer
 
 /// Devices that sleep are woken for what is for them, and others are not.
+@Suite(.timeLimit(.minutes(5)))
 struct UpdateWakeTests {
     private static let north = UpdateWorld.parameters(#""region":"north""#)
 
@@ -71,6 +73,48 @@ struct UpdateWakeTests {
         #expect(try await wakeAll(world) == 1)
         #expect(try await world.counts(update) == ["waiting": 5])
         #expect(try await wakes(world) == 5)
+    }
+
+    @Test func `a sleeping device is woken although its location is forgotten meanwhile`() async throws {
+        let world = try await UpdateWorld()
+        _ = try await sleeper(world, "0001", UpdateWorld.parameters(#""place":{"latitude":48.2,"longitude":16.4}"#))
+        let update = try await wake(in: world) {
+            try await world.routes.store.forgetLocations(before: world.now, limit: 9)
+        }
+        #expect(try await world.counts(update) == ["waiting": 1])
+        #expect(try await wakes(world) == 1)
+    }
+
+    @Test func `a sleeping device is woken by the rules of the time of its turn`() async throws {
+        let world = try await UpdateWorld()
+        let device = try await sleeper(world, "0001")
+        let update = try await wake(in: world) { try await world.declare(#"{"parameters":{"region":"string"}}"#) }
+        #expect(try await world.counts(update) == ["waiting": 1])
+        let (store, domain) = (world.routes.store, world.routes.domain)
+        let id = try #require(DeviceID(device.id))
+        let found = try #require(try await store.device(id))
+        let version = try await domain.updateDelivery.logs.log(of: found.app).version
+        #expect(try await store.presentBinding(of: found.serial)?.heldTo.rules == version)
+    }
+
+    /// Publishes an update that wakes the only sleeping device, and makes a change while the wake waits for its turn.
+    private func wake(in world: UpdateWorld, while change: () async throws -> Void) async throws -> String {
+        try await sleep(world)
+        let delivery = world.routes.domain.updateDelivery
+        let app = try #require(AppID("com.example.app"))
+        let serial = try #require(try await world.routes.domain.apps.serial(of: app))
+        let bindings = try await world.routes.store.bindings(of: serial, after: BindingSerial(0), limit: 9)
+        let binding = try #require(bindings.first?.binding.serial)
+        #expect(bindings.count == 1)
+        let update = try await world.publish("definitions", "{}", #","wake":"match""#)
+        let waking = try await delivery.turns.take(binding) {
+            let waking = Task { try await delivery.wakeSome() }
+            try await eventually { delivery.turns.waiters(for: binding) == 1 }
+            try await change()
+            return waking
+        }
+        #expect(try await waking.value)
+        return update
     }
 
     @Test func `for what was withdrawn nobody is woken any more, and one app's does not wait for another's`() async throws {

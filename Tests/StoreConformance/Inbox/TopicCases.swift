@@ -12,6 +12,7 @@ extension StoreCase {
             "a message that nobody was given replaces all the same, and nothing newer than itself",
             messageThatNobodyWasGivenReplaces),
         StoreCase("a record tells what it replaced", recordTellsWhatItReplaced),
+        StoreCase("a change that comes late replaces nothing newer of its topic", lateChangeReplacesNothingNewer),
     ]
 }
 
@@ -55,4 +56,16 @@ private func recordTellsWhatItReplaced(_ stores: any StoreMaker) async throws {
         fixture.envelope(2), AppendRules(topic: "a"), Settlement(.acknowledged, at: start))
     #expect(try await fixture.store.commit([record]) == [.recorded(replaced: fixture.envelope(1).id)])
     #expect(try await fixture.outcome(1) == .replaced)
+}
+
+private func lateChangeReplacesNothingNewer(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let late = fixture.envelope(1, ttl: 0)
+    let rules = AppendRules(topic: "a")
+    let changes: [InboxOperation] = [.replace(late, rules), .record(late, rules, Settlement(.acknowledged, at: start))]
+    // The newer message is in the same commit, and then in an earlier one.
+    let results = try await fixture.store.commit([.append(fixture.envelope(2), rules), changes[0]])
+    #expect(results == [.stored(replaced: nil), .recorded(replaced: nil)])
+    #expect(try await fixture.store.commit(changes) == [.recorded(replaced: nil), .recorded(replaced: nil)])
+    #expect(try await fixture.waiting().map(\.position) == [2])
 }
