@@ -76,7 +76,13 @@ extension SQLiteStore: ServiceStore {
     }
 
     package func cancelRequest(_ request: RequestSerial, at now: Timestamp) async throws -> Bool {
-        try await group.run { db in try RequestTable(db).cancel(request, at: now) }
+        try await group.run { db in
+            let table = RequestTable(db)
+            let facts = try table.facts(toCancel: request)
+            guard let changes = RequestRules().cancel(request, at: now, knowing: facts) else { return false }
+            try table.write(changes)
+            return true
+        }
     }
 
     package func dueRequests(at now: Timestamp, limit: Int) async throws -> [ServiceRequest] {
@@ -84,6 +90,6 @@ extension SQLiteStore: ServiceStore {
     }
 
     package func forgetRequests(by retention: RetentionTime, limit: Int) async throws -> Int {
-        try await group.run { db in try RequestTable(db).forget(by: retention, limit: limit) }
+        try await group.run { db in try RequestTable(db).forget(by: RequestRules().cutoff(by: retention), limit: limit) }
     }
 }
