@@ -43,6 +43,9 @@ struct SchemaStepTests {
         "iaFGgOGLpaXO",  // 29
         "j7qAGy0AszpA",  // 30
         "qfx663CyAYFI",  // 31
+        "L4g8TomXMwZF",  // 32
+        "YBtMJ2Yzy4Yp",  // 33
+        "IxaYtDhWB2iC",  // 34
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

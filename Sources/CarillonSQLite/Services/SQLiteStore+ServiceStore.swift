@@ -28,7 +28,15 @@ extension SQLiteStore: ServiceStore {
     }
 
     package func setClusterPlace(_ place: ClusterPlace?, of device: DeviceID, app: AppSerial) async throws -> Bool? {
-        try await group.run { db in try ProviderTable(db).setPlace(place, of: device, app: app) }
+        try await group.run { db -> Bool? in
+            let isSet = try ProviderTable(db).setPlace(place, of: device, app: app)
+            guard place == nil, isSet == true else { return isSet }
+            let select = "SELECT serial FROM device WHERE id = ?"
+            if let server = try Int64.first(db, select, [device.value.data]).map(DeviceSerial.init) {
+                try RequestTable(db).write(RequestRules().end(of: server, because: .serverRemoved))
+            }
+            return true
+        }
     }
 
     package func cluster(of app: AppSerial) async throws -> [(device: DeviceID, place: ClusterPlace)] {
