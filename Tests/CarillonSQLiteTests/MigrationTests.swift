@@ -280,4 +280,34 @@ struct MigrationTests {
         #expect(kept == expected)
         try store.close()
     }
+
+    @Test func `a file of version 31 keeps its requests, and the deletion of a device ends them`() async throws {
+        let directory = try makeFile(version: 31)
+        let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
+        try await queue.write { [start] db in
+            let deadline = start.milliseconds + 60_000
+            for (serial, consumer, provider) in [(1, 1, 2), (2, 2, 1)] as [(UInt64, Int64, Int64)] {
+                try db.execute(
+                    sql: """
+                        INSERT INTO service_request (serial, secret, id, consumer, consumer_app, provider, provider_app,
+                            fingerprint, expires_at, due_at) VALUES (?, ?, ?, ?, 1, ?, 1, x'00', ?, ?)
+                        """,
+                    arguments: [
+                        serial, Bytes16(high: 5, low: serial).data, Bytes16(high: 6, low: serial).data, consumer,
+                        provider, deadline, deadline,
+                    ])
+            }
+        }
+        try queue.close()
+        let store = try SQLiteStore(directory: directory)
+        let (own, other) = (ServiceRequestID(Bytes16(high: 6, low: 1)), ServiceRequestID(Bytes16(high: 6, low: 2)))
+        #expect(try await store.serviceRequest(own)?.consumer == DeviceSerial(1))
+        #expect(try await store.serviceRequest(other)?.fault == nil)
+        #expect(try await store.dueRequests(at: start, limit: 9).isEmpty)
+        _ = try await store.deleteDevice(DeviceSerial(1), at: start)
+        #expect(try await store.serviceRequest(own) == nil)
+        #expect(try await store.dueRequests(at: start, limit: 9).map(\.id) == [other])
+        #expect(try await store.serviceRequest(other)?.fault == .applicationNotFound)
+        try store.close()
+    }
 }

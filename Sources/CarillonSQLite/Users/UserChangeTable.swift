@@ -19,7 +19,7 @@ struct UserChangeTable {
         let device = registration.device
         try BindingTable(db).userChanged(of: device, to: registration.user, at: now)
         _ = try ProviderTable(db).remove(device)
-        try RequestTable(db).userChanges(of: device)
+        try RequestTable(db).write(RequestRules().end(of: device, because: .userChanged))
         guard hadUser else { return }
         try closeChannels(of: device, at: now)
         try db.run("DELETE FROM subscription WHERE device = ? AND user NOT NULL", [device.rawValue])

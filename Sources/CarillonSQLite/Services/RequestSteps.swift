@@ -1,0 +1,28 @@
+import CarillonCore
+import GRDB
+
+/// The steps of requests in one batch, inside a transaction: reads their facts, and writes what ``RequestRules`` decides.
+final class RequestSteps {
+    private let table: RequestTable
+    private let rules = RequestRules()
+    private var facts = RequestFacts()
+    private var accepted: [RequestStep] = []
+
+    init(_ db: Database) { table = RequestTable(db) }
+
+    func readFacts(of steps: [RequestStep]) throws { try table.answer(rules.questions(for: steps), into: &facts) }
+
+    /// - Parameter step: A step whose facts were read.
+    func counts(_ step: RequestStep) -> Bool { rules.counts(step, knowing: facts) }
+
+    /// Adds a step to those that ``write()`` writes.
+    func accept(_ step: RequestStep) { accepted.append(step) }
+
+    /// Writes the accepted steps. Returns whether each of them counted after the steps before it; otherwise nothing is written.
+    func write() throws -> Bool {
+        let (results, changes) = rules.decide(accepted, knowing: facts)
+        guard results.allSatisfy({ $0 }) else { return false }
+        try table.write(changes)
+        return true
+    }
+}
