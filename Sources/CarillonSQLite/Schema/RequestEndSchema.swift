@@ -1,4 +1,4 @@
-/// What version 34 removes: `RequestRules` decides what becomes of the requests of a device that is deleted or is not a server any more.
+/// What version 32 removes: `RequestRules` decides what becomes of the requests of a device that is deleted or is not a server any more.
 enum RequestEndSchema {
     static let changes = """
         DROP TRIGGER service_device_gone;
