@@ -43,6 +43,8 @@ struct SchemaStepTests {
         "iaFGgOGLpaXO",  // 29
         "j7qAGy0AszpA",  // 30
         "qfx663CyAYFI",  // 31
+        "L4g8TomXMwZF",  // 32
+        "s5kuNb9YdMa9",  // 33
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

@@ -19,8 +19,10 @@ final class InboxTransaction {
         self.settings = settings
         rules = InboxRules(limits: settings.inbox)
         index = InboxIndexWriter(db, index: memory.index)
-        reader = InboxReader(db, usage: memory.usage, index: index)
-        writer = InboxChangeWriter(db, memory: memory, index: index, reader: reader, settings: settings)
+        let effects = Effects(db)
+        reader = InboxReader(db, usage: memory.usage, index: index, effects: effects)
+        writer = InboxChangeWriter(
+            db, memory: memory, index: index, reader: reader, effects: effects, settings: settings)
     }
 
     func perform(_ operations: [InboxOperation]) throws -> [InboxResult] { try performed(operations).results }

@@ -84,11 +84,16 @@ struct UntoldTests {
         try await world.acknowledgeAll()
         // As other subscriptions of the device leave it.
         let store = world.routes.store
-        try await store.run("INSERT INTO held_usage SELECT serial, \(SubscriptionLimits.heldFirings), 0 FROM device")
+        try await store.run(
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(SubscriptionLimits.heldFirings))
+            INSERT INTO held_firing (subscription, device, item, revision, notification, ttl, is_always_pushed)
+                SELECT serial, device, 'another', revision, x'', 60, 0 FROM subscription, n
+            """)
         for price in [1, 12] { try await world.publish("stock.ACME", #"{"price":\#(price)}"#) }
         try await world.settle()
-        #expect(try await store.rowCount(of: "held_firing") == 0)
-        try await store.run("DELETE FROM held_usage")
+        #expect(try await store.rowCount(of: "held_firing") == SubscriptionLimits.heldFirings)
+        try await store.run("DELETE FROM held_firing")
         world.advance(seconds: 2)
         try await world.publish("stock.ACME", #"{"price":13}"#)
         #expect(try await world.titles() == ["stock.ACME: 13"])
