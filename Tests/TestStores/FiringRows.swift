@@ -13,12 +13,9 @@ package protocol FiringRows: Sendable {
     func heldFirings(in store: any Store) async throws -> [HeldFiringRow]
     /// Returns the bytes of waiting firings of each device that has any.
     func heldBytes(in store: any Store) async throws -> [Int]
-    /// Makes the store count this many waiting firings of each device. No rows are added.
-    func setHeldCount(_ count: Int, in store: any Store) async throws
-    /// Makes the store count no waiting firing.
-    func clearHeldCounts(in store: any Store) async throws
-    /// Returns the counted firings of each device that has a count.
-    func heldCounts(in store: any Store) async throws -> [Int]
+    /// Adds this many waiting firings of another item to each subscription.
+    func addHeldFirings(_ count: Int, in store: any Store) async throws
+    func removeHeldFirings(in store: any Store) async throws
 }
 
 package struct HeldFiringRow: Sendable {

@@ -4,15 +4,18 @@ import GRDB
 /// The effects of a batch of appends, inside a transaction: each is judged and written by the feature that it belongs to.
 final class Effects {
     private let db: Database
+    private let firings: FiringTransaction
     private let requests: RequestSteps
 
     init(_ db: Database) {
         self.db = db
+        firings = FiringTransaction(db)
         requests = RequestSteps(db)
     }
 
     /// Returns the effects that still count.
     func counting(_ effects: [Effect]) throws -> [Effect] {
+        try firings.read(effects.compactMap(\.firing))
         try requests.readFacts(of: effects.compactMap(\.requestStep))
         return try effects.filter { try counts($0) }
     }
@@ -21,8 +24,7 @@ final class Effects {
         switch effect {
         case .pinged, .vouchedFor: try WatchTransaction(db).counts(effect)
         case .statusTold(let device, let at): try StatusNewsTable(db).isUntold(device, at)
-        case .fired(let target, let item, let number, let at): try FiringTable(db).counts(target, item, number, at)
-        case .heldTold(let number, let at): try HeldFiringTable(db).counts(number, at)
+        case .fired, .heldTold: effect.firing.map { firings.counts($0) } ?? false
         case .updateOffered(let offer): try CompletionTable(db).counts(offer)
         case .updateRetracted(let key, _, _): try CompletionTable(db).canEnd(key)
         case .request(let step): requests.counts(step)
@@ -35,7 +37,7 @@ final class Effects {
     /// Writes effects that count.
     func write(_ effects: [Effect]) throws {
         for effect in effects where try !apply(effect) { throw Self.conflict }
-        guard try requests.write() else { throw Self.conflict }
+        guard try firings.apply(effects.compactMap(\.firing)), try requests.write() else { throw Self.conflict }
     }
 
     private static let conflict = StoreFault(.unavailable, "two changes of one thing came at once")
@@ -45,9 +47,8 @@ final class Effects {
         switch effect {
         case .pinged, .vouchedFor: return try WatchTransaction(db).apply(effect)
         case .statusTold(let device, let at): return try StatusNewsTable(db).told(device, at)
-        case .fired(let target, let item, let number, let at):
-            return try FiringTable(db).fire(target, item, number, at)
-        case .heldTold(let number, let at): return try HeldFiringTable(db).told(number, at)
+        // Written together.
+        case .fired, .heldTold: return true
         case .updateOffered(let offer): return try CompletionTable(db).offer(offer)
         case .updateRetracted(let key, let state, let at): return try CompletionTable(db).end(key, as: state, at: at)
         case .request(let step):

@@ -31,13 +31,14 @@ extension SQLiteStores {
         try await numbers("SELECT sum(length(notification)) FROM held_firing GROUP BY device", in: store).map { Int($0) }
     }
 
-    func setHeldCount(_ count: Int, in store: any Store) async throws {
-        try await run("INSERT INTO held_usage SELECT serial, \(count), 0 FROM device", in: store)
+    func addHeldFirings(_ count: Int, in store: any Store) async throws {
+        try await run(
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
+            INSERT INTO held_firing (subscription, device, item, revision, notification, ttl, is_always_pushed)
+                SELECT serial, device, 'another', revision, x'', 60, 0 FROM subscription, n
+            """, in: store)
     }
 
-    func clearHeldCounts(in store: any Store) async throws { try await run("DELETE FROM held_usage", in: store) }
-
-    func heldCounts(in store: any Store) async throws -> [Int] {
-        try await numbers("SELECT firings FROM held_usage", in: store).map { Int($0) }
-    }
+    func removeHeldFirings(in store: any Store) async throws { try await run("DELETE FROM held_firing", in: store) }
 }

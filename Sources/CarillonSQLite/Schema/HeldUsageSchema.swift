@@ -1,0 +1,11 @@
+/// Adds the size of a held firing to its row, and removes the table that counted what is held for a device.
+enum HeldUsageSchema {
+    static let changes = """
+        DROP TRIGGER held_firing_enters;
+        DROP TRIGGER held_firing_leaves;
+        DROP TABLE held_usage;
+        ALTER TABLE held_firing ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+        UPDATE held_firing SET bytes = length(notification);
+        CREATE INDEX held_firing_of_device ON held_firing (device, bytes);
+        """
+}
