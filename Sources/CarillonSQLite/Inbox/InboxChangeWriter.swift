@@ -15,21 +15,26 @@ struct InboxChangeWriter {
     private let memory: InboxMemory
     private let index: InboxIndexWriter
     private let reader: InboxReader
+    private let effects: Effects
     private let settings: StoreSettings
 
     private var usage: UsageCache { memory.usage }
 
-    init(_ db: Database, memory: InboxMemory, index: InboxIndexWriter, reader: InboxReader, settings: StoreSettings) {
+    init(
+        _ db: Database, memory: InboxMemory, index: InboxIndexWriter, reader: InboxReader, effects: Effects,
+        settings: StoreSettings
+    ) {
         self.db = db
         self.memory = memory
         self.index = index
         self.reader = reader
+        self.effects = effects
         self.settings = settings
     }
 
     func write(_ changes: InboxChanges) throws {
         for effect in changes.effects { try apply(effect) }
-        for effect in changes.vainEffects { try Effects(db).giveUp(effect) }
+        for effect in changes.vainEffects { try effects.giveUp(effect) }
         var wakes: [Int64: Int64] = [:]
         for row in changes.departures { wakes[row.position] = try remove(row) }
         for row in changes.told { try CompletionTable(db).heard(row) }
@@ -50,7 +55,7 @@ struct InboxChangeWriter {
     private var wakeTable: WakeTable { WakeTable(db, memory: memory) }
 
     private func apply(_ effect: Effect) throws {
-        guard try Effects(db).apply(effect) else {
+        guard try effects.apply(effect) else {
             throw StoreFault(.unavailable, "two changes of one thing came at once")
         }
     }

@@ -13,11 +13,13 @@ struct InboxReader {
     private let db: Database
     private let usage: UsageCache
     private let index: InboxIndexWriter
+    private let effects: Effects
 
-    init(_ db: Database, usage: UsageCache, index: InboxIndexWriter) {
+    init(_ db: Database, usage: UsageCache, index: InboxIndexWriter, effects: Effects) {
         self.db = db
         self.usage = usage
         self.index = index
+        self.effects = effects
     }
 
     func answer(_ questions: InboxQuestions, into facts: inout InboxFacts) throws {
@@ -60,7 +62,7 @@ struct InboxReader {
             facts.inboxes[device] = try rows(of: device)
             facts.originsOfUsers.formUnion(try originsOfUser(of: device))
         }
-        for effect in questions.effects where try Effects(db).counts(effect) { facts.effects.append(effect) }
+        for effect in questions.effects where try effects.counts(effect) { facts.effects.append(effect) }
     }
 
     // MARK: Rows

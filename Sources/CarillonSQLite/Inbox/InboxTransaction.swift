@@ -9,6 +9,7 @@ final class InboxTransaction {
     private let settings: StoreSettings
     private let rules: InboxRules
     private let index: InboxIndexWriter
+    private let effects: Effects
     private let reader: InboxReader
     private let writer: InboxChangeWriter
     private(set) var tally = InboxTally()
@@ -19,8 +20,10 @@ final class InboxTransaction {
         self.settings = settings
         rules = InboxRules(limits: settings.inbox)
         index = InboxIndexWriter(db, index: memory.index)
-        reader = InboxReader(db, usage: memory.usage, index: index)
-        writer = InboxChangeWriter(db, memory: memory, index: index, reader: reader, settings: settings)
+        effects = Effects(db)
+        reader = InboxReader(db, usage: memory.usage, index: index, effects: effects)
+        writer = InboxChangeWriter(
+            db, memory: memory, index: index, reader: reader, effects: effects, settings: settings)
     }
 
     func perform(_ operations: [InboxOperation]) throws -> [InboxResult] { try performed(operations).results }
@@ -31,6 +34,7 @@ final class InboxTransaction {
     }
 
     private func performed(_ operations: [InboxOperation]) throws -> (results: [InboxResult], changes: InboxChanges) {
+        defer { effects.forget() }
         var asked = rules.questions(for: operations)
         var facts = InboxFacts()
         try reader.answer(asked, into: &facts)
