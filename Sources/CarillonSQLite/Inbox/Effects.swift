@@ -6,11 +6,13 @@ final class Effects {
     private let db: Database
     private let firings: FiringTransaction
     private let requests: RequestSteps
+    private let watches: WatchEffects
 
     init(_ db: Database) {
         self.db = db
         firings = FiringTransaction(db)
         requests = RequestSteps(db)
+        watches = WatchEffects(db)
     }
 
     /// Returns the effects that still count.
@@ -22,7 +24,8 @@ final class Effects {
 
     private func counts(_ effect: Effect) throws -> Bool {
         switch effect {
-        case .pinged, .vouchedFor: try WatchTransaction(db).counts(effect)
+        case .pinged(let record): try watches.counts(record)
+        case .vouchedFor(let channel): try watches.counts(vouchingFor: channel)
         case .statusTold(let device, let at): try StatusNewsTable(db).isUntold(device, at)
         case .fired, .heldTold: effect.firing.map { firings.counts($0) } ?? false
         case .updateOffered(let offer): try CompletionTable(db).counts(offer)
@@ -32,7 +35,9 @@ final class Effects {
     }
 
     /// It did not count.
-    func giveUp(_ effect: Effect) throws { try WatchTransaction(db).giveUp(effect) }
+    func giveUp(_ effect: Effect) throws {
+        if case .pinged(let record) = effect { try watches.giveUp(record) }
+    }
 
     /// Writes effects that count.
     func write(_ effects: [Effect]) throws {
@@ -45,7 +50,8 @@ final class Effects {
     /// Returns whether the effect counted.
     private func apply(_ effect: Effect) throws -> Bool {
         switch effect {
-        case .pinged, .vouchedFor: return try WatchTransaction(db).apply(effect)
+        case .pinged(let record): return try watches.apply(record)
+        case .vouchedFor(let channel): return try watches.vouch(for: channel)
         case .statusTold(let device, let at): return try StatusNewsTable(db).told(device, at)
         // Written together.
         case .fired, .heldTold: return true

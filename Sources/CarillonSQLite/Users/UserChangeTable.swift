@@ -32,8 +32,6 @@ struct UserChangeTable {
         let ofUser = "device = ? AND of_user = 1"
         try WatchTransaction(db).channelsEnd(
             ofUser, [device.rawValue], because: .userChanged, at: now, limits: callbacks)
-        try db.run(
-            "DELETE FROM watch WHERE channel IN (SELECT serial FROM channel WHERE \(ofUser))", [device.rawValue])
         try db.run("UPDATE channel SET of_user = 2 WHERE \(ofUser)", [device.rawValue])
     }
 }
