@@ -128,6 +128,24 @@ struct KeyMaterialTests {
         #expect(KeyFault.phrase("\u{7}") == "U+0007")
     }
 
+    @Test(arguments: ["#", "  ;", "//", "\u{FEFF}# "])
+    func `a key on one line that is commented out is not read`(sign: String) throws {
+        let key = P256.Signing.PrivateKey()
+        let former = P256.Signing.PrivateKey().pemRepresentation.split(separator: "\n").joined()
+        let comment = "\(sign) \(former)\n"
+        #expect(try KeyMaterial(comment + key.pemRepresentation).p256PrivateKey() == [UInt8](key.rawRepresentation))
+        #expect(!KeyMaterial(comment).hasPrivateKey)
+        #expect(try KeyMaterial(former).privateKeys().count == 1)
+    }
+
+    @Test func `a key of P-256 with more than 32 bytes is refused`() {
+        let curve: [UInt8] = [0xA0, 0x0A, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]
+        let scalar = [UInt8](repeating: 1, count: 33)
+        let content: [UInt8] = [0x02, 0x01, 0x01, 0x04, 0x21] + scalar + curve
+        let key = KeyMaterial(KeySample.block("EC PRIVATE KEY", [0x30, UInt8(content.count)] + content))
+        #expect(fault { try key.p256PrivateKey() } == .found("a P-256 private key"))
+    }
+
     @Test func `any damage ends in a key, a certificate or a fault`() {
         var random = SeededRandom.forTest()
         let samples: [[UInt8]] = [

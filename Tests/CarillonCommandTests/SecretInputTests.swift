@@ -49,6 +49,14 @@ struct SecretInputTests {
         }
     }
 
+    @Test(arguments: [KeySample.encrypted, KeySample.encryptedBefore])
+    func `an encrypted key is a secret where a certificate is read`(key: String) throws {
+        try withFile(KeySample.certificate + key, 0o644) { path in
+            let fault = #expect(throws: CommandFault.self) { try InputFile.secretOrCertificate(path) }
+            #expect(fault?.message.contains("chmod o=") == true)
+        }
+    }
+
     @Test(arguments: [KeySample.der(KeySample.certificateKey), KeySample.archive, [0x30, 0x80, 0x02, 0x01, 0x03]])
     func `a key and an archive in DER or BER are secrets where a certificate is read`(content: [UInt8]) throws {
         try withFile(Data(content), 0o644) { path in

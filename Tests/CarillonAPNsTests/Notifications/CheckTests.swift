@@ -127,6 +127,7 @@ struct CheckTests {
         (raw(#"{"aps":{\#(activity),"attributes":5}}"#, .liveActivity), "\"aps.attributes\""),
         (raw(#"{"aps":{\#(activity),"dismissal-date":5}}"#, .liveActivity), "\"aps.dismissal-date\""),
         (raw(#"{"aps":{\#(activity),"stale-date":"5"}}"#, .liveActivity), "\"aps.stale-date\""),
+        (raw(#"{"aps":{\#(activity),"relevance-score":"5"}}"#, .liveActivity), "\"aps.relevance-score\""),
         (raw(#"{"aps":{\#(activity),"badge":5}}"#, .liveActivity), "\"aps.badge\""),
         (raw(#"{"aps":{\#(activity),"sound":"s"}}"#, .liveActivity), "\"aps.sound\""),
         (raw(#"{"aps":{\#(activity),"alert":{"title":"x","subtitle":"y"}}}"#, .liveActivity), "\"aps.alert.subtitle\""),
@@ -150,6 +151,13 @@ struct CheckTests {
             return
         }
         #expect(Self.isRefused(notification, naming: name))
+    }
+
+    @Test func `a number of a payload that is out of range is not repeated`() {
+        let notification = Self.raw(#"{"aps":{"badge":4242e999}}"#, .alert)
+        let error = #expect(throws: APNsError.self) { try RuleTests.prepare(notification) }
+        #expect(error?.message.contains("is out of range") == true, "\(error?.message ?? "")")
+        #expect(error?.message.contains("4242") == false, "\(error?.message ?? "")")
     }
 
     private static let right: [APNsNotification] = [

@@ -39,6 +39,17 @@ struct WakeActivityTests {
         #expect(activity.endedEvents == 1)
     }
 
+    @Test func `a transfer that failed is no work and no data`() async throws {
+        let gate = PendingResult<Void>()
+        let transfer = transfer(gate, activity)
+        transfer.resume()
+        #expect(!activity.isIdle)
+        gate.resume(.failure(PushError(.attachmentGone, "The attachment is gone.")))
+        await #expect(throws: PushError.self) { _ = try await transfer.value }
+        try await eventually { activity.isIdle }
+        #expect(activity.endedEvents == 0)
+    }
+
     @Test func `an upload is work from its sealing on`() async throws {
         let client = try PushClient(
             configuration: .init(

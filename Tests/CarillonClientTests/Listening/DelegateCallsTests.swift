@@ -103,6 +103,16 @@ struct DelegateCallsTests {
         #expect(heard == ["missed 100", "step 1", "result 100"])
     }
 
+    @Test func `content that does not fit drops no result that only the delegate has`() {
+        var calls = Calls()
+        _ = fill(&calls, [Self.result(0, bytes: 1 << 20)], isKept: true)
+        let dropped = fill(&calls, (1...20).map { Self.result($0, bytes: 1 << 20) })
+        #expect(dropped.first == "result 1" && !dropped.contains("result 0"))
+        #expect(calls.bytes <= Calls.byteLimit)
+        let heard = drain(&calls)
+        #expect(heard.prefix(2) == ["missed \(dropped.count)", "result 0"])
+    }
+
     @Test func `the content that waits for an iteration is bounded, and the next event says so`() {
         var buffer = EventBuffer<ServiceClientEvent>()
         _ = buffer.append(Self.step(1))
@@ -132,6 +142,13 @@ struct DelegateCallsTests {
         #expect(sent.contentBytes == bytes + 2 && Self.step(1).contentBytes == 0)
         #expect(ServiceProviderEvent.requestFailed(from: Self.address, error, id: "1").contentBytes == bytes + 3)
         #expect(ServiceProviderEvent.didFinishSending(to: Self.address, attachments: ["/a"], id: "1").contentBytes == 2)
+    }
+
+    @Test func `the content of a request is its parameters and paths`() {
+        let request = ServiceRequest(
+            id: "1", consumer: Self.address, method: ServiceEngineFixture.method, parameters: .string("cde"),
+            attachments: ["/a"], foreground: .none, user: nil, deadline: .distantFuture)
+        #expect(ServiceProviderEvent.didReceive(request).contentBytes == 16 + 3 + 2)
     }
 
     // MARK: Listeners

@@ -119,6 +119,19 @@ struct FiringStartsTests {
         #expect(await next.value == "a")
     }
 
+    @Test func `a client that stops leaves the turn of a firing to other entries`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await send("a", starts: 1, fixture)
+        let reading = FiringReading(runner.firings)
+        let first = await reading.next()
+        #expect(first?.id == "a")
+        #expect(!runner.suspects.begin(.message(1), at: .now), "the firing has its turn")
+        runner.stopStarts()
+        #expect(runner.suspects.begin(.message(1), at: .now))
+        withExtendedLifetime(reading) {}
+    }
+
     /// The device gets another user, or is signed out.
     private func changeOwner(_ fixture: Fixture, bySigningOut isSignedOut: Bool) async throws {
         guard isSignedOut else { return try await fixture.become("bob") }

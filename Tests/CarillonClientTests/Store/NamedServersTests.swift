@@ -128,6 +128,17 @@ struct NamedServersTests {
         #expect(id == "s")
     }
 
+    @Test func `a name is stored again after the clock was set back by a day`() async throws {
+        let time = Mutex<Int64>(30 * Self.day)
+        let (store, named) = try open()
+        let memory = NamedServers(named, store: store, now: { time.withLock { $0 } })
+        memory.named(Self.base, "s")
+        time.withLock { $0 = 29 * Self.day }
+        memory.named(Self.base, "s")
+        let seen = try await store.inStep { try Int64.first($0, "SELECT seen_at FROM named_server") }
+        #expect(seen == 29 * Self.day)
+    }
+
     @Test func `the servers that were seen last are stored, and no more`() async throws {
         let time = Mutex<Int64>(0)
         do {

@@ -87,6 +87,10 @@ DRAWING = "It is a drawing."
 # Why a block is not run.
 SENTENCE = "What commands print; ConnectionFailureCommandTests provokes both."
 NOT_RUN = {
+    ("CONTRIBUTING.md", "CARILLON_CLIENT_ROUNDS=200 swift test --filter RandomUpdateTests"): (
+        "It builds, and tries for minutes; `make test` runs the same test with fewer rounds."),
+    ("CONTRIBUTING.md", "CARILLON_KILLS=2000 Scripts/tests --no-parallel --filter StoreKillTests"): (
+        "It kills for many minutes; `make test` runs the same test with fewer kills."),
     ("Sources/CarillonNotification/CarillonNotification.docc/CarillonNotification.md", "import CarillonNotification"): (
         "UserNotifications exists on Apple's platforms only, and the system starts the extension on a device."),
     ("Benchmarks/README.md", "swift build -c release --package-path .. # the server, and the simulator"): (

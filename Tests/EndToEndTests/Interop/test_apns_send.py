@@ -295,7 +295,7 @@ USAGE = [
     (["--token", "00f", "--title", "x"], "hexadecimal"),
     (["--token", "00ff", "--tokens-file", "-", "--title", "x"], "one of --token"),
     (["--token", "00ff", "--title", "x", "--background"], "shows nothing"),
-    (["--token", "00ff", "--background", "--category", "c"], "ignores --category"),
+    (["--token", "00ff", "--background", "--badge", "3"], "shows nothing"),
     (["--token", "00ff", "--title", "x", "--priority", "3"], "1, 5 or 10"),
     (["--token", "00ff", "--title", "x", "--payload", "f"], "whole content"),
     (["--token", "00ff", "--title", "x", "--sandbox"], "--endpoint"),

@@ -341,6 +341,8 @@ def reserved_bytes(world):
     return Tried(refused, [Uploader(world.server).create(length=64 << 20, complete="?0")])
 
 
+# A hundred thousand items take a debug build nearly two minutes.
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("row", rows_of(__name__), ids=lambda row: row.resource)
 def test_a_share_is_refused_beyond_its_end_and_others_get_theirs(make_server, row):
     try_row(make_server, row)
