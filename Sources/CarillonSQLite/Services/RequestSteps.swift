@@ -18,11 +18,17 @@ final class RequestSteps {
     /// Adds a step to those that ``write()`` writes.
     func accept(_ step: RequestStep) { accepted.append(step) }
 
-    /// Writes the accepted steps. Returns whether each of them counted after the steps before it; otherwise nothing is written.
+    /// Writes the accepted steps, and forgets them and all facts. Returns whether each step counted after the steps before it; otherwise
+    /// nothing is written.
+    ///
+    /// - Throws: ``StoreFault`` if a request is not as its facts say.
     func write() throws -> Bool {
         let (results, changes) = rules.decide(accepted, knowing: facts)
         guard results.allSatisfy({ $0 }) else { return false }
         try table.write(changes)
+        // The rows are not as they were read any more.
+        accepted = []
+        facts = RequestFacts()
         return true
     }
 }

@@ -55,6 +55,7 @@ struct RequestTable {
 
     // MARK: Changes
 
+    /// - Throws: ``StoreFault`` if a changed request was removed or finished since its facts were read.
     func write(_ changes: RequestChanges) throws {
         for request in changes.made { try insert(request) }
         for (serial, change) in changes.changed { try write(change, of: serial) }
@@ -77,21 +78,25 @@ struct RequestTable {
     }
 
     private func write(_ change: RequestChanges.Change, of serial: RequestSerial) throws {
-        guard let finish = change.finish else {
-            return try db.run(
-                "UPDATE service_request SET state = ?, is_unwanted = ? WHERE serial = ?",
+        if let finish = change.finish {
+            try db.run(
+                """
+                UPDATE service_request SET state = ?, is_unwanted = ?, reply_hash = ?, is_undelivered = ?, due_at = ?,
+                    finished_served = CASE WHEN ? THEN (SELECT seconds FROM served) ELSE finished_served END
+                WHERE serial = ? AND state < 2
+                """,
+                [
+                    change.state.rawValue, change.isUnwanted, finish.replyHash.map { Data($0) }, finish.isUndelivered,
+                    finish.forgottenAt.milliseconds, finish.notesServedTime, serial.rawValue,
+                ])
+        } else {
+            try db.run(
+                "UPDATE service_request SET state = ?, is_unwanted = ? WHERE serial = ? AND state < 2",
                 [change.state.rawValue, change.isUnwanted, serial.rawValue])
         }
-        try db.run(
-            """
-            UPDATE service_request SET state = ?, is_unwanted = ?, reply_hash = ?, is_undelivered = ?, due_at = ?,
-                finished_served = CASE WHEN ? THEN (SELECT seconds FROM served) ELSE finished_served END
-            WHERE serial = ?
-            """,
-            [
-                change.state.rawValue, change.isUnwanted, finish.replyHash.map { Data($0) }, finish.isUndelivered,
-                finish.forgottenAt.milliseconds, finish.notesServedTime, serial.rawValue,
-            ])
+        guard db.changesCount == 1 else {
+            throw StoreFault(.unavailable, "a request was finished by another change at the same time")
+        }
     }
 
     private func write(_ ending: RequestChanges.Ending) throws {
