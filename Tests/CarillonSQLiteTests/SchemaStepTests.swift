@@ -45,7 +45,7 @@ struct SchemaStepTests {
         "j7qAGy0AszpA",  // 30
         "wDAGz/y+6M3N",  // 31
         "MA42uUM+aH4L",  // 32
-        "s5kuNb9YdMa9",  // 33
+        "x1kfj/RUFwiR",  // 33
         "F4kqdMaiu0tt",  // 34
     ]
 
