@@ -10,7 +10,13 @@ struct HeldFiringTable {
     init(_ db: Database) { self.db = db }
 
     func hold(_ firings: [HeldFiring], at now: Timestamp) throws -> [HoldResult] {
-        var rules = FiringRules(knowing: try FiringReader(db).answer(FiringRules.questions(for: firings)))
+        let reader = FiringReader(db)
+        var (facts, asked) = (FiringFacts(), FiringQuestions())
+        while let questions = FiringRules.questions(toHold: firings, at: now, knowing: facts, asked: asked) {
+            try reader.answer(questions, into: &facts)
+            asked.formUnion(questions)
+        }
+        var rules = FiringRules(knowing: facts)
         let results = firings.map { rules.hold($0, at: now) }
         try FiringChangeWriter(db).write(rules.changes)
         return results

@@ -20,6 +20,11 @@ struct FiringRows {
     /// Contains nothing that was not asked for.
     func answer(_ questions: FiringQuestions) -> FiringFacts {
         var facts = FiringFacts()
+        answer(questions, into: &facts)
+        return facts
+    }
+
+    func answer(_ questions: FiringQuestions, into facts: inout FiringFacts) {
         for key in questions.watches { answer(key, into: &facts) }
         for row in held where questions.held.contains(row.number) {
             facts.held[row.number] = HeldEntry(row.key, revision: row.revision)
@@ -32,7 +37,6 @@ struct FiringRows {
             let rows = held.filter { $0.device == device }
             facts.usage[device] = HeldUsage(firings: rows.count, bytes: rows.reduce(0) { $0 + $1.bytes })
         }
-        return facts
     }
 
     private func answer(_ key: FiringKey, into facts: inout FiringFacts) {

@@ -171,11 +171,6 @@ struct FiringRulesTests {
         effects.watches = [sample.key]
         effects.held = [4]
         #expect(FiringRules.questions(for: [sample.fired(), .heldTold(4, at: now)]) == effects)
-        var holding = FiringQuestions()
-        holding.watches = [sample.key]
-        holding.queues = [sample.key]
-        holding.usage = [FiringSample.device]
-        #expect(FiringRules.questions(for: [sample.held()]) == holding)
         var dropping = FiringQuestions()
         dropping.held = [1, 2]
         #expect(FiringRules.questions(forDropping: [1, 2, 1]) == dropping)

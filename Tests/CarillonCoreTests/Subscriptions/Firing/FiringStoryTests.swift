@@ -11,6 +11,9 @@ struct FiringStoryTests {
         var rows = FiringRows()
         /// Batches of which an effect did not count after those before it.
         var divided = 0
+        /// Queues that were not read, and devices whose usage was not read.
+        var savedQueues = 0
+        var savedUsage = 0
 
         mutating func apply(_ effects: [FiringEffect]) -> [Bool] {
             var rules = rules(FiringRules.questions(for: effects))
@@ -33,7 +36,15 @@ struct FiringStoryTests {
         }
 
         mutating func hold(_ firings: [HeldFiring], at now: Timestamp) -> [HoldResult] {
-            var rules = rules(FiringRules.questions(for: firings))
+            var (facts, asked) = (FiringFacts(), FiringQuestions())
+            while let questions = FiringRules.questions(toHold: firings, at: now, knowing: facts, asked: asked) {
+                rows.answer(questions, into: &facts)
+                asked.formUnion(questions)
+            }
+            // The results show that no decision depended on them.
+            savedQueues += Set(firings.map(\.key)).count - asked.queues.count
+            savedUsage += Set(firings.map(\.device)).count - asked.usage.count
+            var rules = FiringRules(limits: FiringStoryTests.limits, knowing: facts)
             let results = firings.map { rules.hold($0, at: now) }
             rows.write(rules.changes)
             return results
@@ -180,6 +191,7 @@ struct FiringStoryTests {
         }
         #expect(tally.least >= 20, "\(tally)")
         #expect(tables.divided >= 10)
+        #expect(tables.savedQueues >= 20 && tables.savedUsage >= 20)
     }
 
     // MARK: Steps

@@ -78,6 +78,45 @@ struct HoldingRulesTests {
         #expect(result == .due && rules.changes == FiringChanges())
     }
 
+    /// Returns what is asked for before a firing is held, in rounds, over the facts of a sample.
+    private func rounds(_ sample: FiringSample, _ firings: [HeldFiring]) -> [FiringQuestions] {
+        var (facts, asked, rounds) = (FiringFacts(), FiringQuestions(), [FiringQuestions]())
+        while let questions = FiringRules.questions(toHold: firings, at: now, knowing: facts, asked: asked) {
+            rounds.append(questions)
+            if !questions.watches.isEmpty {
+                facts.watches = sample.facts.watches
+                facts.subscriptions = sample.facts.subscriptions
+            }
+            if !questions.queues.isEmpty { facts.queues = sample.facts.queues }
+            if !questions.usage.isEmpty { facts.usage = sample.facts.usage }
+            asked.formUnion(questions)
+        }
+        return rounds
+    }
+
+    @Test func `queues are read for firings that count, and usage for firings that wait`() {
+        let sample = told(1)
+        var (watches, queues, usage) = (FiringQuestions(), FiringQuestions(), FiringQuestions())
+        watches.watches = [sample.key]
+        queues.queues = [sample.key]
+        usage.usage = [FiringSample.device]
+        #expect(rounds(sample, []).isEmpty)
+        #expect(rounds(sample, [sample.held()]) == [watches, queues, usage], "the pace is not over")
+        let free = told(1000)
+        #expect(rounds(free, [free.held()]) == [watches, queues])
+        var queued = free
+        queued.wait([1])
+        #expect(rounds(queued, [queued.held()]) == [watches, queues, usage], "a firing waits before it")
+        let single = told(1, .once)
+        #expect(rounds(single, [single.held()]) == [watches])
+        var late = sample
+        late.facts.watches[late.key]?.lastFiring = 10
+        #expect(rounds(late, [late.held(by: 10)]) == [watches])
+        #expect(rounds(late, [late.held(by: 10), late.held(by: 11)]) == [watches, queues, usage])
+        late.facts.watches = [:]
+        #expect(rounds(late, [late.held(by: 11)]) == [watches], "the subscription has no such item")
+    }
+
     private static let limits = HeldLimits(firings: 3, bytes: 100)
 
     @Test(

@@ -98,6 +98,13 @@ package struct FiringQuestions: Equatable, Sendable {
     package var usage: Set<DeviceSerial> = []
 
     package init() {}
+
+    package mutating func formUnion(_ other: FiringQuestions) {
+        watches.formUnion(other.watches)
+        held.formUnion(other.held)
+        queues.formUnion(other.queues)
+        usage.formUnion(other.usage)
+    }
 }
 
 /// What the store answered. What was asked for and is missing here is not there.

@@ -55,14 +55,27 @@ package struct FiringRules: Sendable {
         return questions
     }
 
-    package static func questions(for firings: [HeldFiring]) -> FiringQuestions {
+    /// Returns what must be known next before firings are held; nil when everything is known. Queues are asked for only if a firing counts
+    /// and can wait, and usage only if a firing cannot be delivered at once.
+    ///
+    /// - Parameters:
+    ///   - facts: The answers to all earlier questions.
+    ///   - asked: All earlier questions.
+    package static func questions(
+        toHold firings: [HeldFiring], at now: Timestamp, knowing facts: FiringFacts, asked: FiringQuestions
+    ) -> FiringQuestions? {
         var questions = FiringQuestions()
-        for firing in firings {
-            questions.watches.insert(firing.key)
-            questions.queues.insert(firing.key)
-            questions.usage.insert(firing.device)
-        }
-        return questions
+        questions.watches = Set(firings.map(\.key)).subtracting(asked.watches)
+        guard questions.watches.isEmpty else { return questions }
+        let rules = FiringRules(knowing: facts)
+        // A firing that does not count by the facts does not count after other firings either.
+        let pending = firings.filter { rules.canWait($0, at: now) }
+        questions.queues = Set(pending.map(\.key)).subtracting(asked.queues)
+        guard questions.queues.isEmpty else { return questions }
+        // All firings of one queue are for one device.
+        let waiting = pending.filter { !rules.isDue($0, behind: rules.queue(of: $0.key), at: now) }
+        questions.usage = Set(waiting.map(\.device)).subtracting(asked.usage)
+        return questions.usage.isEmpty ? nil : questions
     }
 
     package static func questions(forDropping numbers: [Int64]) -> FiringQuestions {
@@ -136,14 +149,11 @@ package struct FiringRules: Sendable {
     /// Decides whether a firing is held. Firings that wait longer make room for it.
     package mutating func hold(_ firing: HeldFiring, at now: Timestamp) -> HoldResult {
         let key = firing.key
-        guard let watch = facts.watches[key],
-            let machine = fired(firing.target, on: firing.item, by: firing.number, at: now)
-        else { return .late }
+        guard let machine = fired(firing.target, on: firing.item, by: firing.number, at: now) else { return .late }
         // It fires once, whenever that is.
         guard machine.policy != .once else { return .due }
-        let freeAt = Self.freeAt(after: watch.toldAt, pace: firing.milliseconds, at: now)
         var queue = queue(of: key)
-        if queue.isEmpty, freeAt <= now { return .due }
+        if isDue(firing, behind: queue, at: now) { return .due }
         var replaced = 0
         while let first = queue.first, queue.count >= firing.buffer || !hasRoom(for: firing) {
             queue.removeFirst()
@@ -156,17 +166,28 @@ package struct FiringRules: Sendable {
         added.append(firing)
         facts.usage[firing.device, default: HeldUsage()].firings += 1
         facts.usage[firing.device, default: HeldUsage()].bytes += firing.body.count
-        changed.dues[key] = freeAt
+        changed.dues[key] = freeAt(of: firing, at: now)
         note(machine, of: key.subscription)
         changeWatch(key) { $0.lastFiring = firing.number }
         return .held(insteadOf: replaced)
     }
 
-    /// When the subscription may be told of the item again.
-    private static func freeAt(after toldAt: Timestamp?, pace milliseconds: Int64, at now: Timestamp) -> Timestamp {
-        guard let freeAt = toldAt?.adding(milliseconds: milliseconds) else { return now }
+    /// Whether a firing counts and is not the only one of its subscription.
+    private func canWait(_ firing: HeldFiring, at now: Timestamp) -> Bool {
+        let machine = fired(firing.target, on: firing.item, by: firing.number, at: now)
+        return machine.map { $0.policy != .once } ?? false
+    }
+
+    /// Whether a firing can be delivered at once.
+    private func isDue(_ firing: HeldFiring, behind queue: [Queued], at now: Timestamp) -> Bool {
+        queue.isEmpty && freeAt(of: firing, at: now) <= now
+    }
+
+    /// When the subscription of a firing may be told of the item again.
+    private func freeAt(of firing: HeldFiring, at now: Timestamp) -> Timestamp {
+        guard let freeAt = facts.watches[firing.key]?.toldAt?.adding(milliseconds: firing.milliseconds) else { return now }
         // A clock that was set back holds up no firing.
-        return freeAt > now.adding(milliseconds: milliseconds) ? now : freeAt
+        return freeAt > now.adding(milliseconds: firing.milliseconds) ? now : freeAt
     }
 
     private func queue(of key: FiringKey) -> [Queued] {
