@@ -61,15 +61,27 @@ struct FiringChangeWriter {
     }
 
     private func update(_ subscriptions: [SubscriptionSerial: SubscriptionMachine]) throws {
-        var update = try BoundStatement(
-            db, "UPDATE subscription SET status = ?, status_at = ?, fired_at = ? WHERE serial = ?")
+        var update = try BoundStatement(db, "UPDATE subscription SET fired_at = ? WHERE serial = ?")
         for (serial, machine) in subscriptions {
-            update.bind(machine.status.number)
-            update.bind(machine.statusAt.milliseconds)
+            // Other policies keep the status. SQLite updates indexes whose conditions contain the status with each write of it.
+            guard machine.policy != .once else {
+                try updateStatus(machine, of: serial)
+                continue
+            }
             update.bind(machine.lastFiredAt?.milliseconds)
             update.bind(serial.rawValue)
             try update.run()
         }
+    }
+
+    private func updateStatus(_ machine: SubscriptionMachine, of serial: SubscriptionSerial) throws {
+        var update = try BoundStatement(
+            db, "UPDATE subscription SET status = ?, status_at = ?, fired_at = ? WHERE serial = ?")
+        update.bind(machine.status.number)
+        update.bind(machine.statusAt.milliseconds)
+        update.bind(machine.lastFiredAt?.milliseconds)
+        update.bind(serial.rawValue)
+        try update.run()
     }
 
     private func update(_ watches: [FiringKey: FiringWatch]) throws {
