@@ -11,7 +11,7 @@ package protocol FiringRows: Sendable {
     /// Sets the time at which each waiting firing is due to 1970.
     func makeHeldFiringsDue(in store: any Store) async throws
     func heldFirings(in store: any Store) async throws -> [HeldFiringRow]
-    /// Returns the bytes of waiting firings of each device that has any.
+    /// Returns the bytes of waiting firings of each device that has any. Throws if the store counts other bytes than it keeps.
     func heldBytes(in store: any Store) async throws -> [Int]
     /// Adds this many waiting firings of another item to each subscription.
     func addHeldFirings(_ count: Int, in store: any Store) async throws

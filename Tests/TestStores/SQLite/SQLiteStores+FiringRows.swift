@@ -8,8 +8,8 @@ extension SQLiteStores {
     ) async throws {
         try await run(
             """
-            INSERT INTO held_firing (subscription, device, item, revision, notification, ttl, is_always_pushed, due_at)
-            VALUES (\(subscription.rawValue), \(device.rawValue), 'i', 1, x'00', 1, 0, \(dueAt.milliseconds))
+            INSERT INTO held_firing (subscription, device, item, revision, notification, bytes, ttl, is_always_pushed, due_at)
+            VALUES (\(subscription.rawValue), \(device.rawValue), 'i', 1, x'00', 1, 1, 0, \(dueAt.milliseconds))
             """, in: store)
     }
 
@@ -28,15 +28,21 @@ extension SQLiteStores {
     }
 
     func heldBytes(in store: any Store) async throws -> [Int] {
-        try await numbers("SELECT sum(length(notification)) FROM held_firing GROUP BY device", in: store).map { Int($0) }
+        let kept = try await numbers(
+            "SELECT sum(length(notification)) FROM held_firing GROUP BY device ORDER BY device", in: store)
+        let counted = try await numbers("SELECT sum(bytes) FROM held_firing GROUP BY device ORDER BY device", in: store)
+        guard counted == kept else {
+            throw StoreFault(.damaged, "held firings count \(counted) bytes, and have \(kept)")
+        }
+        return kept.map { Int($0) }
     }
 
     func addHeldFirings(_ count: Int, in store: any Store) async throws {
         try await run(
             """
             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
-            INSERT INTO held_firing (subscription, device, item, revision, notification, ttl, is_always_pushed)
-                SELECT serial, device, 'another', revision, x'', 60, 0 FROM subscription, n
+            INSERT INTO held_firing (subscription, device, item, revision, notification, bytes, ttl, is_always_pushed)
+                SELECT serial, device, 'another', revision, x'', 0, 60, 0 FROM subscription, n
             """, in: store)
     }
 
