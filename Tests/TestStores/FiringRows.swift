@@ -4,6 +4,8 @@ package import CarillonCore
 package protocol FiringRows: Sendable {
     /// Damages all firings, so that their targets cannot be read.
     func damageFirings(in store: any Store) async throws
+    /// Damages the waiting firings of an item, so that the name of their item cannot be read.
+    func damageHeldFirings(of item: String, in store: any Store) async throws
     /// Adds a firing of the item "i" that waits.
     func addHeldFiring(
         of subscription: SubscriptionSerial, _ device: DeviceSerial, dueAt: Timestamp, in store: any Store

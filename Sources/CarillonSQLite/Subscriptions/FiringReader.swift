@@ -50,6 +50,7 @@ struct FiringReader {
         }
     }
 
+    /// A held firing whose item cannot be read is missing in the facts: it does not count, and is dropped.
     private func readHeld(_ numbers: Set<Int64>, into facts: inout FiringFacts) throws {
         var select = try BoundStatement(
             db,
@@ -66,9 +67,7 @@ struct FiringReader {
             facts.held[number] = nil
             select.bind(number)
             try select.forEachRow { columns in
-                guard let item = columns.text(place + 1).flatMap({ ItemName($0) }) else {
-                    throw StoreFault(.unavailable, "an item's name cannot be read")
-                }
+                guard let item = columns.text(place + 1).flatMap({ ItemName($0) }) else { return false }
                 let key = FiringKey(SubscriptionSerial(columns.integer(place)), on: item)
                 facts.held[number] = HeldEntry(key, revision: columns.integer(place + 2))
                 facts.subscriptions[key.subscription] = FiringSubscription(columns, from: 0)

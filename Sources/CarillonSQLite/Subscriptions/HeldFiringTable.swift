@@ -23,9 +23,13 @@ struct HeldFiringTable {
     }
 
     func drop(_ numbers: [Int64], at now: Timestamp) throws {
-        var rules = FiringRules(knowing: try FiringReader(db).answer(FiringRules.questions(forDropping: numbers)))
+        let facts = try FiringReader(db).answer(FiringRules.questions(forDropping: numbers))
+        var rules = FiringRules(knowing: facts)
         for number in numbers { rules.drop(number, at: now) }
-        try FiringChangeWriter(db).write(rules.changes)
+        var changes = rules.changes
+        // A firing without facts is not there, or its item cannot be read: it must not be due for ever.
+        changes.removed += numbers.filter { facts.held[$0] == nil }
+        try FiringChangeWriter(db).write(changes)
     }
 
     /// The clock was set back.

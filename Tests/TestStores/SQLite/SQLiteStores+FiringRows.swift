@@ -3,6 +3,10 @@ import CarillonCore
 extension SQLiteStores {
     func damageFirings(in store: any Store) async throws { try await run("UPDATE firing SET targets = x'ff'", in: store) }
 
+    func damageHeldFirings(of item: String, in store: any Store) async throws {
+        try await run("UPDATE held_firing SET item = '' WHERE item = '\(item)'", in: store)
+    }
+
     func addHeldFiring(
         of subscription: SubscriptionSerial, _ device: DeviceSerial, dueAt: Timestamp, in store: any Store
     ) async throws {
