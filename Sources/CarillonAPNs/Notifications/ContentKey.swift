@@ -22,7 +22,7 @@ enum ContentKey: String, CaseIterable {
     case inputPushChannel = "input-push-channel"
 
     static let all = Set(allCases)
-    /// What a notification shows, and how.
+    /// The content of the notification and its presentation.
     private static let display: Set<ContentKey> = [
         .alert, .badge, .sound, .category, .threadID, .mutableContent, .targetContentID, .interruptionLevel, .relevanceScore,
         .filterCriteria, .urlArguments,

@@ -23,7 +23,7 @@ struct NotificationFields: Sendable {
     var urlArguments: [String]?
     @Rare var activity: ActivityFields?
     var activityFault: String?
-    /// A method for Live Activities that was called where there is none; its value is dropped.
+    /// A method for Live Activities that was called on another notification. Its value is not sent.
     var activityMethod: String?
     @Rare var accessory: AccessoryFields?
     var pushMagic: String?

@@ -66,7 +66,7 @@ enum NotificationRules {
         }
     }
 
-    /// What cannot be encoded, or would be in the payload twice.
+    /// Values that cannot be encoded, or whose names would occur twice in the payload.
     private static func checkValues(_ notification: NotificationFields) throws(APNsError) {
         for field in notification.custom {
             guard field.key != "aps" else {

@@ -2,7 +2,7 @@ import CarillonBasics
 
 /// An object of a payload, and the checks of its members. A member with the value null counts as missing.
 struct PayloadPart {
-    /// What the value of a member must be.
+    /// The type and range that the value of a member must have.
     enum Kind: String {
         case text = "a text"
         case number = "a number"
@@ -15,7 +15,7 @@ struct PayloadPart {
     }
 
     let json: JSONValue
-    /// What stands before the names of members in messages.
+    /// The prefix of member names in messages.
     var path = ""
     let type: APNsPushType
 

@@ -1,4 +1,4 @@
-/// An element of the Distinguished Encoding Rules (X.690), as far as keys and certificates are told apart by it.
+/// An element of the Distinguished Encoding Rules (X.690). It reads as much as is needed to distinguish keys from certificates.
 struct DERElement {
     static let integer: UInt8 = 0x02
     static let bitString: UInt8 = 0x03

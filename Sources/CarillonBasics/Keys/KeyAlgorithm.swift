@@ -1,4 +1,4 @@
-/// What a key is for, as its file says.
+/// The algorithm and curve of a key, as its file declares them.
 package enum KeyAlgorithm: Equatable, Sendable {
     case p256, p384, p521, rsa, ed25519, other
 

@@ -1,4 +1,4 @@
-/// What a block or a file holds, told by its structure and not by its label.
+/// The content of a block or of a file, recognized by its structure and not by its label.
 package enum KeyContent: Equatable, Sendable {
     /// RFC 5280 section 4.1.
     case certificate
@@ -32,7 +32,7 @@ package enum KeyContent: Equatable, Sendable {
         }
     }
 
-    /// What a sentence calls the content; nil if it is not known.
+    /// The name of the content in messages; nil if the content is not recognized.
     package var phrase: String? {
         switch self {
         case .certificate: "a certificate"

@@ -30,7 +30,7 @@ package enum KeyFault: Error, Equatable, Sendable {
         }
     }
 
-    /// What the damage of a block is, as it follows a subject.
+    /// Describes the damage of a block, as a predicate.
     private static func predicate(_ damage: PEMBlock.Damage, _ label: String) -> String {
         switch damage {
         case .labelUnreadable: "is damaged: a line that starts with \"-----BEGIN\" has no label with five hyphens after it"

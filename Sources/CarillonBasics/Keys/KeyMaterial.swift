@@ -33,7 +33,7 @@ package struct KeyMaterial: Sendable {
             }
         }
 
-        /// What is equal for the same key in another form.
+        /// A value that is equal for all forms of one key.
         fileprivate var secret: [UInt8] {
             if case .privateKey(_, let secret, _) = content { secret } else { block.bytes }
         }
@@ -173,7 +173,7 @@ package struct KeyMaterial: Sendable {
         return certain.isEmpty ? found : certain
     }
 
-    /// What is said when nothing of the kind that is needed is there.
+    /// The message if no block of the needed kind exists.
     private func lack() -> KeyFault {
         if isEmpty { return .empty }
         let others = items.filter { $0.content != .parameters }

@@ -1,4 +1,4 @@
-/// What precedes a place on its line. It separates a block from a commented-out block and from a text that names a block.
+/// The text before a place on its line. It separates a block from a commented-out block and from a text that names a block.
 struct PEMLine {
     /// Whether the line has more than white space and quotes so far.
     private(set) var hasText: Bool

@@ -2,7 +2,7 @@
 package struct NumberOutOfRange: Equatable, Sendable {
     /// The first 32 characters of the number.
     package let number: String
-    /// The member names and indexes that lead to the number, from the outermost value inwards. Empty if there are none.
+    /// The member names and indexes on the path to the number, outermost first. Empty for a top-level number.
     package let path: [String]
     /// The line of the number, from 1.
     package let line: Int

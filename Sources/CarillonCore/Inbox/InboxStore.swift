@@ -8,6 +8,9 @@ package protocol InboxStore: Sendable {
     /// A change that cannot be stored returns ``InboxResult/failed(_:)`` and does not affect the others. The limits of the inbox, topics,
     /// idempotency keys and effects are checked in the transaction: calls at once do not exceed them.
     ///
+    /// The positions of the envelopes of one device that have a topic rise from one change to the next, also over several calls: ``Inbox``
+    /// assigns them as it queues the changes.
+    ///
     /// - Throws: ``StoreFault``. Nothing was changed.
     func commit(_ operations: [InboxOperation]) async throws -> [InboxResult]
     /// Returns waiting envelopes of a device after a position, in order of position, without those that expire by `now`. The page has up to

@@ -216,9 +216,7 @@ package final class InboxWriter: Sendable {
             }
             let unwritten = answer(batch, outcome, hasUnwritten: hasUnwritten)
             note(outcome, of: batch.count)
-            let (next, again) = end(unwritten)
-            perform(again)
-            guard next == .commit else { return perform(next) }
+            guard end(unwritten) == .commit else { return }
         }
     }
 
@@ -249,8 +247,10 @@ package final class InboxWriter: Sendable {
         var fault: StoreFault?
     }
 
-    /// The commit is over: whoever waited for it hears so.
-    private func end(_ unwritten: Unwritten) -> (next: CommitQueue<Waiter>.Action, again: CommitQueue<Waiter>.Action) {
+    /// The commit is over: what it leaves to do is begun, and then whoever waited for it hears so.
+    ///
+    /// - Returns: What the queue wants next; only a further commit is left to the caller.
+    private func end(_ unwritten: Unwritten) -> CommitQueue<Waiter>.Action {
         var (failed, dropped): ([InboxOperation], [InboxOperation]) = ([], [])
         let now = now()
         let (next, again, through) = state.withLock { state in
@@ -267,12 +267,15 @@ package final class InboxWriter: Sendable {
             if !through.isEmpty { state.flushes.removeAll { $0.target <= count } }
             return (next, state.queue.wakeForUnwritten(), through)
         }
+        if !failed.isEmpty {
+            keptChanges.increment(by: failed.count - dropped.count)
+            droppedOutcomes.increment(by: dropped.count)
+            sessions.end(Array(Set(dropped.compactMap(\.device))), because: .storageUnavailable)
+        }
+        perform(again)
+        if next != .commit { perform(next) }
         for flush in through { flush.continuation.resume(returning: flush.fault) }
-        guard !failed.isEmpty else { return (next, again) }
-        keptChanges.increment(by: failed.count - dropped.count)
-        droppedOutcomes.increment(by: dropped.count)
-        sessions.end(Array(Set(dropped.compactMap(\.device))), because: .storageUnavailable)
-        return (next, again)
+        return next
     }
 
     private static let notWritten = StoreFault(.unavailable, "a change that came before is not written yet")

@@ -47,6 +47,8 @@ struct ReadinessTests {
         let clock = ContinuousClock()
         let begin = clock.now
         async let created = routes.request(.post, "/v1/apps", key: routes.admin, #"{"id":"com.example.a"}"#)
+        // The commit ends also where the test fails.
+        defer { isMoving.signal() }
         try await eventually { store.oldestChangeWait > .zero }
         #expect(try await ready().status == 200)
         try await eventually { try await ready().status == 503 }
@@ -82,6 +84,7 @@ struct ReadinessTests {
         stores.onCommit(of: store) { isMoving.wait() }
         // A store in memory has one connection for reading and writing.
         async let work: Void = store.noteServed(1)
+        defer { isMoving.signal() }
         try await eventually { store.oldestChangeWait > .zero }
         let fault = await probe.fault()
         #expect(fault?.kind == .unavailable && fault?.message.contains("answered") == true, "\(String(describing: fault))")

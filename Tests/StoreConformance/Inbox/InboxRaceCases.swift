@@ -8,7 +8,7 @@ extension StoreCase {
     static let inboxRaces: [StoreCase] = [
         StoreCase("messages that are sent at once fill an inbox to its limit and no further", inboxFillsToItsLimit),
         StoreCase("of messages with one key at once, one is stored", oneClaimStoresOne),
-        StoreCase("of messages of one topic at once, one waits", oneTopicWaitsOnce),
+        StoreCase("of messages of one topic in one commit, one waits", oneTopicWaitsOnce),
         StoreCase("a message is settled once", messageIsSettledOnce),
         StoreCase("what is sent beside the end of a channel is stored before it, or is refused", channelEndsForAll),
     ]
@@ -42,15 +42,10 @@ private func oneClaimStoresOne(_ stores: any StoreMaker) async throws {
 
 private func oneTopicWaitsOnce(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
-    let results = try await atOnce(8) { number in
-        try await fixture.append(fixture.envelope(Int64(number) + 1), topic: "a")
-    }
-    let waiting = try await fixture.waiting()
-    #expect(waiting.count == 1)
-    #expect(results.filter { $0 == .stored(replaced: nil) }.count == 1, "the first one replaces nothing")
-    let replaced = Set(results.compactMap(\.replaced?.position))
-    #expect(replaced.union(waiting.map(\.position)) == Set(1...8), "each is replaced once, or waits")
-    #expect(replaced.count == 7)
+    let results = try await fixture.store.commit(
+        (1...8).map { .append(fixture.envelope($0), AppendRules(topic: "a")) })
+    #expect(try await fixture.waiting().map(\.position) == [8])
+    #expect(results.map { $0.replaced?.position } == [nil, 1, 2, 3, 4, 5, 6, 7])
 }
 
 private func messageIsSettledOnce(_ stores: any StoreMaker) async throws {
