@@ -214,6 +214,40 @@ struct MigrationTests {
         try again.close()
     }
 
+    @Test(arguments: [(SubscriptionLimits.heldFirings, 1), (1, SubscriptionLimits.heldBytes)])
+    func `firings that an earlier file holds count against the limits of their device`(
+        firings: Int, bytes: Int
+    ) async throws {
+        let directory = try makeFile(version: 31)
+        let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
+        try await queue.write { [start] db in
+            try db.execute(
+                sql: """
+                    INSERT INTO subscription (serial, id, device, app, fields, tags, format, policy, cool_down, items, status,
+                        status_at, revision, created_at, max_frequency)
+                    VALUES (1, randomblob(16), 1, 1, x'', x'', '{}', 2, 0, 1, 0, 1, 1, 1, 1.0);
+                    INSERT INTO item (app, name, mode, fields, updated_at, version) VALUES (1, 'a', 0, x'', 1, 1);
+                    INSERT INTO subscription_item (app, item, subscription, place, version, told_at)
+                    VALUES (1, 'a', 1, 0, 1, \(start.milliseconds));
+                    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(firings))
+                    INSERT INTO held_firing (subscription, device, item, revision, notification, ttl, is_always_pushed, due_at)
+                    SELECT 1, 1, 'b', 1, zeroblob(\(bytes)), 60, 0, CASE i WHEN 1 THEN 1 END FROM n;
+                    """)
+        }
+        try queue.close()
+        let store = try SQLiteStore(directory: directory)
+        let firing = HeldFiring(
+            target: .init(subscription: SubscriptionSerial(1), revision: 1), device: DeviceSerial(1),
+            item: try #require(ItemName("a")), number: 1, body: [1], ttl: 60, isAlwaysPushed: false, isDistinct: false,
+            milliseconds: 1000, buffer: 1)
+        #expect(try await store.hold([firing], at: start) == [.full])
+        let due = try #require(try await store.dueFirings(at: start, limit: 9).first)
+        #expect(due.body.count == bytes)
+        try await store.dropHeld([due.number], at: start)
+        #expect(try await store.hold([firing], at: start) == [.held(insteadOf: 0)])
+        try store.close()
+    }
+
     @Test func `a file of version 15 keeps its updates, and its devices missed none that they were held to`() async throws {
         let directory = try makeFile(version: 15)
         let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
@@ -279,6 +313,36 @@ struct MigrationTests {
             DeviceProfile.Service(platform: .apple, environment: .sandbox), nil, nil,
         ]
         #expect(kept == expected)
+        try store.close()
+    }
+
+    @Test func `a file of version 31 keeps its requests, and the deletion of a device ends them`() async throws {
+        let directory = try makeFile(version: 31)
+        let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
+        try await queue.write { [start] db in
+            let deadline = start.milliseconds + 60_000
+            for (serial, consumer, provider) in [(1, 1, 2), (2, 2, 1)] as [(UInt64, Int64, Int64)] {
+                try db.execute(
+                    sql: """
+                        INSERT INTO service_request (serial, secret, id, consumer, consumer_app, provider, provider_app,
+                            fingerprint, expires_at, due_at) VALUES (?, ?, ?, ?, 1, ?, 1, x'00', ?, ?)
+                        """,
+                    arguments: [
+                        serial, Bytes16(high: 5, low: serial).data, Bytes16(high: 6, low: serial).data, consumer,
+                        provider, deadline, deadline,
+                    ])
+            }
+        }
+        try queue.close()
+        let store = try SQLiteStore(directory: directory)
+        let (own, other) = (ServiceRequestID(Bytes16(high: 6, low: 1)), ServiceRequestID(Bytes16(high: 6, low: 2)))
+        #expect(try await store.serviceRequest(own)?.consumer == DeviceSerial(1))
+        #expect(try await store.serviceRequest(other)?.fault == nil)
+        #expect(try await store.dueRequests(at: start, limit: 9).isEmpty)
+        _ = try await store.deleteDevice(DeviceSerial(1), at: start)
+        #expect(try await store.serviceRequest(own) == nil)
+        #expect(try await store.dueRequests(at: start, limit: 9).map(\.id) == [other])
+        #expect(try await store.serviceRequest(other)?.fault == .applicationNotFound)
         try store.close()
     }
 }

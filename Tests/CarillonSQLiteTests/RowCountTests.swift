@@ -185,8 +185,8 @@ struct RowCountTests {
                 INSERT INTO condition_shape (serial, shape, source) VALUES (\(number), 's\(number)', 'x');
                 INSERT INTO subscription_item (app, item, subscription, place, shape, version)
                     VALUES (\(device.app.rawValue), 'i', \(number), 0, \(number), 0);
-                INSERT INTO held_firing (subscription, device, item, revision, notification, ttl, is_always_pushed)
-                    VALUES (\(number), \(device.serial.rawValue), 'i', 1, x'00', 1, 0);
+                INSERT INTO held_firing (subscription, device, item, revision, notification, bytes, ttl, is_always_pushed)
+                    VALUES (\(number), \(device.serial.rawValue), 'i', 1, x'00', 1, 1, 0);
                 """)
         } remove: { number in
             _ = try await store.endSubscriptions([SubscriptionSerial(Int64(number))], of: device.serial)

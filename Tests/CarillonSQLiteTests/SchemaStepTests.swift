@@ -44,6 +44,9 @@ struct SchemaStepTests {
         "iaFGgOGLpaXO",  // 29
         "j7qAGy0AszpA",  // 30
         "5Gqh5F3xqx+M",  // 31
+        "MA42uUM+aH4L",  // 32
+        "x1kfj/RUFwiR",  // 33
+        "F4kqdMaiu0tt",  // 34
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {
@@ -70,8 +73,13 @@ struct SchemaStepTests {
         ("DROP TABLE service_cluster", "service_cluster"),
         ("ALTER TABLE service_provider DROP COLUMN icon", "service_provider"),
         ("DROP INDEX update_audit_at", "update_audit"),
-        ("DROP TRIGGER watch_enters", "watch"),
-        ("DROP TRIGGER watch_enters; CREATE TRIGGER watch_enters AFTER INSERT ON watch BEGIN SELECT 1; END", "watch"),
+        ("DROP TRIGGER watch_takes_its_work", "watch"),
+        (
+            """
+            DROP TRIGGER watch_takes_its_work;
+            CREATE TRIGGER watch_takes_its_work AFTER DELETE ON watch BEGIN SELECT 1; END
+            """, "watch"
+        ),
         ("CREATE TABLE stray (id INTEGER PRIMARY KEY)", "stray"),
     ])
     func `a file with other tables than its version's is refused and left as it is`(sql: String, table: String) throws {

@@ -4,6 +4,8 @@ package import CarillonCore
 package protocol FiringRows: Sendable {
     /// Damages all firings, so that their targets cannot be read.
     func damageFirings(in store: any Store) async throws
+    /// Damages the waiting firings of an item, so that the name of their item cannot be read.
+    func damageHeldFirings(of item: String, in store: any Store) async throws
     /// Adds a firing of the item "i" that waits.
     func addHeldFiring(
         of subscription: SubscriptionSerial, _ device: DeviceSerial, dueAt: Timestamp, in store: any Store
@@ -11,14 +13,11 @@ package protocol FiringRows: Sendable {
     /// Sets the time at which each waiting firing is due to 1970.
     func makeHeldFiringsDue(in store: any Store) async throws
     func heldFirings(in store: any Store) async throws -> [HeldFiringRow]
-    /// Returns the bytes of waiting firings of each device that has any.
+    /// Returns the bytes of waiting firings of each device that has any. Throws if the store counts other bytes than it keeps.
     func heldBytes(in store: any Store) async throws -> [Int]
-    /// Makes the store count this many waiting firings of each device. No rows are added.
-    func setHeldCount(_ count: Int, in store: any Store) async throws
-    /// Makes the store count no waiting firing.
-    func clearHeldCounts(in store: any Store) async throws
-    /// Returns the counted firings of each device that has a count.
-    func heldCounts(in store: any Store) async throws -> [Int]
+    /// Adds this many waiting firings of another item to each subscription.
+    func addHeldFirings(_ count: Int, in store: any Store) async throws
+    func removeHeldFirings(in store: any Store) async throws
 }
 
 package struct HeldFiringRow: Sendable {

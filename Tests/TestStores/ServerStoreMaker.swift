@@ -84,7 +84,7 @@ package enum StoredRows: Sendable {
     case devices, deviceProfiles, channels, watches, disconnectCallbacks
     case envelopes, sharedBodies, wakes, pushes, keptPushes
     case items, conditionShapes, subscriptions, watchedItems, unwatchedItems
-    case firings, heldFirings, heldUsage
+    case firings, heldFirings
     case updates, bindings, completions, auditEntries
     case serviceProviders, serviceRequests
     case attachments, attachmentTotals

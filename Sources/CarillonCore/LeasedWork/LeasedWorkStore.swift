@@ -40,6 +40,20 @@ package struct WorkLease: Equatable, Sendable {
     package static let seconds: Int64 = 30
 }
 
+/// The latest lease of a piece of work, as it is stored.
+package struct StoredLease: Equatable, Sendable {
+    package var fence: Int64
+    /// Whether the lease was not answered for.
+    package var isHeld: Bool
+    package init(fence: Int64, isHeld: Bool) {
+        self.fence = fence
+        self.isHeld = isHeld
+    }
+
+    /// Whether an answer under the lease counts. It counts after the end of the lease as well, until the work is leased again.
+    package func isInForce(_ lease: WorkLease) -> Bool { isHeld && fence == lease.fence }
+}
+
 package struct LeasedItem: Equatable, Sendable {
     /// What is to be done.
     package enum Subject: Equatable, Sendable {

@@ -160,7 +160,7 @@ package struct StoredItemRules: Equatable, Sendable {
 }
 
 /// A firing, rendered, of a subscription that has a pace.
-package struct HeldFiring: Sendable {
+package struct HeldFiring: Equatable, Sendable {
     package var target: Firing.Target
     package var device: DeviceSerial
     package var item: ItemName

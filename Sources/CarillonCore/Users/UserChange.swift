@@ -90,7 +90,6 @@ package enum UserChange {
         case .endedDevice: Rule(.stays, "It is about deleted devices.")
         case .envelope: Rule(.endsIfOfUser, "see the envelopes")
         case .heldFiring: Rule(.endsIfOfUser, "removed with its subscription")
-        case .heldUsage: Rule(.stays, "It counts `held_firing`.")
         case .idempotency: Rule(.stays, "It is the sender's, for up to a day.")
         case .inboxIndex: Rule(.stays, "It follows `envelope` and `outcome`.")
         case .keptPush: Rule(.endsIfOfUser, "removed with its push")
@@ -138,7 +137,6 @@ package enum DeviceTable: String, CaseIterable, Sendable {
     case endedDevice = "ended_device"
     case envelope
     case heldFiring = "held_firing"
-    case heldUsage = "held_usage"
     case idempotency
     case inboxIndex = "inbox_index"
     case keptPush = "kept_push"

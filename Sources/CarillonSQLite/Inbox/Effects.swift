@@ -1,38 +1,72 @@
 import CarillonCore
 import GRDB
 
-/// What is written with an append: whose it is to look at and to do, inside a transaction.
-struct Effects {
+/// The effects of a batch of appends, inside a transaction: each is judged and written by the feature that it belongs to.
+final class Effects {
     private let db: Database
+    private let firings: FiringTransaction
+    private let requests: RequestSteps
+    private let watches: WatchEffects
 
-    init(_ db: Database) { self.db = db }
+    init(_ db: Database) {
+        self.db = db
+        firings = FiringTransaction(db)
+        requests = RequestSteps(db)
+        watches = WatchEffects(db)
+    }
 
-    /// Whether it counts still.
-    func counts(_ effect: Effect) throws -> Bool {
+    /// Returns the effects that still count.
+    func counting(_ effects: [Effect]) throws -> [Effect] {
+        try firings.read(effects.compactMap(\.firing))
+        try requests.readFacts(of: effects.compactMap(\.requestStep))
+        return try effects.filter { try counts($0) }
+    }
+
+    private func counts(_ effect: Effect) throws -> Bool {
         switch effect {
-        case .pinged, .vouchedFor: try WatchTransaction(db).counts(effect)
+        case .pinged(let record): try watches.counts(record)
+        case .vouchedFor(let channel): try watches.counts(vouchingFor: channel)
         case .statusTold(let device, let at): try StatusNewsTable(db).isUntold(device, at)
-        case .fired(let target, let item, let number, let at): try FiringTable(db).counts(target, item, number, at)
-        case .heldTold(let number, let at): try HeldFiringTable(db).counts(number, at)
+        case .fired, .heldTold: effect.firing.map { firings.counts($0) } ?? false
         case .updateOffered(let offer): try CompletionTable(db).counts(offer)
         case .updateRetracted(let key, _, _): try CompletionTable(db).canEnd(key)
-        case .request(let step): try RequestTable(db).counts(step)
+        case .request(let step): requests.counts(step)
         }
     }
 
     /// It did not count.
-    func giveUp(_ effect: Effect) throws { try WatchTransaction(db).giveUp(effect) }
+    func giveUp(_ effect: Effect) throws {
+        if case .pinged(let record) = effect { try watches.giveUp(record) }
+    }
 
-    /// Answers whether it counted.
-    func apply(_ effect: Effect) throws -> Bool {
+    /// Writes effects that count.
+    func write(_ effects: [Effect]) throws {
+        for effect in effects where try !apply(effect) { throw Self.conflict }
+        guard try firings.apply(effects.compactMap(\.firing)), try requests.write() else { throw Self.conflict }
+    }
+
+    private static let conflict = StoreFault(.unavailable, "two changes of one thing came at once")
+
+    /// Returns whether the effect counted.
+    private func apply(_ effect: Effect) throws -> Bool {
         switch effect {
-        case .pinged, .vouchedFor: try WatchTransaction(db).apply(effect)
-        case .statusTold(let device, let at): try StatusNewsTable(db).told(device, at)
-        case .fired(let target, let item, let number, let at): try FiringTable(db).fire(target, item, number, at)
-        case .heldTold(let number, let at): try HeldFiringTable(db).told(number, at)
-        case .updateOffered(let offer): try CompletionTable(db).offer(offer)
-        case .updateRetracted(let key, let state, let at): try CompletionTable(db).end(key, as: state, at: at)
-        case .request(let step): try RequestTable(db).apply(step)
+        case .pinged(let record): return try watches.apply(record)
+        case .vouchedFor(let channel): return try watches.vouch(for: channel)
+        case .statusTold(let device, let at): return try StatusNewsTable(db).told(device, at)
+        // Written together.
+        case .fired, .heldTold: return true
+        case .updateOffered(let offer): return try CompletionTable(db).offer(offer)
+        case .updateRetracted(let key, let state, let at): return try CompletionTable(db).end(key, as: state, at: at)
+        case .request(let step):
+            // Written with the other steps of the batch.
+            requests.accept(step)
+            return true
         }
+    }
+}
+
+extension Effect {
+    fileprivate var requestStep: RequestStep? {
+        if case .request(let step) = self { step } else { nil }
     }
 }

@@ -27,9 +27,9 @@ struct InboxChangeWriter {
         self.settings = settings
     }
 
-    func write(_ changes: InboxChanges) throws {
-        for effect in changes.effects { try apply(effect) }
-        for effect in changes.vainEffects { try Effects(db).giveUp(effect) }
+    func write(_ changes: InboxChanges, with effects: Effects) throws {
+        try effects.write(changes.effects)
+        for effect in changes.vainEffects { try effects.giveUp(effect) }
         var wakes: [Int64: Int64] = [:]
         for row in changes.departures { wakes[row.position] = try remove(row) }
         for row in changes.told { try CompletionTable(db).heard(row) }
@@ -48,12 +48,6 @@ struct InboxChangeWriter {
     }
 
     private var wakeTable: WakeTable { WakeTable(db, memory: memory) }
-
-    private func apply(_ effect: Effect) throws {
-        guard try Effects(db).apply(effect) else {
-            throw StoreFault(.unavailable, "two changes of one thing came at once")
-        }
-    }
 
     // MARK: What waits
 

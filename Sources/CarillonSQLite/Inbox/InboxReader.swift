@@ -20,7 +20,7 @@ struct InboxReader {
         self.index = index
     }
 
-    func answer(_ questions: InboxQuestions, into facts: inout InboxFacts) throws {
+    func answer(_ questions: InboxQuestions, into facts: inout InboxFacts, judging effects: Effects) throws {
         for origin in questions.origins {
             switch try standing(of: origin) {
             case .open: facts.origins.insert(origin)
@@ -60,7 +60,7 @@ struct InboxReader {
             facts.inboxes[device] = try rows(of: device)
             facts.originsOfUsers.formUnion(try originsOfUser(of: device))
         }
-        for effect in questions.effects where try Effects(db).counts(effect) { facts.effects.append(effect) }
+        facts.effects += try effects.counting(questions.effects)
     }
 
     // MARK: Rows

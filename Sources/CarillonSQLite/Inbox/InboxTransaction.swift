@@ -33,15 +33,16 @@ final class InboxTransaction {
     private func performed(_ operations: [InboxOperation]) throws -> (results: [InboxResult], changes: InboxChanges) {
         var asked = rules.questions(for: operations)
         var facts = InboxFacts()
-        try reader.answer(asked, into: &facts)
+        let effects = Effects(db)
+        try reader.answer(asked, into: &facts, judging: effects)
         while true {
             switch rules.decide(operations, knowing: facts, asked: asked) {
             case .decided(let results, let changes):
-                try writer.write(changes)
+                try writer.write(changes, with: effects)
                 tally.add(changes.tally)
                 return (results, changes)
             case .needs(let more):
-                try reader.answer(more, into: &facts)
+                try reader.answer(more, into: &facts, judging: effects)
                 asked.formUnion(more)
             }
         }

@@ -47,38 +47,27 @@ struct WorkLanes {
         return db.lastInsertedRowID
     }
 
-    /// Owes the work, or moves what is owed of the same subject to its peer and moment. Answers its lane.
-    @discardableResult
-    func put(_ work: NewWork, at now: Timestamp) throws -> Int64 {
+    func add(_ work: NewWork, at now: Timestamp) throws {
+        let lane = try lane(of: work)
+        let insert = try db.cachedStatement(
+            sql: "INSERT INTO leased_work (lane, device, kind, subject, due_at, set_at) VALUES (?, ?, ?, ?, ?, ?)")
+        try insert.execute(arguments: [
+            lane, work.device, work.kind.rawValue, work.subject, work.dueAt.milliseconds, now.milliseconds,
+        ])
+    }
+
+    /// Moves what is owed of the same subject to the peer and the moment of the work.
+    func move(_ work: NewWork, at now: Timestamp) throws {
         let lane = try lane(of: work)
         let update = try db.cachedStatement(
             sql: "UPDATE leased_work SET lane = ?, due_at = ?, set_at = ? WHERE kind = ? AND subject = ?")
         try update.execute(arguments: [
             lane, work.dueAt.milliseconds, now.milliseconds, work.kind.rawValue, work.subject,
         ])
-        guard db.changesCount == 0 else { return lane }
-        let insert = try db.cachedStatement(
-            sql: "INSERT INTO leased_work (lane, device, kind, subject, due_at, set_at) VALUES (?, ?, ?, ?, ?, ?)")
-        try insert.execute(arguments: [
-            lane, work.device, work.kind.rawValue, work.subject, work.dueAt.milliseconds, now.milliseconds,
-        ])
-        return lane
     }
 
     func remove(_ kind: WorkKind, of subject: Int64) throws {
         try db.run("DELETE FROM leased_work WHERE kind = ? AND subject = ?", [kind.rawValue, subject])
-    }
-
-    /// What stands in a lane: how much, and what the first to enter is for.
-    func queue(_ lane: Int64) throws -> (count: Int, oldest: Int64)? {
-        let select = try db.cachedStatement(
-            sql: """
-                SELECT size, (SELECT subject FROM leased_work WHERE lane = work_lane.serial ORDER BY serial LIMIT 1)
-                FROM work_lane WHERE serial = ?
-                """)
-        return try Row.fetchOne(select, arguments: [lane]).flatMap { row in
-            (row[1] as Int64?).map { (row[0], $0) }
-        }
     }
 
     // MARK: Looking
@@ -189,25 +178,23 @@ struct WorkLanes {
             standing: PeerStanding(isOnTrial: row["on_trial"] != 0, failures: row["failures"]), subject: subject)
     }
 
-    func isInForce(_ lease: WorkLease) throws -> Bool {
-        let select = try db.cachedStatement(
-            sql: "SELECT 1 FROM leased_work WHERE serial = ? AND fence = ? AND held_until <> 0")
-        return try Int.fetchOne(select, arguments: [lease.work, lease.fence]) != nil
+    /// Ends a lease. The work is due when it was due before.
+    func release(_ work: Int64) throws { try db.run("UPDATE leased_work SET held_until = 0 WHERE serial = ?", [work]) }
+
+    /// Ends a lease. The work is due at a moment, which was set at `now`.
+    func release(_ work: Int64, dueAt: Timestamp, at now: Timestamp) throws {
+        try db.run(
+            "UPDATE leased_work SET held_until = 0, due_at = ?, set_at = ? WHERE serial = ?",
+            [dueAt.milliseconds, now.milliseconds, work])
     }
 
-    /// Answers whether the lease was in force: work is answered for once. What it says of its peer is noted for all
-    /// work of the app with it.
-    func end(_ end: WorkEnd) throws -> Bool {
-        let update = try db.cachedStatement(
-            sql: "UPDATE leased_work SET held_until = 0 WHERE serial = ? AND fence = ? AND held_until <> 0")
-        try update.execute(arguments: [end.lease.work, end.lease.fence])
-        guard db.changesCount == 1 else { return false }
-        let note = try db.cachedStatement(
-            sql: "UPDATE work_lane SET on_trial = ?, failures = ?, rests_until = ? WHERE app = ? AND peer = ?")
-        try note.execute(arguments: [
-            end.standing.isOnTrial, end.standing.failures, end.peerRestsUntil.milliseconds, end.app.rawValue, end.peer,
-        ])
-        return true
+    /// Stores what the end of a lease says of its peer, for all work of the app with the peer.
+    func note(_ end: WorkEnd) throws {
+        try db.run(
+            "UPDATE work_lane SET on_trial = ?, failures = ?, rests_until = ? WHERE app = ? AND peer = ?",
+            [
+                end.standing.isOnTrial, end.standing.failures, end.peerRestsUntil.milliseconds, end.app.rawValue, end.peer,
+            ])
     }
 
     // MARK: Time

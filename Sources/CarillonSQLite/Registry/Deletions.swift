@@ -23,6 +23,7 @@ struct Deletions {
             "device = ?", [device.rawValue], because: reason, at: now, limits: settings.callbacks)
         try db.run("DELETE FROM device WHERE serial = ?", [device.rawValue])
         guard db.changesCount == 1 else { return nil }
+        try RequestTable(db).write(RequestRules().end(of: device, because: .deviceDeleted))
         try inboxes.cancelPushes(of: device, at: now)
         let (rows, isDone) = try inboxes.end(limit, of: device, at: now)
         if !isDone { try db.run("INSERT INTO ended_device (serial) VALUES (?)", [device.rawValue]) }

@@ -2,7 +2,7 @@ import GRDB
 
 /// The tables, and how a file of an earlier version becomes one of this.
 enum Schema {
-    static let version = 31
+    static let version = 34
     /// "Cari": marks the file as Carillon's (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4361_7269
 
@@ -54,6 +54,9 @@ enum Schema {
         { try $0.execute(sql: CrossingSchema.changes) },
         { try $0.execute(sql: AppliedRulesSchema.changes) },
         { try $0.execute(sql: FormerServiceSchema.changes) },
+        { try $0.execute(sql: RequestEndSchema.changes) },
+        { try $0.execute(sql: HeldUsageSchema.changes) },
+        { try $0.execute(sql: WatchUsageSchema.changes) },
     ]
 
     /// Devices of earlier files belong to no key that is known.

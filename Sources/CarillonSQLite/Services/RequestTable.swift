@@ -8,57 +8,59 @@ import GRDB
     import Foundation
 #endif
 
-/// Requests of services, inside a transaction.
+/// Reads and writes the rows of requests of services, inside a transaction. ``RequestRules`` decides.
 struct RequestTable {
     private let db: Database
 
     init(_ db: Database) { self.db = db }
 
-    // MARK: Steps
+    // MARK: Facts
 
-    /// Whether a request's state allows it.
-    func counts(_ step: RequestStep) throws -> Bool {
-        switch step {
-        case .made(let request, let parties):
-            // Whoever repeats a request has made it before.
-            return try Int64.first(db, "SELECT 1 FROM service_request WHERE id = ?", [request.id.value.data]) == nil
-                && ProviderTable(db).parties(request.consumer, request.provider) == parties
-                && unfinishedCount(of: request.consumer) < ServiceRequest.mostOfConsumer
-        case .received(let serial): return try isThere(serial, "state = 0 AND \(Self.goesOn)")
-        case .unwanted(let serial): return try isThere(serial, "state < 2 AND \(Self.goesOn) AND NOT is_unwanted")
-        case .finished(let serial, nil, _): return try isThere(serial, "state < 2")
-        // What the server ends has no other result.
-        case .finished(let serial, .some, _): return try isThere(serial, "state < 2 AND \(Self.goesOn)")
+    func answer(_ questions: RequestQuestions, into facts: inout RequestFacts) throws {
+        for serial in questions.requests { facts.requests[serial] = try request(serial) }
+        for id in questions.ids where try isUsed(id) { facts.usedIDs.insert(id) }
+        for pair in questions.pairs {
+            facts.parties[pair] = try ProviderTable(db).parties(pair.consumer, pair.provider)
         }
+        for consumer in questions.unfinished { facts.unfinished[consumer] = try unfinishedCount(of: consumer) }
     }
 
-    /// Whether the server does not end it.
-    private static let goesOn = "fault IS NULL AND NOT is_abandoned"
-
-    /// Answers whether it counted.
-    func apply(_ step: RequestStep) throws -> Bool {
-        guard try counts(step) else { return false }
-        switch step {
-        case .made(let request, _): try insert(request)
-        case .received(let serial): try db.run("UPDATE service_request SET state = 1 WHERE serial = ?", [serial.rawValue])
-        case .unwanted(let serial):
-            try db.run("UPDATE service_request SET is_unwanted = 1 WHERE serial = ?", [serial.rawValue])
-        case .finished(let serial, let hash, let now): _ = try finish(serial, replyHash: hash, at: now)
+    /// Reads a request, and the number of undelivered requests of its consumer.
+    func facts(toCancel serial: RequestSerial) throws -> RequestFacts {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT \(Self.columns), (SELECT count(*) FROM service_request AS undelivered
+                    WHERE undelivered.consumer = service_request.consumer AND undelivered.is_undelivered)
+                FROM service_request WHERE serial = ?
+                """)
+        let found = try Row.first(select, [serial.rawValue]) { row in
+            (request: try ServiceRequest(row: row), undelivered: row[14] as Int)
         }
-        return true
+        var facts = RequestFacts()
+        if let found {
+            facts.requests[serial] = found.request
+            facts.undelivered[found.request.consumer] = found.undelivered
+        }
+        return facts
     }
 
-    /// The device's user changes: what was asked of the device ends with a fault, and nobody waits for what the device asked.
-    func userChanges(of device: DeviceSerial) throws {
-        try db.run(
-            "UPDATE service_request SET due_at = 0, is_abandoned = 1 WHERE state < 2 AND consumer = ?", [device.rawValue])
-        try db.run(
-            "UPDATE service_request SET due_at = 0, fault = ? WHERE state < 2 AND provider = ?",
-            [ErrorCode.userMismatch.rawValue, device.rawValue])
+    private func request(_ serial: RequestSerial) throws -> ServiceRequest? {
+        let select = try db.cachedStatement(sql: "SELECT \(Self.columns) FROM service_request WHERE serial = ?")
+        return try Row.first(select, [serial.rawValue], ServiceRequest.init)
     }
 
-    private func isThere(_ serial: RequestSerial, _ condition: String) throws -> Bool {
-        try Int64.first(db, "SELECT 1 FROM service_request WHERE serial = ? AND \(condition)", [serial.rawValue]) != nil
+    private func isUsed(_ id: ServiceRequestID) throws -> Bool {
+        try Int64.first(db, "SELECT 1 FROM service_request WHERE id = ?", [id.value.data]) != nil
+    }
+
+    // MARK: Changes
+
+    /// - Throws: ``StoreFault`` if a changed request was removed or finished since its facts were read.
+    func write(_ changes: RequestChanges) throws {
+        for request in changes.made { try insert(request) }
+        for (serial, change) in changes.changed { try write(change, of: serial) }
+        for ending in changes.endings { try write(ending) }
+        for (consumer, count) in changes.forgotten { try forgetUndelivered(count, of: consumer) }
     }
 
     private func insert(_ request: ServiceRequest) throws {
@@ -66,50 +68,76 @@ struct RequestTable {
             """
             INSERT INTO service_request (serial, secret, id, consumer, consumer_app, provider, provider_app, fingerprint,
                 expires_at, due_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?9, ?9)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
                 request.serial.rawValue, request.envelope.secret.data, request.id.value.data, request.consumer.rawValue,
                 request.consumerApp.rawValue, request.provider.rawValue, request.providerApp.rawValue,
-                Data(request.fingerprint), request.expiresAt.milliseconds,
+                Data(request.fingerprint), request.expiresAt.milliseconds, request.expiresAt.milliseconds,
             ])
     }
 
-    /// Answers false when it was finished before.
-    func finish(_ serial: RequestSerial, replyHash: [UInt8]?, at now: Timestamp) throws -> Bool {
-        let forgottenAt = now.adding(seconds: ServiceRequest.rememberedSeconds)
-        try db.run(
-            """
-            UPDATE service_request SET state = 2, reply_hash = ?, due_at = max(expires_at, ?),
-                finished_served = (SELECT seconds FROM served)
-            WHERE serial = ? AND state < 2
-            """,
-            [replyHash.map { Data($0) }, forgottenAt.milliseconds, serial.rawValue])
-        return db.changesCount == 1
+    private func write(_ change: RequestChanges.Change, of serial: RequestSerial) throws {
+        if let finish = change.finish {
+            try db.run(
+                """
+                UPDATE service_request SET state = ?, is_unwanted = ?, reply_hash = ?, is_undelivered = ?, due_at = ?,
+                    finished_served = CASE WHEN ? THEN (SELECT seconds FROM served) ELSE finished_served END
+                WHERE serial = ? AND state < 2
+                """,
+                [
+                    change.state.rawValue, change.isUnwanted, finish.replyHash.map { Data($0) }, finish.isUndelivered,
+                    finish.forgottenAt.milliseconds, finish.notesServedTime, serial.rawValue,
+                ])
+        } else {
+            try db.run(
+                "UPDATE service_request SET state = ?, is_unwanted = ? WHERE serial = ? AND state < 2",
+                [change.state.rawValue, change.isUnwanted, serial.rawValue])
+        }
+        guard db.changesCount == 1 else {
+            throw StoreFault(.unavailable, "a request was finished by another change at the same time")
+        }
     }
 
-    /// Ends a request that was never delivered. Answers false when it was finished before.
-    func cancel(_ serial: RequestSerial, at now: Timestamp) throws -> Bool {
-        let forgottenAt = now.adding(seconds: ServiceRequest.undeliveredSeconds)
-        let consumer = try Int64.first(
-            db,
-            """
-            UPDATE service_request SET state = 2, is_undelivered = 1, due_at = ? WHERE serial = ? AND state < 2
-            RETURNING consumer
-            """, [forgottenAt.milliseconds, serial.rawValue])
-        guard let consumer else { return false }
+    private func write(_ ending: RequestChanges.Ending) throws {
+        switch ending {
+        case .remove(let consumer):
+            try db.run("DELETE FROM service_request WHERE state < 2 AND consumer = ?", [consumer.rawValue])
+        case .abandon(let consumer, let dueAt):
+            try db.run(
+                "UPDATE service_request SET due_at = ?, is_abandoned = ? WHERE state < 2 AND consumer = ?",
+                [dueAt.milliseconds, true, consumer.rawValue])
+        case .fail(let provider, let fault, let dueAt):
+            try db.run(
+                "UPDATE service_request SET due_at = ?, fault = ? WHERE state < 2 AND provider = ?",
+                [dueAt.milliseconds, fault.rawValue, provider.rawValue])
+        }
+    }
+
+    private func forgetUndelivered(_ count: Int, of consumer: DeviceSerial) throws {
         try db.run(
             """
             DELETE FROM service_request WHERE serial IN (SELECT serial FROM service_request
-                WHERE consumer = ? AND is_undelivered ORDER BY due_at DESC, serial DESC LIMIT -1 OFFSET ?)
-            """, [consumer, ServiceRequest.undeliveredOfConsumer])
+                WHERE consumer = ? AND is_undelivered ORDER BY due_at, serial LIMIT ?)
+            """, [consumer.rawValue, count])
         db.count(db.changesCount, of: Self.forgotten)
-        return true
     }
 
     private static let forgotten = ServerMetric.serviceRequests.counter("forgotten")
 
-    // MARK: Looking
+    /// Removes finished requests that are due and were finished by a value of the counter of served seconds.
+    func forget(by cutoff: RetentionCutoff, limit: Int) throws -> Int {
+        try db.run(
+            """
+            DELETE FROM service_request WHERE serial IN
+                (SELECT serial FROM service_request WHERE (state = 2) = TRUE AND due_at <= ? AND finished_served <= ?
+                ORDER BY due_at LIMIT ?)
+            """,
+            [cutoff.wall.milliseconds, cutoff.served, limit])
+        return db.changesCount
+    }
+
+    // MARK: Reading
 
     /// How much waits in a provider's inbox of what a consumer asked.
     func waiting(_ share: ShareKey, at now: Timestamp) throws -> InboxUsage.Waiting {
@@ -129,11 +157,11 @@ struct RequestTable {
 
     private static let columns = """
         serial, secret, id, consumer, consumer_app, provider, provider_app, fingerprint, expires_at, state, is_unwanted, fault,
-        reply_hash, is_abandoned FROM service_request
+        reply_hash, is_abandoned
         """
 
     func request(_ id: ServiceRequestID) throws -> ServiceRequest? {
-        let select = try db.cachedStatement(sql: "SELECT \(Self.columns) WHERE id = ?")
+        let select = try db.cachedStatement(sql: "SELECT \(Self.columns) FROM service_request WHERE id = ?")
         return try Row.first(select, [id.value.data], ServiceRequest.init)
     }
 
@@ -151,26 +179,12 @@ struct RequestTable {
     }
 
     func due(at now: Timestamp, limit: Int) throws -> [ServiceRequest] {
-        try requests("(state = 2) = 0 AND due_at <= ? ORDER BY due_at LIMIT ?", [now.milliseconds, limit])
+        try requests("(state = 2) = FALSE AND due_at <= ? ORDER BY due_at LIMIT ?", [now.milliseconds, limit])
     }
 
     private func requests(_ condition: String, _ arguments: StatementArguments) throws -> [ServiceRequest] {
-        let select = try db.cachedStatement(sql: "SELECT \(Self.columns) WHERE \(condition)")
+        let select = try db.cachedStatement(sql: "SELECT \(Self.columns) FROM service_request WHERE \(condition)")
         return try Row.fetchAll(select, arguments: arguments).map(ServiceRequest.init)
-    }
-
-    func forget(by retention: RetentionTime, limit: Int) throws -> Int {
-        try db.run(
-            """
-            DELETE FROM service_request WHERE serial IN
-                (SELECT serial FROM service_request WHERE (state = 2) = 1 AND due_at <= ? AND finished_served <= ?
-                ORDER BY due_at LIMIT ?)
-            """,
-            [
-                retention.now.milliseconds,
-                retention.cutoff(afterSeconds: ServiceRequest.rememberedSeconds).served, limit,
-            ])
-        return db.changesCount
     }
 }
 

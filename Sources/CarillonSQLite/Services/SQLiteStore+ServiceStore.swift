@@ -28,7 +28,15 @@ extension SQLiteStore: ServiceStore {
     }
 
     package func setClusterPlace(_ place: ClusterPlace?, of device: DeviceID, app: AppSerial) async throws -> Bool? {
-        try await group.run { db in try ProviderTable(db).setPlace(place, of: device, app: app) }
+        try await group.run { db -> Bool? in
+            let isSet = try ProviderTable(db).setPlace(place, of: device, app: app)
+            guard place == nil, isSet == true else { return isSet }
+            let select = "SELECT serial FROM device WHERE id = ?"
+            if let server = try Int64.first(db, select, [device.value.data]).map(DeviceSerial.init) {
+                try RequestTable(db).write(RequestRules().end(of: server, because: .serverRemoved))
+            }
+            return true
+        }
     }
 
     package func cluster(of app: AppSerial) async throws -> [(device: DeviceID, place: ClusterPlace)] {
@@ -76,7 +84,13 @@ extension SQLiteStore: ServiceStore {
     }
 
     package func cancelRequest(_ request: RequestSerial, at now: Timestamp) async throws -> Bool {
-        try await group.run { db in try RequestTable(db).cancel(request, at: now) }
+        try await group.run { db in
+            let table = RequestTable(db)
+            let facts = try table.facts(toCancel: request)
+            guard let changes = RequestRules().cancel(request, at: now, knowing: facts) else { return false }
+            try table.write(changes)
+            return true
+        }
     }
 
     package func dueRequests(at now: Timestamp, limit: Int) async throws -> [ServiceRequest] {
@@ -84,6 +98,6 @@ extension SQLiteStore: ServiceStore {
     }
 
     package func forgetRequests(by retention: RetentionTime, limit: Int) async throws -> Int {
-        try await group.run { db in try RequestTable(db).forget(by: retention, limit: limit) }
+        try await group.run { db in try RequestTable(db).forget(by: RequestRules().cutoff(by: retention), limit: limit) }
     }
 }

@@ -260,7 +260,7 @@ extension SQLiteStore: SubscriptionStore {
     // MARK: Firings that wait
 
     package func hold(_ firings: [HeldFiring], at now: Timestamp) async throws -> [HoldResult] {
-        try await group.run { db in try firings.map { try HeldFiringTable(db).hold($0, at: now) } }
+        try await group.run { db in try HeldFiringTable(db).hold(firings, at: now) }
     }
 
     package func dueFirings(at now: Timestamp, limit: Int) async throws -> [DueFiring] {
@@ -279,6 +279,6 @@ extension SQLiteStore: SubscriptionStore {
     }
 
     package func dropHeld(_ firings: [Int64], at now: Timestamp) async throws {
-        try await group.run { db in for firing in firings { try HeldFiringTable(db).drop(firing, at: now) } }
+        try await group.run { db in try HeldFiringTable(db).drop(firings, at: now) }
     }
 }

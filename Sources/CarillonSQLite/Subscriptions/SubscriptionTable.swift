@@ -406,24 +406,24 @@ struct SubscriptionTable {
         var select = try BoundStatement(
             db,
             """
-            SELECT id, subscription.device, subscription.app, key, fields, format, policy, cool_down, items, profile.locale,
-                profile.time_zone, max_frequency, buffer_size
-            FROM subscription LEFT JOIN device_profile AS profile ON profile.device = subscription.device
-            WHERE serial = ? AND status = 0 AND profile.reason IS NULL
+            SELECT \(FiringSubscription.columns), id, subscription.device, subscription.app, key, fields, format, items,
+                profile.locale, profile.time_zone
+            FROM subscription LEFT JOIN device_profile AS profile ON profile.device = subscription.device WHERE serial = ?
             """)
-        return try subscriptions.compactMap { serial in
+        let place = FiringSubscription.columnCount
+        return try subscriptions.compactMap { serial -> FiringSubject? in
             select.bind(serial.rawValue)
-            return try select.first { columns in
-                FiringSubject(
-                    serial: serial, id: SubscriptionID(try columns.bytes16(0)), device: DeviceSerial(columns.integer(1)),
-                    app: AppSerial(columns.integer(2)), key: columns.text(3),
-                    fields: Self.texts(columns.bytes(4) ?? []), format: columns.text(5) ?? "",
-                    policy: .init(number: columns.integer(6), coolDownSeconds: columns.integer(7)),
-                    pace: columns.doubleIfAny(11).map {
-                        FiringPace(maxFrequency: $0, bufferSize: columns.integerIfAny(12).map { Int($0) })
-                    },
-                    items: Int(columns.integer(8)), reader: Reader(locale: columns.text(9), timeZone: columns.text(10)))
-            }
+            return try select.first { columns -> FiringSubject? in
+                let subscription = FiringSubscription(columns, from: 0)
+                guard subscription.isArmed else { return nil }
+                return FiringSubject(
+                    serial: serial, id: SubscriptionID(try columns.bytes16(place)),
+                    device: DeviceSerial(columns.integer(place + 1)), app: AppSerial(columns.integer(place + 2)),
+                    key: columns.text(place + 3), fields: Self.texts(columns.bytes(place + 4) ?? []),
+                    format: columns.text(place + 5) ?? "", policy: subscription.machine.policy, pace: subscription.pace,
+                    items: Int(columns.integer(place + 6)),
+                    reader: Reader(locale: columns.text(place + 7), timeZone: columns.text(place + 8)))
+            } ?? nil
         }
     }
 }

@@ -19,7 +19,7 @@ struct UserChangeTable {
         let device = registration.device
         try BindingTable(db).userChanged(of: device, to: registration.user, at: now)
         _ = try ProviderTable(db).remove(device)
-        try RequestTable(db).userChanges(of: device)
+        try RequestTable(db).write(RequestRules().end(of: device, because: .userChanged))
         guard hadUser else { return }
         try closeChannels(of: device, at: now)
         try db.run("DELETE FROM subscription WHERE device = ? AND user NOT NULL", [device.rawValue])
@@ -32,8 +32,6 @@ struct UserChangeTable {
         let ofUser = "device = ? AND of_user = 1"
         try WatchTransaction(db).channelsEnd(
             ofUser, [device.rawValue], because: .userChanged, at: now, limits: callbacks)
-        try db.run(
-            "DELETE FROM watch WHERE channel IN (SELECT serial FROM channel WHERE \(ofUser))", [device.rawValue])
         try db.run("UPDATE channel SET of_user = 2 WHERE \(ofUser)", [device.rawValue])
     }
 }

@@ -12,10 +12,7 @@ extension SQLiteStore: WatchStore {
     }
 
     package func removeWatch(of channel: ChannelSerial) async throws -> Bool {
-        try await group.run { db in
-            try db.run("DELETE FROM watch WHERE channel = ?", [channel.rawValue])
-            return db.changesCount == 1
-        }
+        try await group.run { db in try WatchTransaction(db).remove(of: channel) }
     }
 
     package func spreadOverduePings(at now: Timestamp) async throws {

@@ -84,11 +84,11 @@ struct UntoldTests {
         try await world.acknowledgeAll()
         // As other subscriptions of the device leave it.
         let store = world.routes.store
-        try await stores.setHeldCount(SubscriptionLimits.heldFirings, in: store)
+        try await stores.addHeldFirings(SubscriptionLimits.heldFirings, in: store)
         for price in [1, 12] { try await world.publish("stock.ACME", #"{"price":\#(price)}"#) }
         try await world.settle()
-        #expect(try await stores.count(.heldFirings, in: store) == 0)
-        try await stores.clearHeldCounts(in: store)
+        #expect(try await stores.count(.heldFirings, in: store) == SubscriptionLimits.heldFirings)
+        try await stores.removeHeldFirings(in: store)
         world.advance(seconds: 2)
         try await world.publish("stock.ACME", #"{"price":13}"#)
         #expect(try await world.titles() == ["stock.ACME: 13"])

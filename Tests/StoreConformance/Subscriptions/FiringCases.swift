@@ -10,6 +10,7 @@ extension StoreCase {
         StoreCase("no firing appears behind one that was seen, whatever is committed at once", numbersOfFiringsAscend),
         StoreCase("a firing that cannot be read holds up no other", damagedFiringIsSkipped),
         StoreCase("a subscription fires once for each firing, and never for an earlier one", firesOnceForEach),
+        StoreCase("firings of one commit count one after the other", firingsOfOneCommitFollowEachOther),
         StoreCase("of concurrent firings of a single-use subscription one counts", singleUseFiresOnce),
         StoreCase("a firing that was found with another revision does not count", revisionMustBePresent),
         StoreCase("a cool-down ends at its moment", coolDownEnds),
@@ -97,6 +98,32 @@ private func firesOnceForEach(_ stores: any StoreMaker) async throws {
     let results = try await concurrently(6) { try await fixture.fire(Int64(100 + $0), made, by: last[0]) }
     #expect(results.filter { $0 == .stored(replaced: nil) }.count == 1)
     #expect(results.filter { $0 == .originGone }.count == 5)
+}
+
+private func firingsOfOneCommitFollowEachOther(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let often = try await fixture.subscribe(1, ["a", "b"])
+    let once = try await fixture.subscribe(fixture.wish(2, SubscriptionFixture.definition(["a", "b"], policy: .once)))
+    let targets = [often, once].map(fixture.target)
+    let numbers = try #require(try await fixture.update("a", version: 1, firing: [targets, targets]))
+    let others = try #require(try await fixture.update("b", version: 1, firing: [targets]))
+    let (item, other) = (try fixture.item("a").name, try fixture.item("b").name)
+    let operations = [
+        fixture.told(1, often, .fired(targets[0], on: item, by: numbers[0], at: start)),
+        fixture.told(2, often, .fired(targets[0], on: other, by: others[0], at: start)),
+        fixture.told(3, often, .fired(targets[0], on: item, by: numbers[1], at: start)),
+        fixture.told(4, once, .fired(targets[1], on: item, by: numbers[0], at: start)),
+    ]
+    #expect(try await fixture.store.commit(operations) == Array(repeating: .stored(replaced: nil), count: 4))
+    #expect(try await fixture.store.subscription(once.id, of: fixture.device)?.machine.status == .triggered)
+    let later = try await fixture.subscribe(fixture.wish(3, SubscriptionFixture.definition(["a", "b"], policy: .once)))
+    let target = fixture.target(later)
+    let both = [
+        fixture.told(5, later, .fired(target, on: item, by: numbers[1], at: start)),
+        fixture.told(6, later, .fired(target, on: other, by: others[0], at: start)),
+    ]
+    #expect(try await fixture.store.commit(both) == [.stored(replaced: nil), .originGone])
+    #expect(try await fixture.base.waiting().map(\.position) == [1, 2, 3, 4, 5])
 }
 
 private func singleUseFiresOnce(_ stores: any StoreMaker) async throws {

@@ -3,13 +3,17 @@ import CarillonCore
 extension SQLiteStores {
     func damageFirings(in store: any Store) async throws { try await run("UPDATE firing SET targets = x'ff'", in: store) }
 
+    func damageHeldFirings(of item: String, in store: any Store) async throws {
+        try await run("UPDATE held_firing SET item = '' WHERE item = '\(item)'", in: store)
+    }
+
     func addHeldFiring(
         of subscription: SubscriptionSerial, _ device: DeviceSerial, dueAt: Timestamp, in store: any Store
     ) async throws {
         try await run(
             """
-            INSERT INTO held_firing (subscription, device, item, revision, notification, ttl, is_always_pushed, due_at)
-            VALUES (\(subscription.rawValue), \(device.rawValue), 'i', 1, x'00', 1, 0, \(dueAt.milliseconds))
+            INSERT INTO held_firing (subscription, device, item, revision, notification, bytes, ttl, is_always_pushed, due_at)
+            VALUES (\(subscription.rawValue), \(device.rawValue), 'i', 1, x'00', 1, 1, 0, \(dueAt.milliseconds))
             """, in: store)
     }
 
@@ -28,16 +32,23 @@ extension SQLiteStores {
     }
 
     func heldBytes(in store: any Store) async throws -> [Int] {
-        try await numbers("SELECT sum(length(notification)) FROM held_firing GROUP BY device", in: store).map { Int($0) }
+        let kept = try await numbers(
+            "SELECT sum(length(notification)) FROM held_firing GROUP BY device ORDER BY device", in: store)
+        let counted = try await numbers("SELECT sum(bytes) FROM held_firing GROUP BY device ORDER BY device", in: store)
+        guard counted == kept else {
+            throw StoreFault(.damaged, "held firings count \(counted) bytes, and have \(kept)")
+        }
+        return kept.map { Int($0) }
     }
 
-    func setHeldCount(_ count: Int, in store: any Store) async throws {
-        try await run("INSERT INTO held_usage SELECT serial, \(count), 0 FROM device", in: store)
+    func addHeldFirings(_ count: Int, in store: any Store) async throws {
+        try await run(
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
+            INSERT INTO held_firing (subscription, device, item, revision, notification, bytes, ttl, is_always_pushed)
+                SELECT serial, device, 'another', revision, x'', 0, 60, 0 FROM subscription, n
+            """, in: store)
     }
 
-    func clearHeldCounts(in store: any Store) async throws { try await run("DELETE FROM held_usage", in: store) }
-
-    func heldCounts(in store: any Store) async throws -> [Int] {
-        try await numbers("SELECT firings FROM held_usage", in: store).map { Int($0) }
-    }
+    func removeHeldFirings(in store: any Store) async throws { try await run("DELETE FROM held_firing", in: store) }
 }

@@ -143,7 +143,6 @@ extension StoredRows {
         case .unwatchedItems: "unwatched"
         case .firings: "firing"
         case .heldFirings: "held_firing"
-        case .heldUsage: "held_usage"
         case .updates: "audience_update"
         case .bindings: "binding"
         case .completions: "completion"

@@ -1,0 +1,54 @@
+package import CarillonWire
+
+/// What is written to the rows of requests, in the order of the members.
+package struct RequestChanges: Equatable, Sendable {
+    /// The row of a request as a batch leaves it.
+    package struct Change: Equatable, Sendable {
+        package var state: ServiceRequest.State
+        package var isUnwanted: Bool
+        /// Nil as long as the request is unfinished.
+        package var finish: Finish?
+
+        package init(state: ServiceRequest.State, isUnwanted: Bool, finish: Finish? = nil) {
+            self.state = state
+            self.isUnwanted = isUnwanted
+            self.finish = finish
+        }
+    }
+
+    /// How a request was finished, and when its row is removed.
+    package struct Finish: Equatable, Sendable {
+        package var replyHash: [UInt8]?
+        /// Whether the request was cancelled before its delivery.
+        package var isUndelivered: Bool
+        package var forgottenAt: Timestamp
+        /// Whether the row also gets the present value of the counter of served seconds, which must pass a limit of its own.
+        package var notesServedTime: Bool
+
+        package init(replyHash: [UInt8]?, isUndelivered: Bool, forgottenAt: Timestamp, notesServedTime: Bool) {
+            self.replyHash = replyHash
+            self.isUndelivered = isUndelivered
+            self.forgottenAt = forgottenAt
+            self.notesServedTime = notesServedTime
+        }
+    }
+
+    /// What becomes of all unfinished requests of one device, or to it.
+    package enum Ending: Equatable, Sendable {
+        /// The requests of a consumer are removed.
+        case remove(of: DeviceSerial)
+        /// The requests of a consumer are abandoned, and are due at a moment.
+        case abandon(of: DeviceSerial, dueAt: Timestamp)
+        /// The requests to a provider get a fault, and are due at a moment.
+        case fail(to: DeviceSerial, ErrorCode, dueAt: Timestamp)
+    }
+
+    /// Requests that are inserted, waiting. Each is due at its deadline.
+    package var made: [ServiceRequest] = []
+    package var changed: [RequestSerial: Change] = [:]
+    package var endings: [Ending] = []
+    /// The number of a consumer's ids that are forgotten of requests that were cancelled before their delivery, the oldest first.
+    package var forgotten: [DeviceSerial: Int] = [:]
+
+    package init() {}
+}

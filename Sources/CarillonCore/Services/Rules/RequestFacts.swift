@@ -1,0 +1,44 @@
+package import CarillonWire
+
+/// Two devices of which the first asks the second.
+package struct RequestPair: Hashable, Sendable {
+    package var consumer: DeviceSerial
+    package var provider: DeviceSerial
+
+    package init(consumer: DeviceSerial, provider: DeviceSerial) {
+        self.consumer = consumer
+        self.provider = provider
+    }
+}
+
+/// What ``RequestRules`` must know of the store.
+package struct RequestQuestions: Equatable, Sendable {
+    /// The rows of these requests.
+    package var requests: Set<RequestSerial> = []
+    /// Whether the id was used.
+    package var ids: Set<ServiceRequestID> = []
+    /// The present users of the two devices.
+    package var pairs: Set<RequestPair> = []
+    /// The number of unfinished requests of the device that are not abandoned.
+    package var unfinished: Set<DeviceSerial> = []
+
+    package init() {}
+}
+
+/// The answers of the store. What was asked for and is missing here is not in the store.
+package struct RequestFacts: Equatable, Sendable {
+    package var requests: [RequestSerial: ServiceRequest] = [:]
+    package var usedIDs: Set<ServiceRequestID> = []
+    /// Without pairs whose consumer may call nobody or whose provider provides nothing.
+    package var parties: [RequestPair: RequestParties] = [:]
+    package var unfinished: [DeviceSerial: Int] = [:]
+    /// The number of a consumer's ids that are remembered of requests that were cancelled before their delivery.
+    package var undelivered: [DeviceSerial: Int] = [:]
+
+    package init() {}
+}
+
+extension ServiceRequest {
+    /// The consumer and the provider.
+    package var pair: RequestPair { RequestPair(consumer: consumer, provider: provider) }
+}

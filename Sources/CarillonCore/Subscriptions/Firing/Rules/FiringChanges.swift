@@ -1,0 +1,15 @@
+/// What is to be written, and nothing else: the net effect of firings.
+package struct FiringChanges: Equatable, Sendable {
+    /// Status, its moment and the moment of the last firing change.
+    package var subscriptions: [SubscriptionSerial: SubscriptionMachine] = [:]
+    /// The number of the last firing and the moment of the last delivery change.
+    package var watches: [FiringKey: FiringWatch] = [:]
+    /// Held firings that leave.
+    package var removed: [Int64] = []
+    /// Firings that are held from now on, in the order of their numbers.
+    package var added: [HeldFiring] = []
+    /// When the first held firing is due, if any is left. It applies after all other changes.
+    package var dues: [FiringKey: Timestamp] = [:]
+
+    package init() {}
+}

@@ -1,0 +1,244 @@
+/// How much may be held for one device.
+package struct HeldLimits: Equatable, Sendable {
+    package var firings: Int
+    package var bytes: Int
+
+    package init(firings: Int = SubscriptionLimits.heldFirings, bytes: Int = SubscriptionLimits.heldBytes) {
+        self.firings = firings
+        self.bytes = bytes
+    }
+}
+
+/// Decides which firings count, which are held until their subscription may be told again, and when these are due.
+///
+/// It does not look anything up. It says what it must know (``FiringQuestions``), takes the answers, and gives a result for each
+/// firing and the net changes of rows. Each decision takes the decisions before it into account.
+package struct FiringRules: Sendable {
+    /// A held firing as the decisions left it.
+    private struct Queued: Sendable {
+        var bytes: Int
+        /// Its number in the store; nil for an added firing.
+        var number: Int64?
+        /// Its place in ``added``; nil for a firing of the store.
+        var place: Int?
+    }
+
+    private let limits: HeldLimits
+    private var facts: FiringFacts
+    private var queues: [FiringKey: [Queued]] = [:]
+    /// Nil for a firing that another one replaced.
+    private var added: [HeldFiring?] = []
+    private var changed = FiringChanges()
+
+    package init(limits: HeldLimits = HeldLimits(), knowing facts: FiringFacts) {
+        self.limits = limits
+        self.facts = facts
+    }
+
+    /// The net effect of all decisions.
+    package var changes: FiringChanges {
+        var changes = changed
+        changes.added = added.compactMap(\.self)
+        return changes
+    }
+
+    // MARK: Questions
+
+    package static func questions(for effects: [FiringEffect]) -> FiringQuestions {
+        var questions = FiringQuestions()
+        for effect in effects {
+            switch effect {
+            case .fired(let target, let item, _, _): questions.watches.insert(FiringKey(target.subscription, on: item))
+            case .heldTold(let number, _): questions.held.insert(number)
+            }
+        }
+        return questions
+    }
+
+    /// Returns what must be known next before firings are held; nil when everything is known. Queues are asked for only if a firing counts
+    /// and can wait, and usage only if a firing cannot be delivered at once.
+    ///
+    /// - Parameters:
+    ///   - facts: The answers to all earlier questions.
+    ///   - asked: All earlier questions.
+    package static func questions(
+        toHold firings: [HeldFiring], at now: Timestamp, knowing facts: FiringFacts, asked: FiringQuestions
+    ) -> FiringQuestions? {
+        var questions = FiringQuestions()
+        questions.watches = Set(firings.map(\.key)).subtracting(asked.watches)
+        guard questions.watches.isEmpty else { return questions }
+        let rules = FiringRules(knowing: facts)
+        // A firing that does not count by the facts does not count after other firings either.
+        let pending = firings.filter { rules.canWait($0, at: now) }
+        questions.queues = Set(pending.map(\.key)).subtracting(asked.queues)
+        guard questions.queues.isEmpty else { return questions }
+        // All firings of one queue are for one device.
+        let waiting = pending.filter { !rules.isDue($0, behind: rules.queue(of: $0.key), at: now) }
+        questions.usage = Set(waiting.map(\.device)).subtracting(asked.usage)
+        return questions.usage.isEmpty ? nil : questions
+    }
+
+    package static func questions(forDropping numbers: [Int64]) -> FiringQuestions {
+        var questions = FiringQuestions()
+        questions.held.formUnion(numbers)
+        return questions
+    }
+
+    // MARK: Delivering
+
+    /// Whether an effect still counts.
+    package func counts(_ effect: FiringEffect) -> Bool {
+        switch effect {
+        case .fired(let target, let item, let number, let now): fired(target, on: item, by: number, at: now) != nil
+        case .heldTold(let number, let now): delivery(of: number, at: now) != nil
+        }
+    }
+
+    /// Applies an effect. Returns whether it counted.
+    package mutating func apply(_ effect: FiringEffect) -> Bool {
+        switch effect {
+        case .fired(let target, let item, let number, let now): fire(target, on: item, by: number, at: now)
+        case .heldTold(let number, let now): deliver(number, at: now)
+        }
+    }
+
+    private mutating func fire(_ target: Firing.Target, on item: ItemName, by number: Int64, at now: Timestamp) -> Bool {
+        let key = FiringKey(target.subscription, on: item)
+        guard let machine = fired(target, on: item, by: number, at: now) else { return false }
+        note(machine, of: target.subscription)
+        changeWatch(key) { watch in
+            watch.lastFiring = number
+            watch.toldAt = now
+        }
+        return true
+    }
+
+    private mutating func deliver(_ number: Int64, at now: Timestamp) -> Bool {
+        guard let (key, pace) = delivery(of: number, at: now) else { return false }
+        facts.held[number] = nil
+        changed.removed.append(number)
+        changeWatch(key) { $0.toldAt = now }
+        changed.dues[key] = now.adding(milliseconds: pace.milliseconds)
+        return true
+    }
+
+    /// Returns the state of a subscription after a firing; nil if the firing does not count.
+    private func fired(
+        _ target: Firing.Target, on item: ItemName, by number: Int64, at now: Timestamp
+    ) -> SubscriptionMachine? {
+        guard let subscription = facts.subscriptions[target.subscription],
+            let watch = facts.watches[FiringKey(target.subscription, on: item)],
+            !subscription.isEnded, subscription.isValid(at: now), watch.hasItem, abs(watch.lastFiring) < number
+        else { return nil }
+        var machine = subscription.machine
+        return machine.fire(ofRevision: target.revision, at: now) == .counts ? machine : nil
+    }
+
+    /// Returns the subscription, the item and the pace of a held firing; nil if the firing does not count.
+    private func delivery(of number: Int64, at now: Timestamp) -> (key: FiringKey, pace: FiringPace)? {
+        guard let entry = facts.held[number], let watch = facts.watches[entry.key],
+            let subscription = facts.subscriptions[entry.key.subscription], let pace = subscription.pace,
+            subscription.isArmed, subscription.isValid(at: now), subscription.machine.revision == entry.revision,
+            watch.hasItem
+        else { return nil }
+        return (entry.key, pace)
+    }
+
+    // MARK: Holding
+
+    /// Decides whether a firing is held. Firings that wait longer make room for it.
+    package mutating func hold(_ firing: HeldFiring, at now: Timestamp) -> HoldResult {
+        let key = firing.key
+        guard let machine = fired(firing.target, on: firing.item, by: firing.number, at: now) else { return .late }
+        // It fires once, whenever that is.
+        guard machine.policy != .once else { return .due }
+        var queue = queue(of: key)
+        if isDue(firing, behind: queue, at: now) { return .due }
+        var replaced = 0
+        while let first = queue.first, queue.count >= firing.buffer || !hasRoom(for: firing) {
+            queue.removeFirst()
+            remove(first, of: firing.device)
+            replaced += 1
+        }
+        defer { queues[key] = queue }
+        guard hasRoom(for: firing) else { return .full }
+        queue.append(Queued(bytes: firing.body.count, place: added.count))
+        added.append(firing)
+        facts.usage[firing.device, default: HeldUsage()].firings += 1
+        facts.usage[firing.device, default: HeldUsage()].bytes += firing.body.count
+        changed.dues[key] = freeAt(of: firing, at: now)
+        note(machine, of: key.subscription)
+        changeWatch(key) { $0.lastFiring = firing.number }
+        return .held(insteadOf: replaced)
+    }
+
+    /// Whether a firing counts and is not the only one of its subscription.
+    private func canWait(_ firing: HeldFiring, at now: Timestamp) -> Bool {
+        let machine = fired(firing.target, on: firing.item, by: firing.number, at: now)
+        return machine.map { $0.policy != .once } ?? false
+    }
+
+    /// Whether a firing can be delivered at once.
+    private func isDue(_ firing: HeldFiring, behind queue: [Queued], at now: Timestamp) -> Bool {
+        queue.isEmpty && freeAt(of: firing, at: now) <= now
+    }
+
+    /// When the subscription of a firing may be told of the item again.
+    private func freeAt(of firing: HeldFiring, at now: Timestamp) -> Timestamp {
+        guard let freeAt = facts.watches[firing.key]?.toldAt?.adding(milliseconds: firing.milliseconds) else { return now }
+        // A clock that was set back holds up no firing.
+        return freeAt > now.adding(milliseconds: firing.milliseconds) ? now : freeAt
+    }
+
+    private func queue(of key: FiringKey) -> [Queued] {
+        queues[key] ?? (facts.queues[key] ?? []).map { Queued(bytes: $0.bytes, number: $0.number) }
+    }
+
+    /// The first firing of a device has room, however large it is.
+    private func hasRoom(for firing: HeldFiring) -> Bool {
+        let usage = facts.usage[firing.device] ?? HeldUsage()
+        return usage.firings == 0
+            || usage.firings < limits.firings && usage.bytes + firing.body.count <= limits.bytes
+    }
+
+    private mutating func remove(_ queued: Queued, of device: DeviceSerial) {
+        if let number = queued.number { changed.removed.append(number) }
+        if let place = queued.place { added[place] = nil }
+        facts.usage[device, default: HeldUsage()].firings -= 1
+        facts.usage[device, default: HeldUsage()].bytes -= queued.bytes
+    }
+
+    // MARK: Dropping
+
+    /// Drops a held firing that does not count any more; the firing behind it is due at once.
+    package mutating func drop(_ number: Int64, at now: Timestamp) {
+        guard let entry = facts.held[number] else { return }
+        facts.held[number] = nil
+        changed.removed.append(number)
+        changed.dues[entry.key] = now
+    }
+
+    /// Returns the due time of a held firing after the clock was set back; nil if the due time stays.
+    package static func dueTime(broughtBackFrom dueAt: Timestamp, by pace: FiringPace, at now: Timestamp) -> Timestamp? {
+        let latest = now.adding(milliseconds: pace.milliseconds)
+        return dueAt > latest ? latest : nil
+    }
+
+    // MARK: Rows
+
+    private mutating func note(_ machine: SubscriptionMachine, of subscription: SubscriptionSerial) {
+        facts.subscriptions[subscription]?.machine = machine
+        changed.subscriptions[subscription] = machine
+    }
+
+    private mutating func changeWatch(_ key: FiringKey, _ change: (inout FiringWatch) -> Void) {
+        guard var watch = facts.watches[key] else { return }
+        change(&watch)
+        facts.watches[key] = watch
+        changed.watches[key] = watch
+    }
+}
+
+extension HeldFiring {
+    package var key: FiringKey { FiringKey(target.subscription, on: item) }
+}

@@ -1,0 +1,34 @@
+import CarillonCore
+import GRDB
+
+/// The steps of requests in one batch, inside a transaction: reads their facts, and writes what ``RequestRules`` decides.
+final class RequestSteps {
+    private let table: RequestTable
+    private let rules = RequestRules()
+    private var facts = RequestFacts()
+    private var accepted: [RequestStep] = []
+
+    init(_ db: Database) { table = RequestTable(db) }
+
+    func readFacts(of steps: [RequestStep]) throws { try table.answer(rules.questions(for: steps), into: &facts) }
+
+    /// - Parameter step: A step whose facts were read.
+    func counts(_ step: RequestStep) -> Bool { rules.counts(step, knowing: facts) }
+
+    /// Adds a step to those that ``write()`` writes.
+    func accept(_ step: RequestStep) { accepted.append(step) }
+
+    /// Writes the accepted steps, and forgets them and all facts. Returns whether each step counted after the steps before it; otherwise
+    /// nothing is written.
+    ///
+    /// - Throws: ``StoreFault`` if a request is not as its facts say.
+    func write() throws -> Bool {
+        let (results, changes) = rules.decide(accepted, knowing: facts)
+        guard results.allSatisfy({ $0 }) else { return false }
+        try table.write(changes)
+        // The rows are not as they were read any more.
+        accepted = []
+        facts = RequestFacts()
+        return true
+    }
+}

@@ -1,0 +1,175 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+import Metrics
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Writes what ``WatchRules`` decided, inside a transaction.
+struct WatchChangeWriter {
+    private let db: Database
+    private let lanes: WorkLanes
+
+    init(_ db: Database) {
+        self.db = db
+        lanes = WorkLanes(db)
+    }
+
+    /// Returns the serial of the watch that was put, if one was.
+    @discardableResult
+    func write(_ changes: WatchChanges) throws -> WatchSerial? {
+        for end in changes.leases { try write(end) }
+        let watch = try changes.put.map { try write($0) }
+        for state in changes.states { try write(state) }
+        for ping in changes.movedPings { try lanes.setDue(ping.work, ping.dueAt, at: ping.at) }
+        for callback in changes.callbacks { try insert(callback) }
+        for (callback, attempts) in changes.attempts {
+            try db.run("UPDATE disconnect_callback SET attempts = ? WHERE serial = ?", [attempts, callback])
+        }
+        for callback in changes.removedCallbacks {
+            try db.run("DELETE FROM disconnect_callback WHERE serial = ?", [callback])
+        }
+        for watch in changes.removedWatches { try db.run("DELETE FROM watch WHERE serial = ?", [watch.rawValue]) }
+        for (app, usage) in changes.usage { try write(usage, of: app) }
+        db.count(changes.crowdedOut, of: Self.crowdedOut)
+        return watch
+    }
+
+    private static let crowdedOut = ServerMetric.disconnectCallbacks.counter("crowded_out")
+
+    // MARK: Work
+
+    private func write(_ end: WatchChanges.LeaseEnd) throws {
+        switch end.work {
+        case .stays: try lanes.release(end.end.lease.work)
+        case .due(let moment): try lanes.release(end.end.lease.work, dueAt: moment, at: end.end.at)
+        case .removed: break
+        }
+        try lanes.note(end.end)
+    }
+
+    private func write(_ ping: WatchChanges.PingWork, of watch: Watch, _ serial: WatchSerial, at now: Timestamp) throws {
+        func work(_ peer: String, _ dueAt: Timestamp) -> WorkLanes.NewWork {
+            WorkLanes.NewWork(
+                kind: .ping, subject: serial.rawValue, app: watch.app.rawValue, device: watch.device.rawValue, peer: peer,
+                dueAt: dueAt)
+        }
+        switch ping {
+        case .none: break
+        case .added(let peer, let dueAt): try lanes.add(work(peer, dueAt), at: now)
+        case .moved(let peer, let dueAt): try lanes.move(work(peer, dueAt), at: now)
+        case .removed: try lanes.remove(.ping, of: serial.rawValue)
+        }
+    }
+
+    // MARK: Watches
+
+    private func write(_ put: WatchChanges.Put) throws -> WatchSerial {
+        let serial: WatchSerial
+        if put.isNew {
+            serial = try insert(put.watch, callbackID: put.callbackID)
+        } else {
+            serial = put.watch.serial
+            try update(put.watch)
+        }
+        try write(put.ping, of: put.watch, serial, at: put.at)
+        return serial
+    }
+
+    private func insert(_ watch: Watch, callbackID: String) throws -> WatchSerial {
+        let serial = try inserted(
+            """
+            INSERT INTO watch (channel, device, app, revision, ping_address, ping_interval, disconnect_address, callback_id,
+                secret, token, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING serial
+            """,
+            [
+                watch.channel.rawValue, watch.device.rawValue, watch.app.rawValue, watch.revision, watch.ping?.address.text,
+                watch.ping?.intervalSeconds, watch.disconnectAddress?.text, callbackID, Data(watch.sealed.secret),
+                Data(watch.sealed.token), watch.createdAt.milliseconds,
+            ])
+        return WatchSerial(serial)
+    }
+
+    private func update(_ watch: Watch) throws {
+        try db.run(
+            """
+            UPDATE watch SET revision = ?, ping_address = ?, ping_interval = ?, disconnect_address = ?, secret = ?, token = ?,
+                told = ?, failures = ?, last_at = ?, last_code = ?, last_detail = ?
+            WHERE serial = ?
+            """,
+            [
+                watch.revision, watch.ping?.address.text, watch.ping?.intervalSeconds, watch.disconnectAddress?.text,
+                Data(watch.sealed.secret), Data(watch.sealed.token), watch.machine.told?.rawValue, watch.machine.failures,
+                watch.lastPing?.at.milliseconds, watch.lastPing?.failure?.rawValue, watch.lastPing?.detail,
+                watch.serial.rawValue,
+            ])
+    }
+
+    private func write(_ state: WatchChanges.State) throws {
+        let (told, failures) = (state.machine.told?.rawValue, state.machine.failures)
+        guard let last = state.lastPing else {
+            try db.run(
+                "UPDATE watch SET revision = ?, told = ?, failures = ? WHERE serial = ?",
+                [state.revision, told, failures, state.watch.rawValue])
+            return
+        }
+        try db.run(
+            """
+            UPDATE watch SET revision = ?, told = ?, failures = ?, last_at = ?, last_code = ?, last_detail = ?
+            WHERE serial = ?
+            """,
+            [
+                state.revision, told, failures, last.at.milliseconds, last.failure?.rawValue, last.detail,
+                state.watch.rawValue,
+            ])
+    }
+
+    // MARK: Callbacks
+
+    private func insert(_ callback: WatchChanges.NewCallback) throws {
+        let serial = try inserted(
+            """
+            INSERT INTO disconnect_callback (channel, device, app, address, webhook_id, secret, token, reason, ended_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING serial
+            """,
+            [
+                callback.channel.rawValue, callback.device.rawValue, callback.app.rawValue, callback.address.text,
+                callback.webhookID, Data(callback.sealed.secret), Data(callback.sealed.token), callback.reason.rawValue,
+                callback.endedAt.milliseconds,
+            ])
+        try lanes.add(
+            WorkLanes.NewWork(
+                kind: .callback, subject: serial, app: callback.app.rawValue, device: callback.device.rawValue,
+                peer: callback.address.peer, dueAt: callback.endedAt),
+            at: callback.endedAt)
+    }
+
+    /// Runs an INSERT that returns the serial of its row.
+    private func inserted(_ sql: String, _ arguments: StatementArguments) throws -> Int64 {
+        guard let serial = try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: arguments).first else {
+            throw StoreFault(.unavailable, "a row was not inserted")
+        }
+        return serial
+    }
+
+    // MARK: Usage
+
+    private func write(_ usage: WatchChanges.Usage, of app: AppSerial) throws {
+        switch usage {
+        case .added(let added):
+            try db.run(
+                """
+                INSERT INTO watch_usage (app, watches, callbacks) VALUES (?, ?, ?)
+                ON CONFLICT (app) DO UPDATE SET watches = watch_usage.watches + excluded.watches,
+                    callbacks = watch_usage.callbacks + excluded.callbacks
+                """,
+                [app.rawValue, added.watches, added.callbacks])
+        case .emptied: try db.run("DELETE FROM watch_usage WHERE app = ?", [app.rawValue])
+        }
+    }
+}

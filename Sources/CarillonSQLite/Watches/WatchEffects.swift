@@ -1,0 +1,47 @@
+import CarillonCore
+import GRDB
+
+/// What the effects of a batch of appends do to watches. The facts of an effect are read once, when it is judged.
+final class WatchEffects {
+    private let rules = WatchRules()
+    private let reader: WatchReader
+    private let writer: WatchChangeWriter
+    private var facts = WatchFacts()
+
+    init(_ db: Database) {
+        reader = WatchReader(db)
+        writer = WatchChangeWriter(db)
+    }
+
+    // MARK: Judging
+
+    func counts(_ record: PingRecord) throws -> Bool {
+        try reader.read(record, into: &facts)
+        return rules.record(record, knowing: facts).counts
+    }
+
+    func counts(vouchingFor channel: ChannelSerial) throws -> Bool {
+        try reader.read(channel, into: &facts)
+        return rules.vouch(for: channel, knowing: facts).counts
+    }
+
+    // MARK: Writing what was judged
+
+    /// Returns whether the result counted.
+    func apply(_ record: PingRecord) throws -> Bool { try write(rules.record(record, knowing: facts)) }
+
+    /// Returns whether it counted.
+    func vouch(for channel: ChannelSerial) throws -> Bool { try write(rules.vouch(for: channel, knowing: facts)) }
+
+    func giveUp(_ record: PingRecord) throws { try write(rules.giveUp(record, knowing: facts)) }
+
+    private func write(_ ruling: WatchRules.Ruling) throws -> Bool {
+        if ruling.counts { try write(ruling.changes) }
+        return ruling.counts
+    }
+
+    private func write(_ changes: WatchChanges) throws {
+        try writer.write(changes)
+        facts.apply(changes)
+    }
+}

@@ -1,0 +1,142 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+struct ChannelEndRulesTests {
+    private let now = Sample.now
+    private let rules = WatchRules()
+    private let one = CallbackLane(WatchSample.app, "one.example:80")
+    private let two = CallbackLane(WatchSample.app, "two.example:80")
+
+    private func verdict(_ facts: ChannelEndFacts, perApp: Int = 100, perPeer: Int = 100) -> WatchRules.EndVerdict {
+        rules.channelsEnd(
+            because: .revoked, at: now, limits: CallbackLimits(perApp: perApp, perPeer: perPeer), knowing: facts)
+    }
+
+    private func decided(_ facts: ChannelEndFacts, perApp: Int = 100, perPeer: Int = 100) throws -> WatchChanges {
+        guard case .decided(let changes) = verdict(facts, perApp: perApp, perPeer: perPeer) else { throw Undecided() }
+        return changes
+    }
+
+    private struct Undecided: Error {}
+
+    /// The facts of watches whose callbacks go to the hosts.
+    private func facts(
+        _ hosts: [String?], waiting: [CallbackLane: Int], usage: WatchUsage = WatchUsage(watches: 9, callbacks: 9)
+    ) -> ChannelEndFacts {
+        var facts = ChannelEndFacts()
+        facts.watches = hosts.enumerated().map { WatchSample.ending(Int64($0.offset + 1), $0.element) }
+        facts.usage = [WatchSample.app: usage]
+        facts.waiting = waiting
+        return facts
+    }
+
+    @Test func `channels without watches change nothing`() {
+        #expect(verdict(ChannelEndFacts()) == .decided(WatchChanges()))
+    }
+
+    @Test func `a watch without a disconnect address leaves no callback`() throws {
+        let changes = try decided(facts([nil, nil], waiting: [:], usage: WatchUsage(watches: 3)))
+        #expect(changes.removedWatches == [WatchSerial(1), WatchSerial(2)])
+        #expect(changes.callbacks.isEmpty)
+        #expect(changes.usage == [WatchSample.app: .added(WatchUsage(watches: -2))])
+        let last = try decided(facts([nil, nil], waiting: [:], usage: WatchUsage(watches: 2)))
+        #expect(last.usage == [WatchSample.app: .emptied])
+    }
+
+    @Test func `callbacks enter in the order of their channels`() throws {
+        var facts = facts(["one.example", nil, "two.example"], waiting: [one: 0, two: 0], usage: WatchUsage(watches: 3))
+        facts.watches.reverse()
+        let changes = try decided(facts)
+        #expect(changes.removedWatches == [WatchSerial(1), WatchSerial(2), WatchSerial(3)])
+        let (first, third) = (WatchSample.ending(1, "one.example"), WatchSample.ending(3, "two.example"))
+        #expect(
+            changes.callbacks == [
+                .init(first, WatchSample.address("one.example"), because: .revoked, at: now),
+                .init(third, WatchSample.address("two.example"), because: .revoked, at: now),
+            ])
+        #expect(changes.usage == [WatchSample.app: .added(WatchUsage(watches: -3, callbacks: 2))])
+        #expect(changes.removedCallbacks.isEmpty)
+        #expect(changes.crowdedOut == 0)
+    }
+
+    @Test func `it is asked how many callbacks wait for the same peers`() {
+        var questions = ChannelEndQuestions()
+        questions.lanes = [two]
+        #expect(verdict(facts(["one.example", "two.example", nil], waiting: [one: 1])) == .needs(questions))
+    }
+
+    @Test func `the oldest are asked for beyond a limit only`() throws {
+        let full = facts(["one.example", "one.example"], waiting: [one: 3], usage: WatchUsage(watches: 2, callbacks: 6))
+        #expect(try decided(full, perApp: 8, perPeer: 5).crowdedOut == 0)
+        var questions = ChannelEndQuestions()
+        questions.oldestOfLanes = [one: 4]
+        #expect(verdict(full, perApp: 8, perPeer: 4) == .needs(questions))
+        questions.oldestOfApps = [WatchSample.app: 4]
+        #expect(verdict(full, perApp: 7, perPeer: 4) == .needs(questions))
+        questions.oldestOfLanes = [:]
+        #expect(verdict(full, perApp: 7, perPeer: 5) == .needs(questions))
+    }
+
+    @Test func `the oldest callback of a peer is given up for a new one`() throws {
+        var facts = facts(["one.example", "one.example"], waiting: [one: 3])
+        facts.oldestOfLanes = [one: [21, 22, 23]]
+        let changes = try decided(facts, perPeer: 4)
+        #expect(changes.removedCallbacks == [21])
+        #expect(changes.callbacks.count == 2)
+        #expect(changes.crowdedOut == 1)
+        #expect(changes.usage == [WatchSample.app: .added(WatchUsage(watches: -2, callbacks: 1))])
+    }
+
+    @Test func `the oldest callback of an app is given up for a new one, and counts no more for its peer`() throws {
+        var facts = facts(["one.example", "one.example"], waiting: [one: 2], usage: WatchUsage(watches: 2, callbacks: 3))
+        facts.oldestOfApps = [
+            WatchSample.app: [
+                WaitingCallback(serial: 21, lane: one), WaitingCallback(serial: 22, lane: two),
+                WaitingCallback(serial: 23, lane: one),
+            ]
+        ]
+        facts.oldestOfLanes = [one: [21, 23]]
+        // The first new one removes 21 for the app, so that the peer has room for the second one.
+        let changes = try decided(facts, perApp: 3, perPeer: 3)
+        #expect(changes.removedCallbacks == [21, 22])
+        #expect(changes.callbacks.count == 2)
+    }
+
+    @Test func `a callback that is given up for its peer counts no more for its app`() throws {
+        var facts = facts(["one.example"], waiting: [one: 2], usage: WatchUsage(watches: 1, callbacks: 3))
+        facts.oldestOfApps = [WatchSample.app: [WaitingCallback(serial: 20, lane: two)]]
+        facts.oldestOfLanes = [one: [21, 23]]
+        #expect(try decided(facts, perApp: 3, perPeer: 2).removedCallbacks == [21])
+    }
+
+    @Test func `a new callback is given up itself where none may wait`() throws {
+        var facts = facts(["one.example", "one.example"], waiting: [one: 0], usage: WatchUsage(watches: 2))
+        facts.oldestOfLanes = [one: []]
+        let changes = try decided(facts, perPeer: 0)
+        #expect(changes.callbacks.isEmpty)
+        #expect(changes.removedCallbacks.isEmpty)
+        #expect(changes.crowdedOut == 2)
+        #expect(changes.usage == [WatchSample.app: .emptied])
+        let second = try decided(facts, perPeer: 1)
+        #expect(second.callbacks.map(\.webhookID) == ["msg_2"])
+        #expect(second.usage == [WatchSample.app: .added(WatchUsage(watches: -2, callbacks: 1))])
+    }
+
+    @Test func `apps are counted each for itself`() throws {
+        let other = AppSerial(2)
+        var facts = ChannelEndFacts()
+        facts.watches = [WatchSample.ending(1, "one.example"), WatchSample.ending(2, "one.example", app: other)]
+        facts.usage = [
+            WatchSample.app: WatchUsage(watches: 1, callbacks: 3), other: WatchUsage(watches: 1, callbacks: 1),
+        ]
+        facts.waiting = [one: 3, CallbackLane(other, "one.example:80"): 1]
+        facts.oldestOfLanes = [one: [21]]
+        let changes = try decided(facts, perPeer: 3)
+        #expect(changes.removedCallbacks == [21])
+        #expect(
+            changes.usage == [
+                WatchSample.app: .added(WatchUsage(watches: -1)), other: .added(WatchUsage(watches: -1, callbacks: 1)),
+            ])
+    }
+}

@@ -1,0 +1,183 @@
+import CarillonCore
+import CarillonWire
+import Foundation
+import GRDB
+import StoreConformance
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonSQLite
+
+/// The counts of watches and callbacks beside their rows, and the statements that change them.
+@Suite(.timeLimit(.minutes(1)))
+struct WatchRowTests {
+    private let start = WatchFixture.start
+
+    /// Watches and callbacks of each app, as they are counted in `watch_usage` and as there are rows.
+    private func usage(_ store: SQLiteStore) async throws -> (counted: [[Int64]], rows: [[Int64]]) {
+        try await store.read { db in
+            func numbers(_ sql: String) throws -> [[Int64]] {
+                try Row.fetchAll(db, sql: sql).map { row -> [Int64] in [row[0], row[1], row[2]] }
+            }
+            let counted = try numbers("SELECT app, watches, callbacks FROM watch_usage ORDER BY app")
+            let rows = try numbers(
+                """
+                SELECT app, sum(watch), sum(callback) FROM (
+                    SELECT app, 1 AS watch, 0 AS callback FROM watch
+                    UNION ALL SELECT app, 0, 1 FROM disconnect_callback
+                ) AS owned GROUP BY app ORDER BY app
+                """)
+            return (counted, rows)
+        }
+    }
+
+    private func expectCounts(_ fixture: WatchFixture, _ watches: Int64, _ callbacks: Int64) async throws {
+        let (counted, rows) = try await usage(fixture.sqlite)
+        #expect(counted == rows)
+        #expect(counted.map { Array($0.dropFirst()) } == (watches + callbacks == 0 ? [] : [[watches, callbacks]]))
+    }
+
+    @Test func `counts follow their rows, however a watch ends`() async throws {
+        let fixture = try await WatchFixture(.memory, callbacks: CallbackLimits(perApp: 10, perPeer: 2))
+        let (store, device) = (fixture.sqlite, fixture.base.device)
+        func watched(_ number: UInt64, gone: String? = "http://gone.example") async throws -> PushChannel {
+            let channel = try await StoreFixture.open(number, of: device, in: store)
+            _ = try await fixture.put(fixture.wish(on: channel, gone: gone, id: "msg_\(number)"))
+            return channel
+        }
+        let closed = try await watched(11)
+        let revoked = try await watched(12)
+        let removed = try await watched(13)
+        _ = try await watched(14)
+        _ = try await watched(15, gone: nil)
+        try await expectCounts(fixture, 5, 0)
+        _ = try await fixture.put(fixture.wish(on: removed, every: 90))
+        try await expectCounts(fixture, 5, 0)
+        _ = try await store.closeChannel(closed.id, device: device.serial, at: start)
+        try await expectCounts(fixture, 4, 1)
+        _ = try await store.commit([.append(fixture.news(1, .channelClosed, on: revoked), AppendRules())])
+        try await expectCounts(fixture, 3, 2)
+        #expect(try await store.removeWatch(of: removed.serial))
+        try await expectCounts(fixture, 2, 2)
+        // The third callback for one peer crowds out the first.
+        _ = try await store.deleteDevice(device.serial, at: start)
+        try await expectCounts(fixture, 0, 2)
+        let calls = try await fixture.drain(at: WatchFixture.aMonth)
+        #expect(calls.compactMap { $0.callback?.webhookID }.sorted() == ["msg_12", "msg_14"])
+        try await expectCounts(fixture, 0, 0)
+    }
+
+    @Test func `a file of version 31 keeps its counts`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let now = start.milliseconds
+        let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
+        try await queue.write { db in
+            try Schema.bring(db, to: 5)
+            try db.execute(
+                sql: """
+                    INSERT INTO app (serial, id, created_at) VALUES (1, 'com.example.app', \(now));
+                    INSERT INTO device (serial, id, app, credential_hash, created_at)
+                        VALUES (1, zeroblob(16), 1, x'01', \(now));
+                    INSERT INTO channel VALUES (1, 1, zeroblob(16), NULL, NULL, \(now)),
+                        (2, 1, x'00112233445566778899aabbccddeeff', NULL, NULL, \(now));
+                    """)
+            try Schema.bring(db, to: 31)
+            try db.execute(
+                sql: """
+                    INSERT INTO watch (channel, device, app, ping_address, ping_interval, callback_id, secret, token, created_at)
+                        VALUES (1, 1, 1, 'http://one.example', 60, 'msg_1', x'01', x'02', \(now)),
+                            (2, 1, 1, NULL, NULL, 'msg_2', x'01', x'02', \(now));
+                    INSERT INTO disconnect_callback (channel, device, app, address, webhook_id, secret, token, reason, ended_at)
+                        VALUES (9, 1, 1, 'http://one.example', 'msg_9', x'01', x'02', 'revoked', \(now));
+                    """)
+        }
+        try queue.close()
+        let store = try SQLiteStore(directory: directory)
+        let before = try await usage(store)
+        #expect(before.counted == [[1, 2, 1]])
+        #expect(before.rows == before.counted)
+        #expect(try await store.removeWatch(of: ChannelSerial(1)))
+        _ = try await store.deleteDevice(DeviceSerial(1), at: start)
+        let after = try await usage(store)
+        #expect(after.counted == [[1, 0, 1]])
+        #expect(after.rows == after.counted)
+        try store.close()
+    }
+
+    // MARK: Statements
+
+    private static let tables = ["watch", "disconnect_callback", "leased_work", "work_lane"]
+
+    /// The statements on the tables of watches and their work, without those of triggers. A statement counts once.
+    private func statements(of store: SQLiteStore, in work: () async throws -> Void) async throws -> Int {
+        let seen = Mutex<Set<String>>([])
+        try await store.group.run { db in
+            db.trace { event in
+                guard case .statement(let statement) = event, !statement.sql.hasPrefix("--") else { return }
+                seen.withLock { _ = $0.insert(statement.sql) }
+            }
+        }
+        try await work()
+        try await store.group.run { db in db.trace(nil) }
+        return seen.withLock { $0.count { sql in Self.tables.contains { sql.contains($0) } } }
+    }
+
+    @Test func `calls run as many statements as the documentation says`() async throws {
+        let fixture = try await WatchFixture(.memory, callbacks: CallbackLimits(perApp: 3, perPeer: 2))
+        let (store, device) = (fixture.sqlite, fixture.base.device)
+        let (first, second) = (fixture.base.first, fixture.base.second)
+        func run(_ work: () async throws -> Void) async throws -> Int { try await statements(of: store, in: work) }
+        func put(_ wish: WatchWish) async throws -> Int { try await run { _ = try await fixture.put(wish) } }
+        func close(_ channel: PushChannel) async throws -> Int {
+            try await run { _ = try await store.closeChannel(channel.id, device: device.serial, at: start) }
+        }
+        #expect(try await put(fixture.wish()) == 7)
+        #expect(try await put(fixture.wish(on: second)) == 6)
+        #expect(try await put(fixture.wish(every: 90)) == 4)
+        #expect(try await put(fixture.wish(ping: nil)) == 3)
+        #expect(try await put(fixture.wish(ping: nil)) == 2)
+        let removal = try await run { _ = try await store.removeWatch(of: first.serial) }
+        #expect(removal == 2)
+        #expect(try await put(fixture.wish(ping: nil)) == 4)
+
+        let call = try #require(try await fixture.lease(at: start).first)
+        let record = try fixture.record(call, told: .noConnection, due: start)
+        let news = fixture.news(1, .pingFailed(.noConnection), on: second)
+        let told = try await run { _ = try await fixture.tell(news, .pinged(record)) }
+        #expect(told == 4)
+        let again = try #require(try await fixture.lease(at: start).first)
+        let answer = try fixture.record(again, due: start)
+        let recorded = try await run { _ = try await store.record(answer) }
+        #expect(recorded == 4)
+        let spread = try await run { try await store.spreadOverduePings(at: start.adding(seconds: 9)) }
+        #expect(spread == 2)
+
+        #expect(try await close(first) == 3)
+        _ = try await put(fixture.wish(on: second, ping: nil, gone: "http://gone.example"))
+        #expect(try await close(second) == 8)
+        // The third and fourth callback for one peer are beyond its limit. The last one is for another peer.
+        let ends: [(number: UInt64, host: String, count: Int)] = [
+            (number: 3, host: "gone", count: 7), (number: 4, host: "gone", count: 9), (number: 5, host: "gone", count: 9),
+            (number: 6, host: "other", count: 8),
+        ]
+        for (number, host, count) in ends {
+            let channel = try await StoreFixture.open(number, of: device, in: store)
+            _ = try await put(
+                fixture.wish(on: channel, ping: nil, gone: "http://\(host).example", id: "msg_\(number)"))
+            #expect(try await close(channel) == count)
+        }
+        let bare = try await StoreFixture.open(7, of: device, in: store)
+        #expect(try await close(bare) == 1)
+
+        let callback = try #require(try await fixture.lease(at: start).first)
+        let subject = try #require(callback.callback)
+        let end = fixture.end(callback)
+        let retried = try await run { _ = try await store.record(.retry(at: start), of: subject, end: end) }
+        #expect(retried == 4)
+        let next = try #require(try await fixture.lease(at: start).first)
+        let last = try #require(next.callback)
+        let delivered = try await run { _ = try await store.record(.delivered, of: last, end: fixture.end(next)) }
+        #expect(delivered == 4)
+    }
+}
