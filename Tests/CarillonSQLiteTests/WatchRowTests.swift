@@ -105,6 +105,23 @@ struct WatchRowTests {
         try store.close()
     }
 
+    @Test func `overdue pings are spread in slices`() async throws {
+        let fixture = try await WatchFixture(.memory)
+        let (store, device) = (fixture.sqlite, fixture.base.device)
+        let now = start.adding(seconds: 3600)
+        var channels: [PushChannel] = []
+        for number in UInt64(11)...17 {
+            let channel = try await StoreFixture.open(number, of: device, in: store)
+            _ = try await fixture.put(fixture.wish(on: channel, due: number == 14 ? now : start))
+            channels.append(channel)
+        }
+        try await store.group.run { db in try WatchTransaction(db).spreadOverduePings(at: now, atOnce: 2) }
+        for (place, channel) in channels.enumerated() {
+            let due = try #require(try await store.watch(of: channel.serial)?.dueAt)
+            #expect(place == 3 ? due == now : due >= now && due < now.adding(seconds: 60))
+        }
+    }
+
     // MARK: Statements
 
     private static let tables = ["watch", "disconnect_callback", "leased_work", "work_lane"]
