@@ -68,6 +68,63 @@ struct WatchRowTests {
         try await expectCounts(fixture, 0, 0)
     }
 
+    @Test func `counts follow their rows when a user or an app ends`() async throws {
+        let fixture = try await WatchFixture(.memory)
+        let (store, device) = (fixture.sqlite, fixture.base.device)
+        func says(_ user: UserWord) async throws {
+            let changed = try await store.changeRegistration(of: device.serial, at: start) { current in
+                .says(current.profile, confirms: false, user: user)
+            }
+            _ = try #require(changed).get()
+        }
+        _ = try await fixture.put(fixture.wish(gone: "http://gone.example", id: "msg_1"))
+        let user = try #require(UserID("ada"))
+        try await says(.signedIn(user))
+        let watched: [(number: UInt64, gone: String?)] = [(11, "http://gone.example"), (12, nil)]
+        for (number, gone) in watched {
+            let channel = try await StoreFixture.open(number, of: device, in: store)
+            _ = try await fixture.put(fixture.wish(on: channel, gone: gone, id: "msg_\(number)"))
+        }
+        try await expectCounts(fixture, 3, 0)
+        try await says(.signedOut)
+        try await expectCounts(fixture, 1, 1)
+        _ = try await store.deleteApp(device.appID, at: start)
+        try await expectCounts(fixture, 1, 1)
+        while try await !store.continueDeletions(at: start, limit: 500).isDone {}
+        try await expectCounts(fixture, 0, 2)
+        let calls = try await fixture.drain(at: start)
+        #expect(calls.compactMap { $0.callback?.webhookID }.sorted() == ["msg_1", "msg_11"])
+        try await expectCounts(fixture, 0, 0)
+    }
+
+    @Test func `counts follow their rows when other work of the commit fails`() async throws {
+        let fixture = try await WatchFixture(.memory)
+        let (store, device) = (fixture.sqlite, fixture.base.device)
+        let (first, second) = (fixture.base.first, fixture.base.second)
+        let third = try await StoreFixture.open(11, of: device, in: store)
+        let (now, wish) = (start, try fixture.wish(on: third))
+        for channel in [first, second] {
+            _ = try await fixture.put(fixture.wish(on: channel, gone: "http://gone.example"))
+        }
+        let gate = Gate()
+        async let before: Void = store.group.run { _ in gate.pass() }
+        await gate.reached()
+        let works: [@Sendable () async throws -> Void] = [
+            { _ = try await store.closeChannel(first.id, device: device.serial, at: now) },
+            {
+                try await store.group.run { db in
+                    _ = try WatchTransaction(db).remove(of: second.serial)
+                    throw StoreFault(.full, "its own")
+                }
+            },
+            { _ = try await store.putWatch(wish, at: now) },
+        ]
+        let results = await together(works) { gate.open() }
+        try await before
+        #expect(results.map { (try? $0.get()) != nil } == [true, false, true])
+        try await expectCounts(fixture, 2, 1)
+    }
+
     @Test func `a file of version 31 keeps its counts`() async throws {
         let directory = try TemporaryDirectory.make()
         let now = start.milliseconds
@@ -103,6 +160,23 @@ struct WatchRowTests {
         #expect(after.counted == [[1, 0, 1]])
         #expect(after.rows == after.counted)
         try store.close()
+    }
+
+    @Test func `overdue pings are spread in slices`() async throws {
+        let fixture = try await WatchFixture(.memory)
+        let (store, device) = (fixture.sqlite, fixture.base.device)
+        let now = start.adding(seconds: 3600)
+        var channels: [PushChannel] = []
+        for number in UInt64(11)...17 {
+            let channel = try await StoreFixture.open(number, of: device, in: store)
+            _ = try await fixture.put(fixture.wish(on: channel, due: number == 14 ? now : start))
+            channels.append(channel)
+        }
+        try await store.group.run { db in try WatchTransaction(db).spreadOverduePings(at: now, atOnce: 2) }
+        for (place, channel) in channels.enumerated() {
+            let due = try #require(try await store.watch(of: channel.serial)?.dueAt)
+            #expect(place == 3 ? due == now : due >= now && due < now.adding(seconds: 60))
+        }
     }
 
     // MARK: Statements

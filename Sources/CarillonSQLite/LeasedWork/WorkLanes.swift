@@ -200,9 +200,10 @@ struct WorkLanes {
     // MARK: Time
 
     func setDue(_ work: Int64, _ dueAt: Timestamp, at now: Timestamp) throws {
-        let update = try db.cachedStatement(sql: "UPDATE leased_work SET due_at = ?, set_at = ? WHERE serial = ?")
-        try update.execute(arguments: [dueAt.milliseconds, now.milliseconds, work])
+        try db.run(Self.updateDue, [dueAt.milliseconds, now.milliseconds, work])
     }
+
+    static let updateDue = "UPDATE leased_work SET due_at = ?, set_at = ? WHERE serial = ?"
 
     /// See ``LeasedWorkStore/bringBackWork(at:)``.
     func bringBack(at now: Timestamp) throws {

@@ -136,17 +136,31 @@ struct WatchReader {
 
     // MARK: Overdue pings
 
-    func overduePings(at now: Timestamp) throws -> [OverduePing] {
-        let select = try db.cachedStatement(
-            sql: """
-                SELECT leased_work.serial, watch.ping_interval, leased_work.due_at
-                FROM leased_work JOIN watch ON watch.serial = leased_work.subject
-                WHERE leased_work.kind = \(WorkKind.ping.rawValue) AND leased_work.due_at < ?
-                    AND watch.ping_interval IS NOT NULL
-                """)
-        return try Row.fetchAll(select, arguments: [now.milliseconds]).map { row in
-            OverduePing(work: row["serial"], intervalSeconds: row["ping_interval"], dueAt: row.timestamp("due_at"))
+    /// The overdue pings of the next watches in the order of their numbers, and the number of the last of these watches. Nil if no more
+    /// are overdue.
+    func overduePings(at now: Timestamp, after watch: Int64, limit: Int) throws -> (pings: [OverduePing], last: Int64)? {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT leased_work.serial, watch.ping_interval, leased_work.due_at, leased_work.subject
+            FROM leased_work JOIN watch ON watch.serial = leased_work.subject
+            WHERE leased_work.kind = \(WorkKind.ping.rawValue) AND leased_work.subject > ? AND leased_work.due_at < ?
+                AND watch.ping_interval IS NOT NULL
+            ORDER BY leased_work.subject LIMIT ?
+            """)
+        select.bind(watch)
+        select.bind(now.milliseconds)
+        select.bind(limit)
+        var (pings, last): ([OverduePing], Int64) = ([], watch)
+        try select.forEachRow { columns in
+            pings.append(
+                OverduePing(
+                    work: columns.integer(0), intervalSeconds: Int(columns.integer(1)), dueAt: columns.timestamp(2)))
+            last = columns.integer(3)
+            return true
         }
+        guard !pings.isEmpty else { return nil }
+        return (pings, last)
     }
 }
 

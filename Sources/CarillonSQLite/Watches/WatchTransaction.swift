@@ -80,7 +80,12 @@ struct WatchTransaction {
 
     // MARK: Overdue pings
 
-    func spreadOverduePings(at now: Timestamp) throws {
-        try writer.write(rules.spread(reader.overduePings(at: now), at: now))
+    /// - Parameter limit: Pings that are in memory at once.
+    func spreadOverduePings(at now: Timestamp, atOnce limit: Int = 1000) throws {
+        var last: Int64 = 0
+        while let (pings, end) = try reader.overduePings(at: now, after: last, limit: limit) {
+            try writer.write(rules.spread(pings, at: now))
+            last = end
+        }
     }
 }

@@ -14,6 +14,9 @@ extension StoreCase {
             "news of one channel leaves another's alone, and ends with its channel", newsOfOneChannel),
         StoreCase("a back end that speaks for itself is believed, once", backEndSpeaksForItself),
         StoreCase("news that was delivered or replaced is not kept", newsThatWasDeliveredOrReplacedIsNotKept),
+        StoreCase("a result of a ping does not count after a back end spoke in the same commit", resultAfterBackEnd),
+        StoreCase("a back end is not believed after its ping recovered in the same commit", backEndAfterResult),
+        StoreCase("of two results under one lease in one commit, the first counts", twoResultsOfOneLease),
     ]
 }
 
@@ -99,4 +102,71 @@ private func newsThatWasDeliveredOrReplacedIsNotKept(_ stores: any StoreMaker) a
     let settle = InboxOperation.settle(last.id, device: fixture.base.device.serial, settlement)
     #expect(try await fixture.store.commit([settle, settle]) == [.settled, .notWaiting])
     #expect(try await fixture.base.waiting().isEmpty)
+}
+
+/// A watch whose channel was told that its back end fails.
+private struct FailedWatch {
+    static let due = start.adding(seconds: 60)
+    static let next = due.adding(seconds: 60)
+
+    let fixture: WatchFixture
+    let news: Envelope
+    /// The next ping, which is leased.
+    let call: LeasedItem
+
+    init(_ stores: any StoreMaker) async throws {
+        fixture = try await WatchFixture(stores)
+        _ = try await fixture.put(fixture.wish())
+        let first = try #require(try await fixture.lease(at: start).first)
+        news = fixture.news(1, .pingFailed(.noConnection))
+        _ = try await fixture.tell(news, .pinged(fixture.record(first, told: .noConnection, due: Self.due)))
+        call = try #require(try await fixture.lease(at: Self.due).first)
+    }
+
+    func recovered(_ position: Int64, _ effect: Effect) -> InboxOperation {
+        .append(fixture.news(position, .recovered), AppendRules(topic: "watch:ping", effects: [effect]))
+    }
+
+    /// The result of a ping that was answered, or failed.
+    func result(told: PingFailure? = nil) throws -> PingRecord {
+        var record = try fixture.record(call, told: told, due: Self.next, at: Self.due)
+        record.end.standing = PeerStanding(isOnTrial: true, failures: 3)
+        return record
+    }
+
+    var told: PingFailure? {
+        get async throws { try await fixture.store.watch(of: fixture.base.first.serial)?.machine.told }
+    }
+}
+
+private func resultAfterBackEnd(_ stores: any StoreMaker) async throws {
+    let watch = try await FailedWatch(stores)
+    let fixture = watch.fixture
+    let vouched = watch.recovered(2, .vouchedFor(fixture.base.first.serial))
+    let pinged = try watch.recovered(3, .pinged(watch.result(told: .tokenLost)))
+    #expect(try await fixture.store.commit([vouched, pinged]) == [.stored(replaced: watch.news.id), .originGone])
+    #expect(try await watch.told == nil)
+    // The lease has ended, and the standing of the peer is stored.
+    let again = try await fixture.lease(at: FailedWatch.due)
+    #expect(again.map(\.standing.failures) == [3])
+}
+
+private func backEndAfterResult(_ stores: any StoreMaker) async throws {
+    let watch = try await FailedWatch(stores)
+    let fixture = watch.fixture
+    let pinged = try watch.recovered(2, .pinged(watch.result()))
+    let vouched = watch.recovered(3, .vouchedFor(fixture.base.first.serial))
+    #expect(try await fixture.store.commit([pinged, vouched]) == [.stored(replaced: watch.news.id), .originGone])
+    #expect(try await fixture.base.waiting().map(\.id.position) == [2])
+    #expect(try await fixture.lease(at: FailedWatch.next).count == 1)
+}
+
+private func twoResultsOfOneLease(_ stores: any StoreMaker) async throws {
+    let watch = try await FailedWatch(stores)
+    let fixture = watch.fixture
+    let first = try watch.recovered(2, .pinged(watch.result()))
+    let second = try watch.recovered(3, .pinged(watch.result(told: .tokenLost)))
+    #expect(try await fixture.store.commit([first, second]) == [.stored(replaced: watch.news.id), .originGone])
+    #expect(try await watch.told == nil)
+    #expect(try await fixture.lease(at: FailedWatch.next).count == 1)
 }

@@ -226,9 +226,11 @@ extension WatchWish {
 }
 
 extension WatchUsage {
+    /// Neither number becomes less than zero, even if the numbers do not match the rows.
     fileprivate func changed(watches: Int = 0, callbacks: Int = 0) -> WatchChanges.Usage {
-        guard self.watches + watches > 0 || self.callbacks + callbacks > 0 else { return .emptied }
-        return .added(WatchUsage(watches: watches, callbacks: callbacks))
+        let change = WatchUsage(watches: max(watches, -self.watches), callbacks: max(callbacks, -self.callbacks))
+        guard self.watches + change.watches > 0 || self.callbacks + change.callbacks > 0 else { return .emptied }
+        return .added(change)
     }
 }
 

@@ -44,6 +44,11 @@ struct ChannelEndRulesTests {
         #expect(last.usage == [WatchSample.app: .emptied])
     }
 
+    @Test func `watches that were not counted leave counts of their callbacks`() throws {
+        let changes = try decided(facts(["one.example"], waiting: [one: 0], usage: WatchUsage()))
+        #expect(changes.usage == [WatchSample.app: .added(WatchUsage(callbacks: 1))])
+    }
+
     @Test func `callbacks enter in the order of their channels`() throws {
         var facts = facts(["one.example", nil, "two.example"], waiting: [one: 0, two: 0], usage: WatchUsage(watches: 3))
         facts.watches.reverse()

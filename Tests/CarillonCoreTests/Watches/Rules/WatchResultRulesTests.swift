@@ -101,6 +101,16 @@ struct WatchResultRulesTests {
         #expect(ruling.changes.usage == [WatchSample.app: change])
     }
 
+    @Test(arguments: [
+        (WatchUsage(), WatchChanges.Usage.emptied),
+        (WatchUsage(callbacks: 3), .added(WatchUsage())),
+        (WatchUsage(watches: -2, callbacks: 3), .added(WatchUsage(watches: 2))),
+        (WatchUsage(watches: 2, callbacks: -1), .added(WatchUsage(watches: -1, callbacks: 1))),
+    ])
+    func `counts that do not match the rows do not fall below zero`(usage: WatchUsage, change: WatchChanges.Usage) {
+        #expect(rules.removedWatch(of: WatchSample.app, knowing: usage).usage == [WatchSample.app: change])
+    }
+
     @Test func `a callback that is repeated keeps its attempts`() {
         let facts = CallbackFacts(lease: StoredLease(fence: 2, isHeld: true), usage: WatchUsage(callbacks: 1))
         let next = now.adding(seconds: 5)
