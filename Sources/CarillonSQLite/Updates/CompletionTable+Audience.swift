@@ -74,4 +74,37 @@ extension CompletionTable {
         }
         return found
     }
+
+    /// A device processes other kinds: completions of unknown kinds end, and completions that ended for that and are of known kinds are due.
+    /// Returns the envelopes that must be taken out of the inbox.
+    func followKinds(of binding: UpdateBinding, at now: Timestamp) throws -> [MessageID] {
+        let unknown = try unsupported(try unfinished(of: binding.serial, outside: binding.kinds), at: now)
+        try db.run(
+            """
+            UPDATE completion SET state = 0, due_at = ?
+            WHERE binding = ? AND state = \(CompletionMachine.State.unsupported.rawValue)
+                AND EXISTS (SELECT 1 FROM audience_update
+                    WHERE serial = in_update AND status = 0 AND instr(?, ' ' || kind || ' ') > 0)
+            """,
+            [now.milliseconds, binding.serial.rawValue, " " + binding.kinds.sorted().joined(separator: " ") + " "])
+        try lineUp(binding.serial)
+        return unknown
+    }
+
+    func beginAgain(_ again: BindingChanges.Again) throws {
+        let gone = "binding = ? AND state = \(CompletionMachine.State.gone.rawValue) AND has_left = 0"
+        if again.expiresContent {
+            try db.run(
+                """
+                UPDATE completion SET state = \(CompletionMachine.State.expired.rawValue) WHERE \(gone)
+                    AND EXISTS (SELECT 1 FROM audience_update WHERE serial = in_update AND status = 3 AND kind = 'content')
+                """, [again.binding.rawValue])
+        }
+        try db.run(
+            """
+            UPDATE completion SET state = 0, due_at = ? WHERE \(gone)
+                AND EXISTS (SELECT 1 FROM audience_update WHERE serial = in_update AND status = 0)
+            """, [again.at.milliseconds, again.binding.rawValue])
+        try lineUp(again.binding)
+    }
 }

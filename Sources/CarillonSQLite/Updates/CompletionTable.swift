@@ -276,17 +276,6 @@ struct CompletionTable {
         }
     }
 
-    /// Whether it had received content that expired before it said what it did with it: with its user went what he had.
-    func mayHaveLostContent(_ binding: BindingSerial) throws -> Bool {
-        try Int64.first(
-            db,
-            """
-            SELECT 1 FROM completion JOIN audience_update ON audience_update.serial = in_update AND kind = 'content'
-            WHERE completion.binding = ? AND completion.state = \(CompletionMachine.State.expired.rawValue) AND attempt > 0
-                AND absorbed_by IS NULL LIMIT 1
-            """, [binding.rawValue]) != nil
-    }
-
     /// What expired need not be made up for any more: all of it, or an update.
     func standIn(
         _ update: UpdateSerial, forExpiredOf binding: BindingSerial, _ expired: UpdateSerial? = nil

@@ -159,13 +159,7 @@ extension SQLiteStore: UpdateStore {
             return present
         }
         return try await group.run { db in
-            var binding: UpdateBinding?
-            // Without room for another binding, the present one goes on.
-            try db.inSavepoint {
-                binding = try BindingTable(db).begin(of: device, profile: profile, at: now)
-                return binding == nil ? .rollback : .commit
-            }
-            return binding
+            try BindingTransaction(db).begin(of: device, profile: profile, at: now)
         }
     }
 
@@ -177,10 +171,10 @@ extension SQLiteStore: UpdateStore {
         _ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp
     ) async throws -> BindingChange? {
         guard hasOtherKinds else {
-            return try await group.run { db in try BindingTable(db).change(binding, hasOtherKinds: false, at: now) }
+            return try await group.run { db in try BindingTransaction(db).change(binding, hasOtherKinds: false, at: now) }
         }
         return try await changeInboxes { db, transaction in
-            let change = try BindingTable(db).change(binding, hasOtherKinds: true, at: now)
+            let change = try BindingTransaction(db).change(binding, hasOtherKinds: true, at: now)
             if let change { try transaction.takeOut(change.takenOut, at: now) }
             return change
         }
@@ -300,7 +294,8 @@ extension SQLiteStore: UpdateStore {
         at now: Timestamp
     ) async throws -> Bool {
         try await group.run { db in
-            guard try BindingTable(db).held(binding, revision: revision, to: place, isFull: isFull) else { return false }
+            let bindings = BindingTransaction(db)
+            guard try bindings.held(binding, revision: revision, to: place, isFull: isFull) else { return false }
             let table = CompletionTable(db)
             for completion in completions where try table.completion(completion.key) == nil {
                 try table.insertBehind(completion, at: now)
