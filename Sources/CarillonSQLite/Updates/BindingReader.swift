@@ -86,6 +86,13 @@ struct BindingReader {
         return missed ?? MissedContent(endedWithBinding: false, isWithoutResult: false)
     }
 
+    /// Whether completions of the binding are still to be released.
+    func isLeftOver(_ binding: BindingSerial) throws -> Bool {
+        var select = try BoundStatement(db, "SELECT 1 FROM binding WHERE serial = ? AND is_left_over")
+        select.bind(binding.rawValue)
+        return try select.run()
+    }
+
     /// Nil if the binding ended.
     func heldFacts(of binding: BindingSerial) throws -> HeldFacts? {
         var select = try BoundStatement(

@@ -74,6 +74,11 @@ struct BindingTable {
             [place.rawValue, place.rawValue, binding.rawValue])
     }
 
+    /// It is to be told to fetch everything.
+    func missed(_ binding: BindingSerial) throws {
+        try db.run("UPDATE binding SET needs_resync = 1 WHERE serial = ?", [binding.rawValue])
+    }
+
     /// It is told to fetch everything that is there now.
     func madeUp(_ binding: BindingSerial) throws {
         try db.run(

@@ -33,12 +33,7 @@ struct BindingTransaction {
     func userChanged(of device: DeviceSerial, to user: UserID?, at now: Timestamp) throws {
         let changes = rules.userChanged(to: user, at: now, knowing: try reader.openBindings(of: device))
         try writer.write(changes)
-        let completions = CompletionTable(db)
-        for end in changes.ended {
-            for completion in try completions.unfinished(of: end.binding) {
-                _ = try completions.end(completion.key, as: .gone, at: now)
-            }
-        }
+        for end in changes.ended { try CompletionTransaction(db).endAll(of: end.binding, at: now) }
     }
 
     /// Writes parameters and kinds, if the binding is of the revision that is given, and did not end.
@@ -48,7 +43,7 @@ struct BindingTransaction {
     func change(_ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp) throws -> BindingChange? {
         let changed = rules.changed(binding)
         guard try writer.write(changed, over: binding.revision) else { return nil }
-        let unknown = hasOtherKinds ? try CompletionTable(db).followKinds(of: binding, at: now) : []
+        let unknown = hasOtherKinds ? try CompletionTransaction(db).followKinds(of: binding, at: now) : []
         return BindingChange(binding: changed, takenOut: unknown)
     }
 

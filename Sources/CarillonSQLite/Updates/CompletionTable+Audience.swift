@@ -2,56 +2,8 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// What becomes of completions when a device leaves audiences, returns to them, or does not process a kind any more.
+/// Changes of many completions when a binding begins again, or processes other kinds.
 extension CompletionTable {
-    /// Whether a binding did not end, and is of a revision.
-    func isOpen(_ binding: BindingSerial, revision: Int64) throws -> Bool {
-        var select = try BoundStatement(
-            db, "SELECT 1 FROM binding WHERE serial = ? AND revision = ? AND ended_at IS NULL")
-        select.bind(binding.rawValue)
-        select.bind(revision)
-        return try select.run()
-    }
-
-    /// Answers what of them is in the inbox, and must be taken out in the same transaction.
-    func left(_ keys: [CompletionKey], at now: Timestamp) throws -> [MessageID] {
-        var envelopes: [MessageID] = []
-        for key in keys {
-            guard let before = try completion(key), !before.hasLeft || !before.machine.state.isFinal else { continue }
-            if before.machine.isInInbox, let envelope = try envelope(of: key) { envelopes.append(envelope) }
-            var machine = before.machine
-            if machine.left(at: now) {
-                try remove(before, at: now)
-            } else {
-                try change(before, to: machine, hasLeft: true, at: now)
-            }
-        }
-        return envelopes
-    }
-
-    func returned(_ keys: [CompletionKey], of binding: BindingSerial, at now: Timestamp) throws {
-        for key in keys {
-            guard let before = try completion(key), before.hasLeft, try isLive(key.update, at: now) else { continue }
-            var machine = before.machine
-            machine.returned(at: now)
-            try change(before, to: machine, hasLeft: false, at: now)
-        }
-        try lineUp(binding)
-    }
-
-    /// Answers what of them is in the inbox, and must be taken out in the same transaction.
-    func unsupported(_ keys: [CompletionKey], at now: Timestamp) throws -> [MessageID] {
-        var envelopes: [MessageID] = []
-        for key in keys {
-            guard let before = try completion(key) else { continue }
-            if before.machine.isInInbox, let envelope = try envelope(of: key) { envelopes.append(envelope) }
-            var machine = before.machine
-            guard machine.ended(as: .unsupported) else { continue }
-            try change(before, to: machine, at: now)
-        }
-        return envelopes
-    }
-
     /// Completions of live updates that hold up others, and whose kinds are not among these.
     func unfinished(of binding: BindingSerial, outside kinds: Set<String>) throws -> [CompletionKey] {
         var select = try BoundStatement(
@@ -75,10 +27,8 @@ extension CompletionTable {
         return found
     }
 
-    /// A device processes other kinds: completions of unknown kinds end, and completions that ended for that and are of known kinds are due.
-    /// Returns the envelopes that must be taken out of the inbox.
-    func followKinds(of binding: UpdateBinding, at now: Timestamp) throws -> [MessageID] {
-        let unknown = try unsupported(try unfinished(of: binding.serial, outside: binding.kinds), at: now)
+    /// Completions that ended because their kinds were unknown are due, if their updates are live and of kinds of the binding.
+    func returnSupported(of binding: UpdateBinding, at now: Timestamp) throws {
         try db.run(
             """
             UPDATE completion SET state = 0, due_at = ?
@@ -88,7 +38,6 @@ extension CompletionTable {
             """,
             [now.milliseconds, binding.serial.rawValue, " " + binding.kinds.sorted().joined(separator: " ") + " "])
         try lineUp(binding.serial)
-        return unknown
     }
 
     func beginAgain(_ again: BindingChanges.Again) throws {
