@@ -4,12 +4,14 @@ import GRDB
 /// The effects of a batch of appends, inside a transaction: each is judged and written by the feature that it belongs to.
 final class Effects {
     private let db: Database
+    private let completions: CompletionEffects
     private let firings: FiringTransaction
     private let requests: RequestSteps
     private let watches: WatchEffects
 
     init(_ db: Database) {
         self.db = db
+        completions = CompletionEffects(db)
         firings = FiringTransaction(db)
         requests = RequestSteps(db)
         watches = WatchEffects(db)
@@ -28,8 +30,8 @@ final class Effects {
         case .vouchedFor(let channel): try watches.counts(vouchingFor: channel)
         case .statusTold(let device, let at): try StatusNewsTable(db).isUntold(device, at)
         case .fired, .heldTold: effect.firing.map { firings.counts($0) } ?? false
-        case .updateOffered(let offer): try CompletionTable(db).counts(offer)
-        case .updateRetracted(let key, _, _): try CompletionTable(db).canEnd(key)
+        case .updateOffered(let offer): try completions.counts(offer)
+        case .updateRetracted(let key, _, _): try completions.canEnd(key)
         case .request(let step): requests.counts(step)
         }
     }
@@ -55,8 +57,8 @@ final class Effects {
         case .statusTold(let device, let at): return try StatusNewsTable(db).told(device, at)
         // Written together.
         case .fired, .heldTold: return true
-        case .updateOffered(let offer): return try CompletionTable(db).offer(offer)
-        case .updateRetracted(let key, let state, let at): return try CompletionTable(db).end(key, as: state, at: at)
+        case .updateOffered(let offer): return try completions.apply(offer)
+        case .updateRetracted(let key, let state, let at): return try completions.end(key, as: state, at: at)
         case .request(let step):
             // Written with the other steps of the batch.
             requests.accept(step)

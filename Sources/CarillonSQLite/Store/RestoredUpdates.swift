@@ -59,7 +59,8 @@ struct RestoredUpdates {
     ) throws -> CompletionTable.Place? {
         try database.write { db in
             let transaction = InboxTransaction(db, memory: memory, settings: settings)
-            let some = try CompletionTable(db).takeOut(of: update, after: place, limit: Self.completionsAtOnce, at: now)
+            let some = try CompletionTransaction(db).takeOut(
+                of: update, after: place, limit: Self.completionsAtOnce, at: now)
             try transaction.takeOut(some.envelopes, at: now)
             try transaction.finish()
             return some.end

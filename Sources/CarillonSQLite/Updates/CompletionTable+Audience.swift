@@ -2,56 +2,8 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// What becomes of completions when a device leaves audiences, returns to them, or does not process a kind any more.
+/// Changes of many completions when a binding begins again, or processes other kinds.
 extension CompletionTable {
-    /// Whether a binding did not end, and is of a revision.
-    func isOpen(_ binding: BindingSerial, revision: Int64) throws -> Bool {
-        var select = try BoundStatement(
-            db, "SELECT 1 FROM binding WHERE serial = ? AND revision = ? AND ended_at IS NULL")
-        select.bind(binding.rawValue)
-        select.bind(revision)
-        return try select.run()
-    }
-
-    /// Answers what of them is in the inbox, and must be taken out in the same transaction.
-    func left(_ keys: [CompletionKey], at now: Timestamp) throws -> [MessageID] {
-        var envelopes: [MessageID] = []
-        for key in keys {
-            guard let before = try completion(key), !before.hasLeft || !before.machine.state.isFinal else { continue }
-            if before.machine.isInInbox, let envelope = try envelope(of: key) { envelopes.append(envelope) }
-            var machine = before.machine
-            if machine.left(at: now) {
-                try remove(before, at: now)
-            } else {
-                try change(before, to: machine, hasLeft: true, at: now)
-            }
-        }
-        return envelopes
-    }
-
-    func returned(_ keys: [CompletionKey], of binding: BindingSerial, at now: Timestamp) throws {
-        for key in keys {
-            guard let before = try completion(key), before.hasLeft, try isLive(key.update, at: now) else { continue }
-            var machine = before.machine
-            machine.returned(at: now)
-            try change(before, to: machine, hasLeft: false, at: now)
-        }
-        try lineUp(binding)
-    }
-
-    /// Answers what of them is in the inbox, and must be taken out in the same transaction.
-    func unsupported(_ keys: [CompletionKey], at now: Timestamp) throws -> [MessageID] {
-        var envelopes: [MessageID] = []
-        for key in keys {
-            guard let before = try completion(key) else { continue }
-            if before.machine.isInInbox, let envelope = try envelope(of: key) { envelopes.append(envelope) }
-            var machine = before.machine
-            guard machine.ended(as: .unsupported) else { continue }
-            try change(before, to: machine, at: now)
-        }
-        return envelopes
-    }
-
     /// Completions of live updates that hold up others, and whose kinds are not among these.
     func unfinished(of binding: BindingSerial, outside kinds: Set<String>) throws -> [CompletionKey] {
         var select = try BoundStatement(
@@ -73,5 +25,35 @@ extension CompletionTable {
             return true
         }
         return found
+    }
+
+    /// Completions that ended because their kinds were unknown are due, if their updates are live and of kinds of the binding.
+    func returnSupported(of binding: UpdateBinding, at now: Timestamp) throws {
+        try db.run(
+            """
+            UPDATE completion SET state = 0, due_at = ?
+            WHERE binding = ? AND state = \(CompletionMachine.State.unsupported.rawValue)
+                AND EXISTS (SELECT 1 FROM audience_update
+                    WHERE serial = in_update AND status = 0 AND instr(?, ' ' || kind || ' ') > 0)
+            """,
+            [now.milliseconds, binding.serial.rawValue, " " + binding.kinds.sorted().joined(separator: " ") + " "])
+        try lineUp(binding.serial)
+    }
+
+    func beginAgain(_ again: BindingChanges.Again) throws {
+        let gone = "binding = ? AND state = \(CompletionMachine.State.gone.rawValue) AND has_left = 0"
+        if again.expiresContent {
+            try db.run(
+                """
+                UPDATE completion SET state = \(CompletionMachine.State.expired.rawValue) WHERE \(gone)
+                    AND EXISTS (SELECT 1 FROM audience_update WHERE serial = in_update AND status = 3 AND kind = 'content')
+                """, [again.binding.rawValue])
+        }
+        try db.run(
+            """
+            UPDATE completion SET state = 0, due_at = ? WHERE \(gone)
+                AND EXISTS (SELECT 1 FROM audience_update WHERE serial = in_update AND status = 0)
+            """, [again.at.milliseconds, again.binding.rawValue])
+        try lineUp(again.binding)
     }
 }

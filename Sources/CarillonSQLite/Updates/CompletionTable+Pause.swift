@@ -1,5 +1,4 @@
 import CarillonCore
-import CarillonWire
 import GRDB
 
 /// Completions of paused updates. What was due is put off by a time that never comes, so that no search for due completions reads them.
@@ -14,14 +13,21 @@ extension CompletionTable {
         fileprivate var entry: Int64
 
         static let start = Place(state: -1, binding: 0, entry: 0)
+
+        private init(state: Int64, binding: Int64, entry: Int64) {
+            (self.state, self.binding, self.entry) = (state, binding, entry)
+        }
+
+        /// - Parameter completion: As it was before it was changed.
+        init(after completion: Completion) {
+            self.init(
+                state: Int64(completion.machine.state.rawValue), binding: completion.key.binding.rawValue,
+                entry: Int64(completion.key.entry))
+        }
     }
 
-    /// Takes some completions of an update out of inboxes: they are due again.
-    ///
-    /// - Returns: What must be taken out in the same transaction, and where to go on; nil at the end.
-    func takeOut(
-        of update: UpdateSerial, after place: Place, limit: Int, at now: Timestamp
-    ) throws -> (envelopes: [MessageID], end: Place?) {
+    /// Some completions of an update after a place.
+    func page(of update: UpdateSerial, after place: Place, limit: Int) throws -> [Completion] {
         var select = try BoundStatement(
             db,
             """
@@ -38,20 +44,7 @@ extension CompletionTable {
             found.append(Completion(columns, from: 0))
             return true
         }
-        var envelopes: [MessageID] = []
-        for before in found {
-            // One that the device has reported on may be in the inbox still.
-            if let envelope = try envelope(of: before.key) { envelopes.append(envelope) }
-            var machine = before.machine
-            machine.takenOut(at: now)
-            if machine != before.machine { try change(before, to: machine, at: now) }
-        }
-        guard found.count == limit, let last = found.last else { return (envelopes, nil) }
-        return (
-            envelopes,
-            Place(
-                state: Int64(last.machine.state.rawValue), binding: last.key.binding.rawValue, entry: Int64(last.key.entry))
-        )
+        return found
     }
 
     /// Postpones the due times of paused updates until they are resumed.

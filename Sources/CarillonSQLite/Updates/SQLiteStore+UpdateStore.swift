@@ -159,13 +159,7 @@ extension SQLiteStore: UpdateStore {
             return present
         }
         return try await group.run { db in
-            var binding: UpdateBinding?
-            // Without room for another binding, the present one goes on.
-            try db.inSavepoint {
-                binding = try BindingTable(db).begin(of: device, profile: profile, at: now)
-                return binding == nil ? .rollback : .commit
-            }
-            return binding
+            try BindingTransaction(db).begin(of: device, profile: profile, at: now)
         }
     }
 
@@ -177,10 +171,10 @@ extension SQLiteStore: UpdateStore {
         _ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp
     ) async throws -> BindingChange? {
         guard hasOtherKinds else {
-            return try await group.run { db in try BindingTable(db).change(binding, hasOtherKinds: false, at: now) }
+            return try await group.run { db in try BindingTransaction(db).change(binding, hasOtherKinds: false, at: now) }
         }
         return try await changeInboxes { db, transaction in
-            let change = try BindingTable(db).change(binding, hasOtherKinds: true, at: now)
+            let change = try BindingTransaction(db).change(binding, hasOtherKinds: true, at: now)
             if let change { try transaction.takeOut(change.takenOut, at: now) }
             return change
         }
@@ -222,22 +216,7 @@ extension SQLiteStore: UpdateStore {
     }
 
     package func release(_ binding: BindingSerial, limit: Int, at now: Timestamp) async throws -> [MessageID]? {
-        try await group.run { db in
-            let table = CompletionTable(db)
-            let unfinished = try table.unfinished(of: binding, limit: limit)
-            guard !unfinished.isEmpty else {
-                try db.run("UPDATE binding SET is_left_over = 0 WHERE serial = ?", [binding.rawValue])
-                return nil
-            }
-            // Of one that began anew meanwhile nothing is to be released.
-            guard try Int.first(db, "SELECT 1 FROM binding WHERE serial = ? AND is_left_over", [binding.rawValue]) != nil
-            else { return nil }
-            return try unfinished.compactMap { completion in
-                let envelope = completion.machine.isInInbox ? try table.envelope(of: completion.key) : nil
-                _ = try table.end(completion.key, as: .gone, at: now)
-                return envelope
-            }
-        }
+        try await group.run { db in try CompletionTransaction(db).release(binding, limit: limit, at: now) }
     }
 
     package func poll(
@@ -300,11 +279,9 @@ extension SQLiteStore: UpdateStore {
         at now: Timestamp
     ) async throws -> Bool {
         try await group.run { db in
-            guard try BindingTable(db).held(binding, revision: revision, to: place, isFull: isFull) else { return false }
-            let table = CompletionTable(db)
-            for completion in completions where try table.completion(completion.key) == nil {
-                try table.insertBehind(completion, at: now)
-            }
+            let bindings = BindingTransaction(db)
+            guard try bindings.held(binding, revision: revision, to: place, isFull: isFull) else { return false }
+            try CompletionTransaction(db).add(completions, at: now)
             return true
         }
     }
@@ -314,37 +291,17 @@ extension SQLiteStore: UpdateStore {
     ) async throws -> ReportAnswers {
         try await group.run { db in
             if let place { try BindingTable(db).received(binding, to: place) }
-            let table = CompletionTable(db)
-            let answers = try results.map { reported -> ReportAnswer in
-                var select = try BoundStatement(db, "SELECT serial FROM audience_update WHERE id = ?")
-                select.bind(reported.update.value)
-                guard let serial = try select.first({ UpdateSerial($0.integer(0)) }),
-                    let before = try table.completion(
-                        CompletionKey(update: serial, binding: binding, entry: reported.entry))
-                else { return .unknown }
-                var machine = before.machine
-                guard machine.reported(reported.result, of: reported.attempt, at: now) else {
-                    try table.reportedLate(before, reported.result)
-                    return .late
-                }
-                let envelope = before.machine.isInInbox ? try table.envelope(of: before.key) : nil
-                try table.change(before, to: machine, at: now)
-                return .taken(envelope)
-            }
-            return ReportAnswers(answers: answers, isAnyDue: try table.isAnyDue(of: binding, at: now))
+            let completions = CompletionTransaction(db)
+            let answers = try results.map { try completions.report($0, of: binding, at: now) }
+            return ReportAnswers(
+                answers: answers, isAnyDue: try CompletionTable(db).isAnyDue(of: binding, at: now))
         }
     }
 
     package func offerAgain(to binding: BindingSerial, needsResync: Bool, at now: Timestamp) async throws {
         try await group.run { db in
             try BindingTable(db).begins(binding, needsResync: needsResync)
-            let table = CompletionTable(db)
-            for completion in try table.unfinished(of: binding) {
-                var machine = completion.machine
-                guard machine.attempt > 0 else { continue }
-                machine.due(at: now)
-                if machine != completion.machine { try table.change(completion, to: machine, at: now) }
-            }
+            try CompletionTransaction(db).offerAgain(to: binding, at: now)
         }
     }
 
@@ -372,7 +329,7 @@ extension SQLiteStore: UpdateStore {
         _ absorbed: [(CompletionKey, by: UpdateSerial)], at now: Timestamp
     ) async throws -> [MessageID] {
         try await changeInboxes { db, transaction in
-            let envelopes = try CompletionTable(db).absorb(absorbed, at: now)
+            let envelopes = try CompletionTransaction(db).absorb(absorbed, at: now)
             try transaction.takeOut(envelopes, at: now)
             return envelopes
         }
@@ -384,18 +341,7 @@ extension SQLiteStore: UpdateStore {
                 db, "SELECT app FROM binding WHERE serial = ? AND ended_at IS NULL", [binding.rawValue])
             guard let app else { return Resync(update: UpdateSerial(0), absorbed: []) }
             let update = try UpdateTable(db).resync(of: AppSerial(app), wish, at: now)
-            let table = CompletionTable(db)
-            let last = try table.last(of: binding, update)
-            // One that the device does not have stands for what comes before it does.
-            if last?.machine.isUnreceived != true {
-                var machine = CompletionMachine()
-                machine.released(at: now)
-                let key = CompletionKey(update: update, binding: binding, entry: (last?.key.entry ?? 0) + 1)
-                try table.insert(Completion(key: key, machine: machine, changedAt: now))
-            }
-            try table.standIn(update, forExpiredOf: binding)
-            let content = try table.unreceivedContent(of: binding).completions
-            let absorbed = try table.absorb(content.map { ($0.key, by: update) }, at: now)
+            let absorbed = try CompletionTransaction(db).resync(update, of: binding, at: now)
             try transaction.takeOut(absorbed, at: now)
             try BindingTable(db).madeUp(binding)
             return Resync(update: update, absorbed: absorbed)
@@ -410,9 +356,8 @@ extension SQLiteStore: UpdateStore {
         _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) async throws -> [MessageID] {
         try await changeInboxes { db, transaction in
-            let table = CompletionTable(db)
-            guard try table.isOpen(binding, revision: revision) else { return [] }
-            let envelopes = try table.left(completions, at: now)
+            let envelopes = try CompletionTransaction(db).left(
+                completions, of: binding, revision: revision, at: now)
             try transaction.takeOut(envelopes, at: now)
             return envelopes
         }
@@ -422,9 +367,7 @@ extension SQLiteStore: UpdateStore {
         _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) async throws {
         try await group.run { db in
-            let table = CompletionTable(db)
-            guard try table.isOpen(binding, revision: revision) else { return }
-            try table.returned(completions, of: binding, at: now)
+            try CompletionTransaction(db).returned(completions, of: binding, revision: revision, at: now)
         }
     }
 
@@ -432,9 +375,9 @@ extension SQLiteStore: UpdateStore {
         _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) async throws {
         try await changeInboxes { db, transaction in
-            let table = CompletionTable(db)
-            guard try table.isOpen(binding, revision: revision) else { return }
-            try transaction.takeOut(try table.unsupported(completions, at: now), at: now)
+            let envelopes = try CompletionTransaction(db).unsupported(
+                completions, of: binding, revision: revision, at: now)
+            try transaction.takeOut(envelopes, at: now)
         }
     }
 
@@ -474,12 +417,7 @@ extension SQLiteStore: UpdateStore {
     }
 
     package func putOff(_ key: CompletionKey, revision: Int64, until moment: Timestamp) async throws {
-        try await group.run { db in
-            guard try CompletionTable(db).isOpen(key.binding, revision: revision) else { return }
-            try db.run(
-                "UPDATE completion SET due_at = ? WHERE binding = ? AND in_update = ? AND entry = ? AND due_at NOT NULL",
-                [moment.milliseconds, key.binding.rawValue, key.update.rawValue, key.entry])
-        }
+        try await group.run { db in try CompletionTransaction(db).putOff(key, revision: revision, until: moment) }
     }
 
     package func bringBackCompletions(dueAfter moment: Timestamp, at now: Timestamp, limit: Int) async throws -> Bool {
@@ -506,7 +444,7 @@ extension SQLiteStore: UpdateStore {
 
     package func endCompletions(_ ended: [(CompletionKey, CompletionMachine.State)], at now: Timestamp) async throws {
         try await group.run { db in
-            for (key, state) in ended { _ = try CompletionTable(db).end(key, as: state, at: now) }
+            for (key, state) in ended { try CompletionTransaction(db).end(key, as: state, at: now) }
         }
     }
 
@@ -514,15 +452,7 @@ extension SQLiteStore: UpdateStore {
         _ completions: [CompletionKey], at now: Timestamp, noting wish: (key: KeyID, update: UpdateID), of app: AppSerial
     ) async throws -> Int {
         try await group.run { db in
-            let table = CompletionTable(db)
-            var count = 0
-            for key in completions {
-                guard let before = try table.completion(key) else { continue }
-                var machine = before.machine
-                guard machine.requeued(at: now) else { continue }
-                try table.change(before, to: machine, at: now)
-                count += 1
-            }
+            let count = try CompletionTransaction(db).requeue(completions, at: now)
             try AuditTable(db).append(
                 AuditEntry(at: now, key: wish.key, action: .requeued, update: wish.update, count: count), of: app)
             return count

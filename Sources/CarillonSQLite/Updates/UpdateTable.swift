@@ -11,6 +11,7 @@ import GRDB
 /// The log of updates, inside a transaction.
 struct UpdateTable {
     private let db: Database
+    private let rules = PublishRules()
 
     init(_ db: Database) { self.db = db }
 
@@ -42,16 +43,22 @@ struct UpdateTable {
     // MARK: Publishing
 
     func publish(_ wish: UpdateWish, at now: Timestamp) throws -> UpdatePut {
-        guard try Int.first(db, "SELECT 1 FROM app WHERE serial = ? AND ended_at IS NULL", [wish.app.rawValue]) != nil else {
-            return .appGone
+        var facts = PublishFacts(
+            isAppDeleted: try Int.first(
+                db, "SELECT 1 FROM app WHERE serial = ? AND ended_at IS NULL", [wish.app.rawValue]) == nil)
+        while true {
+            switch rules.publish(wish, knowing: facts) {
+            case .needs(let question):
+                try answer(question, about: wish, into: &facts)
+                facts.answered.insert(question)
+            case .repeated(let id): return try update(id, of: wish.app).map { UpdatePut.repeated($0) } ?? .keyReused
+            case .refused(let refusal): return UpdatePut(refusal)
+            case .publishes: return try write(wish, insteadOf: facts.superseded, at: now)
+            }
         }
-        if let earlier = try repetition(of: wish) { return earlier }
-        var superseded: Update?
-        if let id = wish.definition.supersedes {
-            guard let earlier = try update(id, of: wish.app), earlier.status == .live else { return .supersededUnknown }
-            superseded = earlier
-        }
-        if let refusal = try refusal(of: wish, insteadOf: superseded) { return refusal }
+    }
+
+    private func write(_ wish: UpdateWish, insteadOf superseded: Update?, at now: Timestamp) throws -> UpdatePut {
         if let superseded { _ = try end(superseded.serial, as: .superseded, at: now) }
         try db.run("INSERT INTO shared_content (body) VALUES (?)", [Data(wish.body)])
         let content = SharedContentID(db.lastInsertedRowID)
@@ -75,40 +82,33 @@ struct UpdateTable {
         return .made(made, superseded: superseded?.serial, previous: UpdateSerial(previous ?? 0))
     }
 
-    private func repetition(of wish: UpdateWish) throws -> UpdatePut? {
-        guard let idempotency = wish.idempotency else { return nil }
-        var select = try BoundStatement(
-            db, "SELECT id, fingerprint FROM audience_update WHERE app = ? AND idempotency_key = ?")
-        select.bind(wish.app.rawValue)
-        select.bind(idempotency.key)
-        guard let known = try select.first({ (id: UpdateID(try $0.bytes16(0)), fingerprint: $0.bytes(1)) }) else {
-            return nil
+    private func answer(_ question: PublishQuestion, about wish: UpdateWish, into facts: inout PublishFacts) throws {
+        switch question {
+        case .earlier: facts.earlier = try wish.idempotency.flatMap { try earlier(of: wish.app, key: $0.key) }
+        case .superseded: facts.superseded = try wish.definition.supersedes.flatMap { try update($0, of: wish.app) }
+        case .counts: facts.counts = try counts(of: wish.app)
+        case .audienceBytes: facts.audienceBytes = try audienceBytes(of: wish.app)
         }
-        guard known.fingerprint == idempotency.fingerprint, let update = try update(known.id, of: wish.app) else {
-            return .keyReused
-        }
-        return .repeated(update)
     }
 
-    private func refusal(of wish: UpdateWish, insteadOf superseded: Update?) throws -> UpdatePut? {
+    private func earlier(of app: AppSerial, key: [UInt8]) throws -> PublishFacts.Earlier? {
+        var select = try BoundStatement(
+            db, "SELECT id, fingerprint FROM audience_update WHERE app = ? AND idempotency_key = ?")
+        select.bind(app.rawValue)
+        select.bind(key)
+        return try select.first { PublishFacts.Earlier(id: UpdateID(try $0.bytes16(0)), fingerprint: $0.bytes(1)) }
+    }
+
+    private func counts(of app: AppSerial) throws -> PublishFacts.Counts {
         var select = try BoundStatement(
             db,
             """
             SELECT count(*), count(*) FILTER (WHERE NOT is_indexed) FROM audience_update INDEXED BY audience_update_live
             WHERE app = ? AND status = 0 AND NOT is_resync
             """)
-        select.bind(wish.app.rawValue)
-        guard let counts = try select.first({ (live: Int($0.integer(0)), unindexed: Int($0.integer(1))) }) else {
-            return nil
-        }
-        guard counts.live - (superseded == nil ? 0 : 1) < wish.limits.live else { return .tooMany }
-        guard wish.isIndexed || counts.unindexed < wish.limits.unindexed else { return .tooManyUnindexed }
-        guard let audience = wish.definition.audience,
-            (counts.live + 1) * UpdateLimits.audienceBytes > wish.limits.audienceBytes
-        else { return nil }
-        let freed = superseded.map { $0.isPaused ? 0 : $0.audienceBytes } ?? 0
-        let bytes = try audienceBytes(of: wish.app) - freed + audience.utf8.count
-        return bytes > wish.limits.audienceBytes ? .tooManyAudienceBytes : nil
+        select.bind(app.rawValue)
+        let counts = try select.first { PublishFacts.Counts(live: Int($0.integer(0)), unindexed: Int($0.integer(1))) }
+        return counts ?? PublishFacts.Counts(live: 0, unindexed: 0)
     }
 
     /// Of the live updates that are not paused.
@@ -247,14 +247,22 @@ struct UpdateTable {
         let isPaused = try Int.first(
             db, "SELECT 1 FROM audience_update WHERE serial = ? AND status = 0 AND paused_at NOT NULL",
             [update.serial.rawValue])
-        guard isPaused != nil else { return .notPaused }
-        if update.audience != nil, try audienceBytes(of: update.app) + update.audienceBytes > limit {
-            return .tooManyAudienceBytes
+        var bytes: Int?
+        while true {
+            switch rules.resume(update, audienceBytes: limit, isPaused: isPaused != nil, knowing: bytes) {
+            case .needsAudienceBytes: bytes = try audienceBytes(of: update.app)
+            case .refused(let refusal): return refusal
+            case .resumes:
+                try endPause(of: update)
+                return .resumed
+            }
         }
+    }
+
+    private func endPause(of update: Update) throws {
         try db.run("UPDATE audience_update SET paused_at = NULL WHERE serial = ?", [update.serial.rawValue])
         try unsee(update)
         try db.run("UPDATE app SET log_revision = log_revision + 1 WHERE serial = ?", [update.app.rawValue])
-        return .resumed
     }
 
     /// Of content that was paused, no binding saw anything: what follows it in the log does not show that the device has it.

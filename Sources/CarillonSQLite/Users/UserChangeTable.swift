@@ -17,7 +17,7 @@ struct UserChangeTable {
     ///   - hadUser: The device had a user before.
     func end(of registration: DeviceRegistration, in app: AppSerial, hadUser: Bool, at now: Timestamp) throws {
         let device = registration.device
-        try BindingTable(db).userChanged(of: device, to: registration.user, at: now)
+        try BindingTransaction(db).userChanged(of: device, to: registration.user, at: now)
         _ = try ProviderTable(db).remove(device)
         try RequestTable(db).write(RequestRules().end(of: device, because: .userChanged))
         guard hadUser else { return }

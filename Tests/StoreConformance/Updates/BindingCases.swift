@@ -16,6 +16,7 @@ extension StoreCase {
         StoreCase("locations are forgotten by their moment, and nothing else", locationsAreForgotten),
         StoreCase("what an ended binding did not finish is released in parts", bindingIsReleased),
         StoreCase("a binding that began again is not released", bindingThatBeganAgainIsKept),
+        StoreCase("content that expired while a binding was ended is to be fetched", contentIsMissed),
         StoreCase("a device has a limited number of bindings", bindingsAreLimited),
     ]
 }
@@ -236,6 +237,40 @@ private func bindingThatBeganAgainIsKept(_ stores: any StoreMaker) async throws 
     #expect(try await fixture.completion(first, again)?.machine.dueAt == later)
     #expect(try await fixture.state(second, again) == .waiting)
     #expect(try await store.unfinished(of: again.serial).map(\.key.update) == [first.serial, second.serial])
+}
+
+private func contentIsMissed(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind("one")
+    let content = try await fixture.publish(1, .content, ttl: 60)
+    let (popup, live) = (try await fixture.publish(2, ttl: 60), try await fixture.publish(3))
+    try await fixture.hold([content, popup, live], binding)
+    _ = try await fixture.bind("other")
+    _ = try await store.release(binding.serial, limit: 9, at: start)
+    let later = start.adding(seconds: 60)
+    #expect(try await store.endExpiredUpdates(at: later, limit: 9).count == 2)
+    let again = try await fixture.bind("one", at: later)
+    #expect(again.needsResync)
+    let states = try await store.completions(of: again.serial, [content, popup, live].map(\.serial)).map(\.machine.state)
+    #expect(states == [.expired, .gone, .waiting])
+    #expect(try await !fixture.bind("other", at: later).needsResync, "it had nothing")
+    // What a device was given before it came with another profile is lost, unless it reported a result.
+    let reports: [(UInt64, UpdateResult?)] = [(4, nil), (5, .done)]
+    for (number, result) in reports {
+        let profile = "p\(number)"
+        let given = try await fixture.bind(profile, at: later)
+        let update = try await fixture.publish(number, .content, ttl: 60, at: later)
+        try await fixture.give(Int64(number), update, to: given, at: later)
+        try await fixture.receive(Int64(number), of: given, at: later)
+        if let result { try await fixture.report(result, of: update, given, at: later) }
+        let end = later.adding(seconds: 60)
+        #expect(try await store.endExpiredUpdates(at: end, limit: 9).count == 1)
+        if result == nil { try await store.endCompletions([(fixture.name(update, given), .expired)], at: end) }
+        #expect(try await store.presentBinding(of: fixture.device)?.needsResync == false)
+        _ = try await fixture.bind("other", at: end)
+        #expect(try await fixture.bind(profile, at: end).needsResync == (result == nil))
+    }
 }
 
 private func bindingsAreLimited(_ stores: any StoreMaker) async throws {

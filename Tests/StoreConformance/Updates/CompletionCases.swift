@@ -8,6 +8,7 @@ extension StoreCase {
     static let completions: [StoreCase] = [
         StoreCase("completions are written for the revision of a binding, and once", completionsAreHeld),
         StoreCase("of concurrent offers of an update one counts", updateIsOfferedOnce),
+        StoreCase("offers and ends of one commit follow each other", offersOfOneCommitAreJudgedInOrder),
         StoreCase("an update that a device received is stored until it reports", updateIsReported),
         StoreCase("a report is answered for each result, and a late one changes nothing", reportsAreAnswered),
         StoreCase("places that a device received never go back by a report", receivedPlacesRise),
@@ -80,6 +81,42 @@ private func updateIsOfferedOnce(_ stores: any StoreMaker) async throws {
     #expect(
         try await fixture.store.commit([fixture.offer(21, other, to: binding, at: end)]) == [.originGone], "its time is over"
     )
+}
+
+private func offersOfOneCommitAreJudgedInOrder(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    var updates: [Update] = []
+    for number in UInt64(1)...5 {
+        let definition = fixture.definition(orderKey: number < 3 ? "k" : nil)
+        updates.append(try await fixture.publish(fixture.wish(number, definition)))
+    }
+    let stored = InboxResult.stored(replaced: nil)
+    let given = try await store.commit([
+        fixture.offer(1, updates[0], to: binding), fixture.offer(2, updates[2], to: binding),
+    ])
+    #expect(given == [stored, stored])
+    try await fixture.hold([updates[1]], binding)
+    let twice = try await store.commit([
+        fixture.offer(3, updates[3], to: binding), fixture.offer(4, updates[3], to: binding),
+    ])
+    #expect(twice == [stored, .originGone])
+    #expect(try await store.withdrawUpdate(updates[0], by: fixture.key, at: start))
+    let retraction = Envelope(
+        id: fixture.base.envelope(5).id, device: binding.device, app: fixture.app, origin: updates[0].origin,
+        kind: .retraction(entry: 1), acceptedAt: start, expiresAt: start.adding(seconds: 60))
+    let end = Effect.updateRetracted(fixture.name(updates[0], binding), as: .withdrawn, at: start)
+    let ended = try await store.commit([
+        .append(retraction, AppendRules(effects: [end])), fixture.offer(6, updates[4], to: binding),
+    ])
+    #expect(ended == [stored, stored])
+    let machines = try await store.completions(of: binding.serial, updates.map(\.serial)).map(\.machine)
+    let waiting = CompletionMachine(.waiting, attempt: 1)
+    #expect(
+        machines == [
+            CompletionMachine(.withdrawn, attempt: 1), CompletionMachine(dueAt: start), waiting, waiting, waiting,
+        ])
 }
 
 private func updateIsReported(_ stores: any StoreMaker) async throws {

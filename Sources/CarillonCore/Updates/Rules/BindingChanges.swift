@@ -1,0 +1,73 @@
+/// The rows of bindings that ``BindingRules`` changes, in the order of the members.
+package struct BindingChanges: Equatable, Sendable {
+    /// A binding that ends. Its location, its revision of parameters and its place in the log are cleared.
+    package struct End: Equatable, Sendable {
+        package var binding: BindingSerial
+        package var revision: Int64
+        /// Whether its completions are still to be released.
+        package var isLeftOver: Bool
+        package var at: Timestamp
+
+        package init(binding: BindingSerial, revision: Int64, isLeftOver: Bool, at: Timestamp) {
+            self.binding = binding
+            self.revision = revision
+            self.isLeftOver = isLeftOver
+            self.at = at
+        }
+    }
+
+    /// A new binding. The store assigns its serial; it has seen the log of its app up to the present end.
+    package struct New: Equatable, Sendable {
+        package var owner: BindingOwner
+        package var profile: String
+        package var at: Timestamp
+
+        package init(owner: BindingOwner, profile: String, at: Timestamp) {
+            self.owner = owner
+            self.profile = profile
+            self.at = at
+        }
+    }
+
+    /// A binding that begins again. Its place in the log is cleared, and nothing of it is to be released any more.
+    ///
+    /// Completions that ended with the binding are due, unless the device left the audience or the update ended.
+    package struct Again: Equatable, Sendable {
+        package var binding: BindingSerial
+        package var revision: Int64
+        package var needsResync: Bool
+        /// Whether completions of expired content that ended with the binding become expired.
+        package var expiresContent: Bool
+        package var at: Timestamp
+
+        package init(binding: BindingSerial, revision: Int64, needsResync: Bool, expiresContent: Bool, at: Timestamp) {
+            self.binding = binding
+            self.revision = revision
+            self.needsResync = needsResync
+            self.expiresContent = expiresContent
+            self.at = at
+        }
+    }
+
+    package enum Beginning: Equatable, Sendable {
+        case new(New)
+        case again(Again)
+    }
+
+    package var ended: [End] = []
+    package var removed: BindingSerial?
+    package var beginning: Beginning?
+
+    package init() {}
+}
+
+/// How far the log was held against a binding, and up to where it is known which content came and went.
+package struct HeldChange: Equatable, Sendable {
+    package var heldTo: HeldTo
+    package var seenTo: UpdateSerial
+
+    package init(heldTo: HeldTo, seenTo: UpdateSerial) {
+        self.heldTo = heldTo
+        self.seenTo = seenTo
+    }
+}

@@ -1,0 +1,87 @@
+/// A device for which a binding is requested, and its owner.
+package struct BindingOwner: Equatable, Sendable {
+    package var device: DeviceSerial
+    package var app: AppSerial
+    package var user: UserID?
+    package var isAppDeleted: Bool
+
+    package init(device: DeviceSerial, app: AppSerial, user: UserID?, isAppDeleted: Bool = false) {
+        self.device = device
+        self.app = app
+        self.user = user
+        self.isAppDeleted = isAppDeleted
+    }
+}
+
+/// A binding of a device, without what the device said of itself.
+package struct BindingRow: Equatable, Sendable {
+    package var serial: BindingSerial
+    package var user: UserID?
+    package var profile: String
+    package var revision: Int64
+    package var needsResync: Bool
+    /// Nil if the binding did not end.
+    package var endedAt: Timestamp?
+
+    package init(
+        serial: BindingSerial, user: UserID?, profile: String, revision: Int64, needsResync: Bool, endedAt: Timestamp?
+    ) {
+        self.serial = serial
+        self.user = user
+        self.profile = profile
+        self.revision = revision
+        self.needsResync = needsResync
+        self.endedAt = endedAt
+    }
+}
+
+/// The content that expired before the device of an ended binding finished it.
+package struct MissedContent: Equatable, Sendable {
+    /// Whether some of it expired after its completion had ended with the binding.
+    package var endedWithBinding: Bool
+    /// Whether the device was given some of it and reported no result, and no later content stands for it.
+    package var isWithoutResult: Bool
+
+    package init(endedWithBinding: Bool, isWithoutResult: Bool) {
+        self.endedWithBinding = endedWithBinding
+        self.isWithoutResult = isWithoutResult
+    }
+}
+
+/// What must be known to begin a binding.
+package struct BeginFacts: Equatable, Sendable {
+    /// Nil if there is no such device.
+    package var owner: BindingOwner?
+    /// All bindings of the device.
+    package var bindings: [BindingRow]
+    /// The bindings of the device that have something unfinished. Nil if they were not read.
+    package var unfinished: Set<BindingSerial>?
+    /// Of the binding that begins again. Nil if it was not read.
+    package var missed: MissedContent?
+
+    package init(
+        owner: BindingOwner? = nil, bindings: [BindingRow] = [], unfinished: Set<BindingSerial>? = nil,
+        missed: MissedContent? = nil
+    ) {
+        self.owner = owner
+        self.bindings = bindings
+        self.unfinished = unfinished
+        self.missed = missed
+    }
+}
+
+/// What must be known to note how far the log was held against a binding.
+package struct HeldFacts: Equatable, Sendable {
+    package var revision: Int64
+    package var heldTo: HeldTo
+    package var seenTo: UpdateSerial
+    /// The last content of the app that expired; zero if there is none.
+    package var lastExpired: UpdateSerial
+
+    package init(revision: Int64, heldTo: HeldTo, seenTo: UpdateSerial, lastExpired: UpdateSerial) {
+        self.revision = revision
+        self.heldTo = heldTo
+        self.seenTo = seenTo
+        self.lastExpired = lastExpired
+    }
+}

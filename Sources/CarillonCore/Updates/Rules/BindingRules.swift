@@ -1,0 +1,108 @@
+/// Decides which binding a device has with a user and a profile, which bindings end or are removed for another, what a change of
+/// parameters does to a binding, and how far the log counts as held against it.
+///
+/// It does not look anything up: it receives facts and returns changes of rows. If more must be known, it says what.
+package struct BindingRules: Sendable {
+    package enum BeginVerdict: Equatable, Sendable {
+        /// Read which bindings of the device have something unfinished, and decide again.
+        case needsUnfinished
+        /// Read the missed content of this binding, and decide again.
+        case needsMissedContent(of: BindingSerial)
+        /// The device has this binding already.
+        case present(BindingSerial)
+        /// There is no such device, its app was deleted, or no binding can be removed for another one.
+        case refused
+        case begins(BindingChanges)
+    }
+
+    private let mostOfDevice: Int
+
+    package init(mostOfDevice: Int = UpdateBinding.mostOfDevice) { self.mostOfDevice = mostOfDevice }
+
+    // MARK: Beginnings and ends
+
+    /// A device comes with its present user and a profile. A device has one binding at a time: another one ends.
+    package func begin(_ profile: String, at now: Timestamp, knowing facts: BeginFacts) -> BeginVerdict {
+        guard let owner = facts.owner else { return .refused }
+        let own = facts.bindings.first { $0.user == owner.user && $0.profile == profile }
+        if let own, own.endedAt == nil { return .present(own.serial) }
+        guard !owner.isAppDeleted else { return .refused }
+        var changes = BindingChanges()
+        if let own {
+            guard let missed = facts.missed else { return .needsMissedContent(of: own.serial) }
+            changes.beginning = .again(Self.again(own, missed, at: now))
+        } else {
+            if facts.bindings.count >= mostOfDevice {
+                guard let unfinished = facts.unfinished else { return .needsUnfinished }
+                guard let idle = Self.leastRecent(of: facts.bindings, without: unfinished, at: now) else { return .refused }
+                changes.removed = idle
+            }
+            changes.beginning = .new(BindingChanges.New(owner: owner, profile: profile, at: now))
+        }
+        changes.ended = facts.bindings.filter { $0.endedAt == nil && $0.serial != changes.removed }
+            .map { BindingChanges.End($0, isLeftOver: true, at: now) }
+        return .begins(changes)
+    }
+
+    private static func again(_ row: BindingRow, _ missed: MissedContent, at now: Timestamp) -> BindingChanges.Again {
+        BindingChanges.Again(
+            binding: row.serial, revision: row.revision + 1,
+            needsResync: row.needsResync || missed.endedWithBinding || missed.isWithoutResult,
+            expiresContent: missed.endedWithBinding, at: now)
+    }
+
+    /// A binding that has not ended ends now.
+    private static func leastRecent(
+        of bindings: [BindingRow], without unfinished: Set<BindingSerial>, at now: Timestamp
+    ) -> BindingSerial? {
+        bindings.filter { !unfinished.contains($0.serial) }
+            .min { ($0.endedAt ?? now, $0.serial.rawValue) < ($1.endedAt ?? now, $1.serial.rawValue) }?.serial
+    }
+
+    /// The user of a device changed. The caller ends the completions of the bindings that end.
+    package func userChanged(
+        to user: UserID?, at now: Timestamp, knowing bindings: [BindingRow]
+    ) -> BindingChanges {
+        var changes = BindingChanges()
+        changes.ended = bindings.filter { $0.endedAt == nil && $0.user != user }
+            .map { BindingChanges.End($0, isLeftOver: false, at: now) }
+        return changes
+    }
+
+    // MARK: Parameters and places
+
+    /// Returns a binding with its next revision, against which the log is held anew.
+    package func changed(_ binding: UpdateBinding) -> UpdateBinding {
+        var changed = binding
+        changed.revision += 1
+        changed.heldTo = .nowhere
+        return changed
+    }
+
+    /// The log was held against a binding of a revision. Under the same rules the place never goes back.
+    ///
+    /// - Parameters:
+    ///   - isFull: Updates after the place had no room. Of content among them that expires nothing is known.
+    ///   - facts: Nil if the binding ended.
+    /// - Returns: Nil if the binding is not of the revision.
+    package func held(
+        to place: HeldTo, isFull: Bool, of revision: Int64, knowing facts: HeldFacts?
+    ) -> HeldChange? {
+        guard let facts, facts.revision == revision else { return nil }
+        var held = place
+        if facts.heldTo.rules == place.rules { held.place = max(facts.heldTo.place, place.place) }
+        var seen = facts.seenTo
+        if isFull {
+            seen = min(seen, place.place)
+        } else if facts.lastExpired <= seen {
+            seen = max(seen, place.place)
+        }
+        return HeldChange(heldTo: held, seenTo: seen)
+    }
+}
+
+extension BindingChanges.End {
+    fileprivate init(_ row: BindingRow, isLeftOver: Bool, at now: Timestamp) {
+        self.init(binding: row.serial, revision: row.revision + 1, isLeftOver: isLeftOver, at: now)
+    }
+}

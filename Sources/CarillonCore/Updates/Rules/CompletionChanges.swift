@@ -1,0 +1,51 @@
+/// What becomes of one completion, before its consequences for others.
+package struct CompletionStep: Equatable, Sendable {
+    package var before: Completion
+    /// Nil if the row is removed.
+    package var after: Completion?
+    /// The update that stands for the completion from now on, and for what the completion stood for.
+    package var absorber: UpdateSerial?
+    /// Whether its envelope must be taken out of the inbox, if there is one.
+    package var takesOut: Bool
+
+    package init(before: Completion, after: Completion?, absorber: UpdateSerial? = nil, takesOut: Bool = false) {
+        self.before = before
+        self.after = after
+        self.absorber = absorber
+        self.takesOut = takesOut
+    }
+}
+
+/// The rows of completions that ``CompletionRules`` changes, in the order of the members.
+package struct CompletionChanges: Equatable, Sendable {
+    /// An update that stands for a completion, and for what the completion stood for.
+    package struct Absorption: Equatable, Sendable {
+        package var key: CompletionKey
+        package var absorber: UpdateSerial
+
+        package init(_ key: CompletionKey, by absorber: UpdateSerial) {
+            self.key = key
+            self.absorber = absorber
+        }
+    }
+
+    package var absorbed: Absorption?
+    package var removed: CompletionKey?
+    package var inserted: Completion?
+    /// Final entries of the update of ``inserted`` are forgotten up to this one.
+    package var forgottenEntry: Int?
+    package var changed: [CompletionKey: Completion] = [:]
+    /// Those of ``changed`` for which no update stands any more.
+    package var revived: Set<CompletionKey> = []
+    /// The binding missed content.
+    package var needsResync: BindingSerial?
+
+    package init() {}
+
+    init(inserting completion: Completion) {
+        inserted = completion
+        if completion.key.entry > Completion.mostEntries {
+            forgottenEntry = completion.key.entry - Completion.mostEntries
+        }
+    }
+}

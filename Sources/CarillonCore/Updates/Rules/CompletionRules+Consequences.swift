@@ -1,0 +1,51 @@
+/// What a change of a completion does to others of its binding: the next of its order key may be given, and content for which it stood is
+/// given by itself.
+extension CompletionRules {
+    package enum Verdict: Equatable, Sendable {
+        /// Answer these as well, and decide again.
+        case needs(ConsequenceQuestions)
+        case decided(CompletionChanges)
+    }
+
+    package func consequences(
+        of step: CompletionStep, at now: Timestamp, knowing facts: ConsequenceFacts
+    ) -> Verdict {
+        let missing = questions(about: step, facts)
+        guard missing.isEmpty else { return .needs(missing) }
+        var ruling = CompletionRuling(step, facts, at: now)
+        if step.releasesNext { ruling.release(step.before.orderKey) }
+        for absorbed in facts.absorbed ?? [] { ruling.revive(absorbed) }
+        if step.expires, let content = facts.content, content.isContent, step.isOwed(at: now) || content.isBindingEnded {
+            ruling.miss()
+        }
+        return .decided(ruling.changes)
+    }
+
+    private func questions(about step: CompletionStep, _ facts: ConsequenceFacts) -> ConsequenceQuestions {
+        var questions = ConsequenceQuestions()
+        var orderKeys = Set((facts.absorbed ?? []).filter { !$0.isExpired }.compactMap(\.completion.orderKey))
+        if step.releasesNext, let orderKey = step.before.orderKey { orderKeys.insert(orderKey) }
+        questions.orderKeys = orderKeys.filter { facts.firsts[$0] == nil }
+        questions.absorbed = step.revivesAbsorbed && facts.absorbed == nil
+        questions.content = step.expires && facts.content == nil
+        return questions
+    }
+}
+
+extension CompletionStep {
+    fileprivate var releasesNext: Bool { before.machine.holdsUpOthers && after?.machine.holdsUpOthers != true }
+
+    /// What stood for earlier content comes to nothing. An absorber goes on standing for everything.
+    fileprivate var revivesAbsorbed: Bool {
+        guard absorber == nil, !before.machine.state.isFinal else { return false }
+        guard let after else { return true }
+        return [.parked, .withdrawn, .superseded, .gone].contains(after.machine.state)
+    }
+
+    fileprivate var expires: Bool { !before.machine.state.isFinal && after?.machine.state == .expired }
+
+    /// Whether the device does not have the update: what was to be given again it may have lost.
+    fileprivate func isOwed(at now: Timestamp) -> Bool {
+        [.waiting, .failed].contains(before.machine.state) || before.machine.dueAt.map { $0 <= now } ?? false
+    }
+}

@@ -1,0 +1,195 @@
+/// Decides what becomes of updates at bindings: which offers count, how a completion goes on or ends, which other completion may be given
+/// then, and which content was missed.
+///
+/// It does not look anything up: it receives facts and returns changes of rows. A function that returns a ``CompletionStep`` decides about
+/// one completion. ``consequences(of:at:knowing:)`` decides what follows from the step for other rows of the binding.
+package struct CompletionRules: Sendable {
+    package init() {}
+
+    // MARK: New completions
+
+    /// An update is put into an inbox. Returns nil if the offer does not count.
+    package func offer(_ offer: UpdateOffer, knowing facts: CompletionFacts) -> CompletionChanges? {
+        guard let update = facts.update, update.isLive(at: offer.at), !update.isPaused, facts.revision == offer.revision
+        else { return nil }
+        guard let present = facts.completion else {
+            guard !offer.isAgain, offer.attempt == 1 else { return nil }
+            var machine = CompletionMachine()
+            machine.offered()
+            return CompletionChanges(
+                inserting: Completion(key: offer.key, machine: machine, changedAt: offer.at, orderKey: offer.orderKey))
+        }
+        guard offer.isAgain, !present.hasLeft, !present.machine.state.isFinal, present.machine.dueAt != nil,
+            present.machine.attempt == offer.attempt - 1
+        else { return nil }
+        var changes = CompletionChanges()
+        changes.changed[offer.key] = present.changed(at: offer.at) { $0.offered() }
+        return changes
+    }
+
+    /// A completion has no envelope: it stands behind another of its order key, or is final. If nothing holds it up, it is due. Returns nil if
+    /// it exists, or its update ended: nothing would end the row any more.
+    package func held(
+        _ completion: Completion, at now: Timestamp, knowing facts: NewCompletionFacts
+    ) -> CompletionChanges? {
+        guard !facts.isKnown, let update = facts.update, update.isLive(at: now) else { return nil }
+        var completion = completion
+        if completion.orderKey != nil, !facts.isHeldUp { completion.machine.released(at: now) }
+        return CompletionChanges(inserting: completion)
+    }
+
+    /// A binding is told to fetch everything. Returns nil if the device did not receive what tells it so before.
+    ///
+    /// - Parameter last: The last entry of the update.
+    package func resync(
+        _ update: UpdateSerial, of binding: BindingSerial, at now: Timestamp, knowing last: Completion?
+    ) -> CompletionChanges? {
+        // One that the device does not have stands for what comes before it does.
+        if let last, last.machine.isUnreceived { return nil }
+        var machine = CompletionMachine()
+        machine.released(at: now)
+        let key = CompletionKey(update: update, binding: binding, entry: (last?.key.entry ?? 0) + 1)
+        return CompletionChanges(inserting: Completion(key: key, machine: machine, changedAt: now))
+    }
+
+    // MARK: Steps
+
+    package func canEnd(_ completion: Completion) -> Bool { !completion.machine.state.isFinal }
+
+    /// Returns nil if the completion ended before.
+    package func end(_ completion: Completion, as state: CompletionMachine.State, at now: Timestamp) -> CompletionStep? {
+        var machine = completion.machine
+        guard machine.ended(as: state) else { return nil }
+        let after = completion.changed(at: now) { $0 = machine }
+        return CompletionStep(before: completion, after: after, takesOut: completion.machine.isInInbox)
+    }
+
+    /// An envelope of the completion left its inbox. Returns nil if that changes nothing.
+    package func settled(_ completion: Completion, _ settlement: Settlement) -> CompletionStep? {
+        var machine = completion.machine
+        switch settlement.outcome {
+        case .acknowledged: machine.received(at: settlement.at)
+        case .unsupported: _ = machine.reported(.unsupported, at: settlement.at)
+        case .failed: _ = machine.reported(.failed(isPermanent: false, reason: nil), at: settlement.at)
+        // It ends with its update, of which the device is told then.
+        case .cancelled, .expired, .gone: machine.takenOut(at: settlement.at)
+        case .replaced, .dropped: return nil
+        }
+        return step(completion, to: machine, at: settlement.at)
+    }
+
+    /// Envelopes of the completion are taken out of the inbox. Returns nil if that changes nothing.
+    package func takenOut(_ completion: Completion, at now: Timestamp) -> CompletionStep? {
+        var machine = completion.machine
+        machine.takenOut(at: now)
+        return step(completion, to: machine, at: now)
+    }
+
+    /// The device lost what it had. Returns nil for a completion that was never given or waits already.
+    package func lost(_ completion: Completion, at now: Timestamp) -> CompletionStep? {
+        var machine = completion.machine
+        guard machine.attempt > 0 else { return nil }
+        machine.due(at: now)
+        return step(completion, to: machine, at: now)
+    }
+
+    /// Returns nil if the completion is not parked.
+    package func requeue(_ completion: Completion, at now: Timestamp) -> CompletionStep? {
+        var machine = completion.machine
+        return machine.requeued(at: now) ? step(completion, to: machine, at: now) : nil
+    }
+
+    /// Whether a completion can wait longer, as the inbox of a binding of a revision has no room: it is due, or will be.
+    package func canPutOff(revision: Int64, knowing facts: CompletionFacts) -> Bool {
+        facts.revision == revision && facts.completion?.machine.dueAt != nil
+    }
+
+    private func step(_ completion: Completion, to machine: CompletionMachine, at now: Timestamp) -> CompletionStep? {
+        guard machine != completion.machine else { return nil }
+        return CompletionStep(before: completion, after: completion.changed(at: now) { $0 = machine })
+    }
+
+    /// Later content stands for the completion. Returns nil if the device received it, or it ended.
+    package func absorb(_ completion: Completion, by absorber: UpdateSerial, at now: Timestamp) -> CompletionStep? {
+        var machine = completion.machine
+        guard machine.absorbed() else { return nil }
+        let after = completion.changed(at: now) { $0 = machine }
+        return CompletionStep(before: completion, after: after, absorber: absorber, takesOut: true)
+    }
+
+    // MARK: Audiences
+
+    /// The device left the audience of the update. Returns nil if that is known and changes nothing.
+    package func left(_ completion: Completion, at now: Timestamp) -> CompletionStep? {
+        guard !completion.hasLeft || !completion.machine.state.isFinal else { return nil }
+        let takesOut = completion.machine.isInInbox
+        var machine = completion.machine
+        guard !machine.left(at: now) else { return CompletionStep(before: completion, after: nil, takesOut: takesOut) }
+        var after = completion.changed(at: now) { $0 = machine }
+        after.hasLeft = true
+        return CompletionStep(before: completion, after: after, takesOut: takesOut)
+    }
+
+    /// The device belongs to the audience of the update again. Returns nil if it had not left, or the update ended.
+    package func returned(at now: Timestamp, knowing facts: CompletionFacts) -> CompletionStep? {
+        guard let completion = facts.completion, completion.hasLeft, let update = facts.update, update.isLive(at: now) else {
+            return nil
+        }
+        var after = completion.changed(at: now) { $0.returned(at: now) }
+        after.hasLeft = false
+        return CompletionStep(before: completion, after: after)
+    }
+
+    // MARK: Results
+
+    package enum ReportRuling: Equatable, Sendable {
+        case taken(CompletionStep)
+        /// The result changes nothing.
+        case late
+        /// The content expired, and the device could not process it: everything is to be fetched.
+        case lateFailure
+        /// The content expired, and the device processed it: it need not be fetched.
+        case lateSuccess
+    }
+
+    package func report(
+        _ reported: ReportedResult, of completion: Completion, isContent: Bool, at now: Timestamp
+    ) -> ReportRuling {
+        var machine = completion.machine
+        if machine.reported(reported.result, of: reported.attempt, at: now) {
+            let after = completion.changed(at: now) { $0 = machine }
+            return .taken(CompletionStep(before: completion, after: after, takesOut: completion.machine.isInInbox))
+        }
+        guard machine.state == .expired else { return .late }
+        switch reported.result {
+        case .failed: return isContent ? .lateFailure : .late
+        case .done, .doneWith: return .lateSuccess
+        case .deferred, .unsupported: return .late
+        }
+    }
+
+    // MARK: Releases
+
+    package enum ReleaseRuling: Equatable, Sendable {
+        case nothingLeft
+        /// The binding began again meanwhile.
+        case stops
+        case ends([CompletionStep])
+    }
+
+    /// Some completions of an ended binding end.
+    package func release(_ unfinished: [Completion], isLeftOver: Bool, at now: Timestamp) -> ReleaseRuling {
+        guard !unfinished.isEmpty else { return .nothingLeft }
+        guard isLeftOver else { return .stops }
+        return .ends(unfinished.compactMap { end($0, as: .gone, at: now) })
+    }
+}
+
+extension Completion {
+    func changed(at now: Timestamp, _ change: (inout CompletionMachine) -> Void) -> Completion {
+        var changed = self
+        change(&changed.machine)
+        changed.changedAt = now
+        return changed
+    }
+}

@@ -1,0 +1,50 @@
+/// The changes of one step, as they are gathered.
+struct CompletionRuling {
+    private let binding: BindingSerial
+    private let now: Timestamp
+    /// By order key, the completions that hold up others, as far as they are known.
+    private var queues: [String: [Completion]]
+    private(set) var changes = CompletionChanges()
+
+    init(_ step: CompletionStep, _ facts: ConsequenceFacts, at now: Timestamp) {
+        let key = step.before.key
+        binding = key.binding
+        self.now = now
+        queues = facts.firsts
+        if let after = step.after { changes.changed[key] = after } else { changes.removed = key }
+        if let absorber = step.absorber { changes.absorbed = CompletionChanges.Absorption(key, by: absorber) }
+    }
+
+    /// The first of an order key may be given, if it was never given.
+    mutating func release(_ orderKey: String?) {
+        guard let orderKey, let queue = queues[orderKey] else { return }
+        guard let next = queue.min(by: { $0.key.precedes($1.key) }), next.machine.state == .waiting,
+            next.machine.attempt == 0, next.machine.dueAt == nil
+        else { return }
+        let released = next.changed(at: now) { $0.released(at: now) }
+        queues[orderKey] = queue.map { $0.key == next.key ? released : $0 }
+        changes.changed[next.key] = released
+    }
+
+    /// Live content is given by itself; expired content is to be fetched.
+    mutating func revive(_ absorbed: ConsequenceFacts.Absorbed) {
+        guard !absorbed.isExpired else { return miss() }
+        let (orderKey, key) = (absorbed.completion.orderKey, absorbed.completion.key)
+        let revived = absorbed.completion.changed(at: now) { machine in
+            machine.revived()
+            if orderKey == nil { machine.released(at: now) }
+        }
+        changes.changed[key] = revived
+        changes.revived.insert(key)
+        guard let orderKey else { return }
+        queues[orderKey, default: []].append(revived)
+        release(orderKey)
+    }
+
+    mutating func miss() { changes.needsResync = binding }
+}
+
+extension CompletionKey {
+    /// Whether a key of the same binding is before another.
+    fileprivate func precedes(_ other: CompletionKey) -> Bool { (update, entry) < (other.update, other.entry) }
+}

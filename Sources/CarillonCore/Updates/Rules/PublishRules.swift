@@ -1,0 +1,87 @@
+package import CarillonWire
+
+/// Decides whether an update is published or resumed: what a repetition is answered, and what the limits of an app allow.
+///
+/// It does not look anything up: it receives facts. If more must be known, it says what.
+package struct PublishRules: Sendable {
+    package enum Refusal: Equatable, Sendable {
+        case keyReused
+        case tooMany
+        case tooManyUnindexed
+        case tooManyAudienceBytes
+        case supersededUnknown
+        case appGone
+    }
+
+    package enum Verdict: Equatable, Sendable {
+        /// Answer this as well, and decide again.
+        case needs(PublishQuestion)
+        case repeated(UpdateID)
+        case refused(Refusal)
+        case publishes
+    }
+
+    package enum ResumeVerdict: Equatable, Sendable {
+        /// Read the bytes of audiences, and decide again.
+        case needsAudienceBytes
+        case refused(UpdateResumption)
+        case resumes
+    }
+
+    package init() {}
+
+    package func publish(_ wish: UpdateWish, knowing facts: PublishFacts) -> Verdict {
+        guard !facts.isAppDeleted else { return .refused(.appGone) }
+        if let idempotency = wish.idempotency {
+            guard facts.answered.contains(.earlier) else { return .needs(.earlier) }
+            if let earlier = facts.earlier {
+                return earlier.fingerprint == idempotency.fingerprint ? .repeated(earlier.id) : .refused(.keyReused)
+            }
+        }
+        var superseded: Update?
+        if wish.definition.supersedes != nil {
+            guard facts.answered.contains(.superseded) else { return .needs(.superseded) }
+            guard let earlier = facts.superseded, earlier.status == .live else { return .refused(.supersededUnknown) }
+            superseded = earlier
+        }
+        guard facts.answered.contains(.counts) else { return .needs(.counts) }
+        let counts = facts.counts
+        guard counts.live - (superseded == nil ? 0 : 1) < wish.limits.live else { return .refused(.tooMany) }
+        guard wish.isIndexed || counts.unindexed < wish.limits.unindexed else { return .refused(.tooManyUnindexed) }
+        // So few audiences cannot have too many bytes.
+        guard let audience = wish.definition.audience,
+            (counts.live + 1) * UpdateLimits.audienceBytes > wish.limits.audienceBytes
+        else { return .publishes }
+        guard facts.answered.contains(.audienceBytes) else { return .needs(.audienceBytes) }
+        let freed = superseded.map { $0.isPaused ? 0 : $0.audienceBytes } ?? 0
+        let bytes = facts.audienceBytes - freed + audience.utf8.count
+        return bytes > wish.limits.audienceBytes ? .refused(.tooManyAudienceBytes) : .publishes
+    }
+
+    /// - Parameters:
+    ///   - limit: The bytes of the audiences of the app's live updates that are not paused.
+    ///   - isPaused: The update is live and paused.
+    ///   - audienceBytes: Nil if they were not read.
+    package func resume(
+        _ update: Update, audienceBytes limit: Int, isPaused: Bool, knowing audienceBytes: Int?
+    ) -> ResumeVerdict {
+        guard isPaused else { return .refused(.notPaused) }
+        guard update.audience != nil else { return .resumes }
+        guard let audienceBytes else { return .needsAudienceBytes }
+        return audienceBytes + update.audienceBytes > limit ? .refused(.tooManyAudienceBytes) : .resumes
+    }
+}
+
+extension UpdatePut {
+    package init(_ refusal: PublishRules.Refusal) {
+        self =
+            switch refusal {
+            case .keyReused: .keyReused
+            case .tooMany: .tooMany
+            case .tooManyUnindexed: .tooManyUnindexed
+            case .tooManyAudienceBytes: .tooManyAudienceBytes
+            case .supersededUnknown: .supersededUnknown
+            case .appGone: .appGone
+            }
+    }
+}

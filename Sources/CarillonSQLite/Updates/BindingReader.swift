@@ -1,0 +1,122 @@
+import CarillonCore
+import GRDB
+
+/// Reads what ``BindingRules`` must know, inside a transaction.
+struct BindingReader {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    private static let columns = """
+        binding.serial, binding.user, binding.profile, binding.revision, binding.needs_resync, binding.ended_at
+        """
+
+    /// The device and its bindings.
+    func beginFacts(of device: DeviceSerial) throws -> BeginFacts {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT \(Self.columns), device.app, app.ended_at, device_profile.user
+            FROM device JOIN app ON app.serial = device.app
+            LEFT JOIN device_profile ON device_profile.device = device.serial
+            LEFT JOIN binding ON binding.device = device.serial
+            WHERE device.serial = ?
+            """)
+        select.bind(device.rawValue)
+        var facts = BeginFacts()
+        try select.forEachRow { columns in
+            facts.owner = BindingOwner(
+                device: device, app: AppSerial(columns.integer(6)), user: columns.text(8).flatMap(UserID.init),
+                isAppDeleted: columns.integerIfAny(7) != nil)
+            // A device without bindings has one row without a binding.
+            if columns.integerIfAny(0) != nil { facts.bindings.append(BindingRow(columns)) }
+            return true
+        }
+        return facts
+    }
+
+    /// The bindings of a device that did not end.
+    func openBindings(of device: DeviceSerial) throws -> [BindingRow] {
+        var select = try BoundStatement(
+            db, "SELECT \(Self.columns) FROM binding WHERE device = ? AND ended_at IS NULL")
+        select.bind(device.rawValue)
+        var found: [BindingRow] = []
+        try select.forEachRow { columns in
+            found.append(BindingRow(columns))
+            return true
+        }
+        return found
+    }
+
+    /// The bindings of a device with a completion that is not final, or that ended with the binding while its update is live.
+    func unfinished(of device: DeviceSerial) throws -> Set<BindingSerial> {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT serial FROM binding WHERE device = ?
+                AND EXISTS (SELECT 1 FROM completion LEFT JOIN audience_update ON audience_update.serial = in_update
+                    WHERE completion.binding = binding.serial AND (state < \(CompletionMachine.State.done.rawValue)
+                        OR state = \(CompletionMachine.State.gone.rawValue) AND audience_update.status = 0))
+            """)
+        select.bind(device.rawValue)
+        var found: Set<BindingSerial> = []
+        try select.forEachRow { columns in
+            found.insert(BindingSerial(columns.integer(0)))
+            return true
+        }
+        return found
+    }
+
+    func missedContent(of binding: BindingSerial) throws -> MissedContent {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT EXISTS (SELECT 1 FROM completion JOIN audience_update ON audience_update.serial = in_update
+                    WHERE completion.binding = ? AND state = \(CompletionMachine.State.gone.rawValue) AND has_left = 0
+                        AND audience_update.status = 3 AND kind = 'content'),
+                EXISTS (SELECT 1 FROM completion JOIN audience_update ON audience_update.serial = in_update
+                    WHERE completion.binding = ? AND state = \(CompletionMachine.State.expired.rawValue) AND attempt > 0
+                        AND absorbed_by IS NULL AND kind = 'content')
+            """)
+        select.bind(binding.rawValue)
+        select.bind(binding.rawValue)
+        let missed = try select.first {
+            MissedContent(endedWithBinding: $0.integer(0) != 0, isWithoutResult: $0.integer(1) != 0)
+        }
+        return missed ?? MissedContent(endedWithBinding: false, isWithoutResult: false)
+    }
+
+    /// Whether completions of the binding are still to be released.
+    func isLeftOver(_ binding: BindingSerial) throws -> Bool {
+        var select = try BoundStatement(db, "SELECT 1 FROM binding WHERE serial = ? AND is_left_over")
+        select.bind(binding.rawValue)
+        return try select.run()
+    }
+
+    /// Nil if the binding ended.
+    func heldFacts(of binding: BindingSerial) throws -> HeldFacts? {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT revision, held_to, held_by, seen_to, coalesce((SELECT max(serial) FROM audience_update
+                    WHERE audience_update.app = binding.app AND status = 3 AND kind = 'content'), 0)
+            FROM binding WHERE serial = ? AND ended_at IS NULL
+            """)
+        select.bind(binding.rawValue)
+        return try select.first { columns in
+            HeldFacts(
+                revision: columns.integer(0), heldTo: HeldTo(UpdateSerial(columns.integer(1)), rules: columns.integer(2)),
+                seenTo: UpdateSerial(columns.integer(3)), lastExpired: UpdateSerial(columns.integer(4)))
+        }
+    }
+}
+
+extension BindingRow {
+    /// Of the columns from the first on.
+    fileprivate init(_ columns: StatementColumns) {
+        self.init(
+            serial: BindingSerial(columns.integer(0)), user: columns.text(1).flatMap(UserID.init),
+            profile: columns.text(2) ?? "", revision: columns.integer(3), needsResync: columns.integer(4) != 0,
+            endedAt: columns.integerIfAny(5).map(Timestamp.init(milliseconds:)))
+    }
+}

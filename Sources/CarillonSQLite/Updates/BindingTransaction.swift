@@ -1,0 +1,59 @@
+import CarillonCore
+import GRDB
+
+/// Changes of bindings inside one transaction, as ``BindingRules`` decides them.
+struct BindingTransaction {
+    private let db: Database
+    private let rules = BindingRules()
+    private let reader: BindingReader
+    private let writer: BindingChangeWriter
+
+    init(_ db: Database) {
+        self.db = db
+        reader = BindingReader(db)
+        writer = BindingChangeWriter(db)
+    }
+
+    /// The binding of a device with its present user and a profile. Nil if there is no such device, its app was deleted, or the device has
+    /// too many; then nothing is written.
+    func begin(of device: DeviceSerial, profile: String, at now: Timestamp) throws -> UpdateBinding? {
+        var facts = try reader.beginFacts(of: device)
+        while true {
+            switch rules.begin(profile, at: now, knowing: facts) {
+            case .needsUnfinished: facts.unfinished = try reader.unfinished(of: device)
+            case .needsMissedContent(let binding): facts.missed = try reader.missedContent(of: binding)
+            case .present(let binding): return try BindingTable(db).binding(binding)
+            case .refused: return nil
+            case .begins(let changes): return try writer.write(changes)
+            }
+        }
+    }
+
+    /// The device's user changed: the bindings of others end, and what is unfinished of them is kept for their return.
+    func userChanged(of device: DeviceSerial, to user: UserID?, at now: Timestamp) throws {
+        let changes = rules.userChanged(to: user, at: now, knowing: try reader.openBindings(of: device))
+        try writer.write(changes)
+        for end in changes.ended { try CompletionTransaction(db).endAll(of: end.binding, at: now) }
+    }
+
+    /// Writes parameters and kinds, if the binding is of the revision that is given, and did not end.
+    ///
+    /// - Parameter hasOtherKinds: Than before.
+    /// - Returns: The binding as it is now, with what must be taken out of the inbox in the same transaction.
+    func change(_ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp) throws -> BindingChange? {
+        let changed = rules.changed(binding)
+        guard try writer.write(changed, over: binding.revision) else { return nil }
+        let unknown = hasOtherKinds ? try CompletionTransaction(db).followKinds(of: binding, at: now) : []
+        return BindingChange(binding: changed, takenOut: unknown)
+    }
+
+    /// Returns whether the binding is still of the revision.
+    ///
+    /// - Parameter isFull: Updates after the place had no room.
+    func held(_ binding: BindingSerial, revision: Int64, to place: HeldTo, isFull: Bool) throws -> Bool {
+        let facts = try reader.heldFacts(of: binding)
+        guard let change = rules.held(to: place, isFull: isFull, of: revision, knowing: facts) else { return false }
+        try writer.write(change, of: binding)
+        return true
+    }
+}

@@ -1,0 +1,96 @@
+import CarillonCore
+import GRDB
+
+/// Writes what ``CompletionRules`` decided, inside a transaction.
+struct CompletionChangeWriter {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    func write(_ changes: CompletionChanges) throws {
+        if let absorbed = changes.absorbed { try write(absorbed) }
+        if let removed = changes.removed { try remove(removed) }
+        if let inserted = changes.inserted {
+            try insert(inserted)
+            if let entry = changes.forgottenEntry { try forgetEntries(of: inserted.key, upTo: entry) }
+        }
+        for (key, completion) in changes.changed { try update(completion, isRevived: changes.revived.contains(key)) }
+        if let binding = changes.needsResync { try BindingTable(db).missed(binding) }
+    }
+
+    private func insert(_ completion: Completion) throws {
+        var insert = try BoundStatement(
+            db,
+            """
+            INSERT INTO completion (in_update, binding, entry, state, attempt, failures, first_failed_at, due_at, reason,
+                changed_at, order_key, has_left, absorbed_by, is_received) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        let (key, machine) = (completion.key, completion.machine)
+        insert.bind(key.update.rawValue)
+        insert.bind(key.binding.rawValue)
+        insert.bind(key.entry)
+        insert.bind(machine.state.rawValue)
+        insert.bind(machine.attempt)
+        insert.bind(machine.failures)
+        insert.bind(machine.firstFailedAt?.milliseconds)
+        insert.bind(machine.dueAt?.milliseconds)
+        insert.bind(machine.reason)
+        insert.bind(completion.changedAt.milliseconds)
+        insert.bind(completion.orderKey)
+        insert.bind(completion.hasLeft ? 1 : 0)
+        insert.bind(completion.absorbedBy?.rawValue)
+        insert.bind(machine.isReceived ? 1 : 0)
+        try insert.run()
+    }
+
+    private func forgetEntries(of key: CompletionKey, upTo entry: Int) throws {
+        try db.run(
+            "DELETE FROM completion WHERE binding = ? AND in_update = ? AND entry <= ? AND state >= 10",
+            [key.binding.rawValue, key.update.rawValue, entry])
+    }
+
+    private func update(_ completion: Completion, isRevived: Bool) throws {
+        var update = try BoundStatement(
+            db,
+            """
+            UPDATE completion SET state = ?, attempt = ?, failures = ?, first_failed_at = ?, due_at = ?, reason = ?,
+                changed_at = ?, has_left = ?, is_received = ?\(isRevived ? ", absorbed_by = NULL" : "")
+            WHERE binding = ? AND in_update = ? AND entry = ?
+            """)
+        let (key, machine) = (completion.key, completion.machine)
+        update.bind(machine.state.rawValue)
+        update.bind(machine.attempt)
+        update.bind(machine.failures)
+        update.bind(machine.firstFailedAt?.milliseconds)
+        update.bind(machine.dueAt?.milliseconds)
+        update.bind(machine.reason)
+        update.bind(completion.changedAt.milliseconds)
+        update.bind(completion.hasLeft ? 1 : 0)
+        update.bind(machine.isReceived ? 1 : 0)
+        update.bind(key.binding.rawValue)
+        update.bind(key.update.rawValue)
+        update.bind(key.entry)
+        try update.run()
+    }
+
+    /// A completion that is due is due at another moment.
+    func putOff(_ key: CompletionKey, until moment: Timestamp) throws {
+        try db.run(
+            "UPDATE completion SET due_at = ? WHERE binding = ? AND in_update = ? AND entry = ?",
+            [moment.milliseconds, key.binding.rawValue, key.update.rawValue, key.entry])
+    }
+
+    private func remove(_ key: CompletionKey) throws {
+        try db.run(
+            "DELETE FROM completion WHERE binding = ? AND in_update = ? AND entry = ?",
+            [key.binding.rawValue, key.update.rawValue, key.entry])
+    }
+
+    /// With a completion goes what it stood for itself.
+    private func write(_ absorption: CompletionChanges.Absorption) throws {
+        let key = absorption.key
+        try db.run(
+            "UPDATE completion SET absorbed_by = ?1 WHERE binding = ?2 AND (in_update = ?3 AND entry = ?4 OR absorbed_by = ?3)",
+            [absorption.absorber.rawValue, key.binding.rawValue, key.update.rawValue, key.entry])
+    }
+}

@@ -1,0 +1,218 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+
+/// Changes of completions inside one transaction, as ``CompletionRules`` decides them. Each is decided on what the change before it left.
+struct CompletionTransaction {
+    private let db: Database
+    private let rules = CompletionRules()
+    private let table: CompletionTable
+    private let reader: CompletionReader
+    private let writer: CompletionChangeWriter
+
+    init(_ db: Database) {
+        self.db = db
+        table = CompletionTable(db)
+        reader = CompletionReader(db)
+        writer = CompletionChangeWriter(db)
+    }
+
+    /// Writes a step with its consequences. Returns the envelope that must be taken out of the inbox in the same transaction.
+    ///
+    /// - Parameter content: Nil if it was not read.
+    @discardableResult
+    private func write(
+        _ step: CompletionStep, content: ConsequenceFacts.Content? = nil, at now: Timestamp
+    ) throws -> MessageID? {
+        let envelope = step.takesOut ? try table.envelope(of: step.before.key) : nil
+        try writeOnly(step, content: content, at: now)
+        return envelope
+    }
+
+    private func writeOnly(
+        _ step: CompletionStep, content: ConsequenceFacts.Content? = nil, at now: Timestamp
+    ) throws {
+        var facts = ConsequenceFacts(content: content)
+        while true {
+            switch rules.consequences(of: step, at: now, knowing: facts) {
+            case .needs(let questions): try reader.answer(questions, about: step, into: &facts)
+            case .decided(let changes): return try writer.write(changes)
+            }
+        }
+    }
+
+    // MARK: New completions
+
+    /// Completions that have no envelope are added, unless they exist.
+    func add(_ completions: [Completion], at now: Timestamp) throws {
+        for completion in completions {
+            let facts = try reader.facts(ofNew: completion)
+            if let changes = rules.held(completion, at: now, knowing: facts) { try writer.write(changes) }
+        }
+    }
+
+    /// Returns the content that the update stands for, and that must be taken out of the inbox in the same transaction.
+    func resync(_ update: UpdateSerial, of binding: BindingSerial, at now: Timestamp) throws -> [MessageID] {
+        let last = try table.last(of: binding, update)
+        if let changes = rules.resync(update, of: binding, at: now, knowing: last) { try writer.write(changes) }
+        try table.standIn(update, forExpiredOf: binding)
+        let content = try table.unreceivedContent(of: binding).completions
+        return try absorb(content.map { ($0.key, by: update) }, at: now)
+    }
+
+    /// Returns what must be taken out of the inbox in the same transaction.
+    func absorb(_ absorbed: [(CompletionKey, by: UpdateSerial)], at now: Timestamp) throws -> [MessageID] {
+        try absorbed.compactMap { key, absorber in
+            guard let completion = try table.completion(key),
+                let step = rules.absorb(completion, by: absorber, at: now)
+            else { return nil }
+            return try write(step, at: now)
+        }
+    }
+
+    // MARK: Ends
+
+    func canEnd(_ key: CompletionKey) throws -> Bool { try table.completion(key).map { rules.canEnd($0) } ?? false }
+
+    /// Returns whether the completion had not ended before.
+    @discardableResult
+    func end(_ key: CompletionKey, as state: CompletionMachine.State, at now: Timestamp) throws -> Bool {
+        var facts = CompletionFacts()
+        if state == .expired { facts = try reader.facts(of: key) } else { facts.completion = try table.completion(key) }
+        guard let completion = facts.completion, let step = rules.end(completion, as: state, at: now) else { return false }
+        try writeOnly(step, content: state == .expired ? ConsequenceFacts.Content(facts) : nil, at: now)
+        return true
+    }
+
+    /// Everything of a binding that is not final ends with it.
+    func endAll(of binding: BindingSerial, at now: Timestamp) throws {
+        for completion in try table.unfinished(of: binding) {
+            if let step = rules.end(completion, as: .gone, at: now) { try writeOnly(step, at: now) }
+        }
+    }
+
+    /// Some completions of an ended binding end. Returns nil if nothing is left, or the binding began again.
+    func release(_ binding: BindingSerial, limit: Int, at now: Timestamp) throws -> [MessageID]? {
+        let unfinished = try table.unfinished(of: binding, limit: limit)
+        let isLeftOver = try !unfinished.isEmpty && BindingReader(db).isLeftOver(binding)
+        switch rules.release(unfinished, isLeftOver: isLeftOver, at: now) {
+        case .nothingLeft:
+            try db.run("UPDATE binding SET is_left_over = 0 WHERE serial = ?", [binding.rawValue])
+            return nil
+        case .stops: return nil
+        case .ends(let steps): return try steps.compactMap { try write($0, at: now) }
+        }
+    }
+
+    // MARK: Audiences
+
+    /// Returns what must be taken out of the inbox in the same transaction.
+    func left(
+        _ keys: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
+    ) throws -> [MessageID] {
+        guard try reader.revision(of: binding) == revision else { return [] }
+        return try keys.compactMap { key in
+            guard let completion = try table.completion(key), let step = rules.left(completion, at: now) else { return nil }
+            return try write(step, at: now)
+        }
+    }
+
+    func returned(_ keys: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp) throws {
+        guard try reader.revision(of: binding) == revision else { return }
+        for key in keys {
+            if let step = rules.returned(at: now, knowing: try reader.facts(of: key)) { try write(step, at: now) }
+        }
+        try table.lineUp(binding)
+    }
+
+    /// Returns what must be taken out of the inbox in the same transaction.
+    func unsupported(
+        _ keys: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
+    ) throws -> [MessageID] {
+        guard try reader.revision(of: binding) == revision else { return [] }
+        return try unsupported(keys, at: now)
+    }
+
+    private func unsupported(_ keys: [CompletionKey], at now: Timestamp) throws -> [MessageID] {
+        try keys.compactMap { key in
+            guard let completion = try table.completion(key),
+                let step = rules.end(completion, as: .unsupported, at: now)
+            else { return nil }
+            return try write(step, at: now)
+        }
+    }
+
+    /// A device processes other kinds: completions of unknown kinds end, and completions that ended for that and are of known kinds are due.
+    /// Returns the envelopes that must be taken out of the inbox.
+    func followKinds(of binding: UpdateBinding, at now: Timestamp) throws -> [MessageID] {
+        let unknown = try unsupported(try table.unfinished(of: binding.serial, outside: binding.kinds), at: now)
+        try table.returnSupported(of: binding, at: now)
+        return unknown
+    }
+
+    // MARK: What devices answer
+
+    /// An envelope left its inbox.
+    func settled(_ row: InboxRow) throws {
+        guard let settlement = row.settlement, let topic = row.topic,
+            let key = CompletionKey(UpdateSerial(row.origin.serial), topic: topic),
+            let completion = try table.completion(key), let step = rules.settled(completion, settlement)
+        else { return }
+        try write(step, at: settlement.at)
+    }
+
+    func report(_ reported: ReportedResult, of binding: BindingSerial, at now: Timestamp) throws -> ReportAnswer {
+        guard let update = try reader.update(reported),
+            let completion = try table.completion(
+                CompletionKey(update: update.serial, binding: binding, entry: reported.entry))
+        else { return .unknown }
+        switch rules.report(reported, of: completion, isContent: update.isContent, at: now) {
+        case .taken(let step): return .taken(try write(step, at: now))
+        case .late: break
+        case .lateFailure: try BindingTable(db).missed(binding)
+        case .lateSuccess: try table.standIn(update.serial, forExpiredOf: binding, update.serial)
+        }
+        return .late
+    }
+
+    /// Everything that a device was given is due again.
+    func offerAgain(to binding: BindingSerial, at now: Timestamp) throws {
+        for completion in try table.unfinished(of: binding) {
+            if let step = rules.lost(completion, at: now) { try write(step, at: now) }
+        }
+    }
+
+    func putOff(_ key: CompletionKey, revision: Int64, until moment: Timestamp) throws {
+        if rules.canPutOff(revision: revision, knowing: try reader.facts(of: key)) {
+            try writer.putOff(key, until: moment)
+        }
+    }
+
+    /// Returns how many were parked.
+    func requeue(_ keys: [CompletionKey], at now: Timestamp) throws -> Int {
+        var count = 0
+        for key in keys {
+            guard let completion = try table.completion(key), let step = rules.requeue(completion, at: now) else { continue }
+            try write(step, at: now)
+            count += 1
+        }
+        return count
+    }
+
+    /// Takes some completions of an update out of inboxes: they are due again.
+    ///
+    /// - Returns: What must be taken out in the same transaction, and where to go on; nil at the end.
+    func takeOut(
+        of update: UpdateSerial, after place: CompletionTable.Place, limit: Int, at now: Timestamp
+    ) throws -> (envelopes: [MessageID], end: CompletionTable.Place?) {
+        let found = try table.page(of: update, after: place, limit: limit)
+        var envelopes: [MessageID] = []
+        for completion in found {
+            // One that the device has reported on may be in the inbox still.
+            if let envelope = try table.envelope(of: completion.key) { envelopes.append(envelope) }
+            if let step = rules.takenOut(completion, at: now) { try write(step, at: now) }
+        }
+        guard found.count == limit, let last = found.last else { return (envelopes, nil) }
+        return (envelopes, CompletionTable.Place(after: last))
+    }
+}

@@ -1,0 +1,184 @@
+import CarillonCore
+import CarillonWire
+
+/// A completion as a store keeps it.
+struct CompletionRow: Equatable {
+    var completion: Completion
+    var absorbedBy: UpdateSerial?
+}
+
+/// What is beside the completions: the updates and the binding.
+struct CompletionWorld {
+    var updates: [UpdateSerial: UpdateStanding] = [:]
+    /// Those that tell to fetch everything.
+    var resyncs: Set<UpdateSerial> = []
+    var revision: Int64 = 1
+    var isBindingEnded = false
+}
+
+/// What becomes of updates at one binding, one operation after the other, over all rows.
+struct NaiveCompletions {
+    static let binding = BindingSerial(1)
+
+    var world = CompletionWorld()
+    private(set) var rows: [CompletionRow] = []
+    private(set) var needsResync = false
+
+    private func place(_ key: CompletionKey) -> Int? { rows.firstIndex { $0.completion.key == key } }
+
+    private mutating func insert(_ completion: Completion) {
+        rows.append(CompletionRow(completion: completion, absorbedBy: completion.absorbedBy))
+        rows[rows.count - 1].completion.absorbedBy = nil
+        rows.removeAll { row in
+            row.completion.key.update == completion.key.update && row.completion.key.entry <= completion.key.entry - 10
+                && row.completion.machine.state.isFinal
+        }
+        rows.sort { one, other in
+            let (one, other) = (one.completion.key, other.completion.key)
+            return (one.update, one.entry) < (other.update, other.entry)
+        }
+    }
+
+    // MARK: Operations
+
+    mutating func offer(_ offer: UpdateOffer) -> Bool {
+        guard let update = world.updates[offer.key.update] else { return false }
+        if update.status != .live || offer.at >= update.expiresAt || update.isPaused { return false }
+        if world.isBindingEnded || world.revision != offer.revision { return false }
+        if !offer.isAgain {
+            if place(offer.key) != nil || offer.attempt != 1 { return false }
+            let machine = CompletionMachine(.waiting, attempt: 1)
+            insert(Completion(key: offer.key, machine: machine, changedAt: offer.at, orderKey: offer.orderKey))
+            return true
+        }
+        guard let place = place(offer.key) else { return false }
+        let present = rows[place].completion
+        if present.hasLeft || present.machine.state.isFinal || present.machine.dueAt == nil { return false }
+        if present.machine.attempt + 1 != offer.attempt { return false }
+        rows[place].completion.machine.offered()
+        rows[place].completion.changedAt = offer.at
+        return true
+    }
+
+    mutating func hold(_ completion: Completion, at now: Timestamp) {
+        guard place(completion.key) == nil, let update = world.updates[completion.key.update] else { return }
+        if update.status != .live || now >= update.expiresAt { return }
+        var completion = completion
+        let isHeldUp = rows.contains {
+            $0.completion.orderKey == completion.orderKey && $0.completion.machine.holdsUpOthers
+        }
+        if completion.orderKey != nil, !isHeldUp { completion.machine.released(at: now) }
+        insert(completion)
+    }
+
+    mutating func change(
+        _ key: CompletionKey, at now: Timestamp, _ change: (inout CompletionMachine) -> Bool
+    ) -> Bool {
+        guard let place = place(key) else { return false }
+        var machine = rows[place].completion.machine
+        guard change(&machine) else { return false }
+        write(machine, to: place, at: now)
+        return true
+    }
+
+    mutating func absorb(_ key: CompletionKey, by absorber: UpdateSerial, at now: Timestamp) -> Bool {
+        guard let place = place(key) else { return false }
+        var machine = rows[place].completion.machine
+        guard machine.absorbed() else { return false }
+        for other in rows.indices where rows[other].absorbedBy == key.update { rows[other].absorbedBy = absorber }
+        rows[place].absorbedBy = absorber
+        write(machine, to: place, at: now)
+        return true
+    }
+
+    mutating func left(_ key: CompletionKey, at now: Timestamp) {
+        guard let place = place(key) else { return }
+        let before = rows[place].completion
+        if before.hasLeft, before.machine.state.isFinal { return }
+        var machine = before.machine
+        if machine.left(at: now) {
+            rows.remove(at: place)
+            if before.machine.holdsUpOthers { goOn(before.orderKey, at: now) }
+            if !before.machine.state.isFinal { comeToNothing(key.update, at: now) }
+        } else {
+            rows[place].completion.hasLeft = true
+            write(machine, to: place, at: now)
+        }
+    }
+
+    mutating func returned(_ key: CompletionKey, at now: Timestamp) {
+        guard let place = place(key), rows[place].completion.hasLeft, let update = world.updates[key.update],
+            update.status == .live, update.expiresAt > now
+        else { return }
+        var machine = rows[place].completion.machine
+        machine.returned(at: now)
+        rows[place].completion.hasLeft = false
+        write(machine, to: place, at: now)
+    }
+
+    mutating func reportLate(_ result: UpdateResult, of key: CompletionKey) {
+        guard let place = place(key), rows[place].completion.machine.state == .expired else { return }
+        switch result {
+        case .failed: if world.updates[key.update]?.isContent == true { needsResync = true }
+        case .done, .doneWith:
+            for other in rows.indices where rows[other].completion.key.update == key.update {
+                if rows[other].completion.machine.state == .expired, rows[other].absorbedBy == nil {
+                    rows[other].absorbedBy = key.update
+                }
+            }
+        case .deferred, .unsupported: break
+        }
+    }
+
+    // MARK: What follows
+
+    private mutating func write(_ machine: CompletionMachine, to place: Int, at now: Timestamp) {
+        let before = rows[place].completion
+        rows[place].completion.machine = machine
+        rows[place].completion.changedAt = now
+        if before.machine.holdsUpOthers, !machine.holdsUpOthers { goOn(before.orderKey, at: now) }
+        guard !before.machine.state.isFinal else { return }
+        switch machine.state {
+        case .parked, .withdrawn, .superseded, .gone: comeToNothing(before.key.update, at: now)
+        case .expired:
+            guard world.updates[before.key.update]?.isContent == true else { return }
+            var hasIt = before.machine.state != .waiting && before.machine.state != .failed
+            if let due = before.machine.dueAt, due <= now { hasIt = false }
+            if !hasIt || world.isBindingEnded { needsResync = true }
+        default: break
+        }
+    }
+
+    /// The first of an order key is due, if it was never given.
+    private mutating func goOn(_ orderKey: String?, at now: Timestamp) {
+        guard let orderKey else { return }
+        let holding = rows.indices.filter { rows[$0].completion.machine.holdsUpOthers }
+        guard let first = holding.first(where: { rows[$0].completion.orderKey == orderKey }) else { return }
+        let machine = rows[first].completion.machine
+        if machine.state == .waiting, machine.attempt == 0, machine.dueAt == nil {
+            rows[first].completion.machine.released(at: now)
+            rows[first].completion.changedAt = now
+        }
+    }
+
+    /// What an update stood for is given by itself, or was missed.
+    private mutating func comeToNothing(_ update: UpdateSerial, at now: Timestamp) {
+        if world.resyncs.contains(update) { return }
+        for place in rows.indices where rows[place].absorbedBy == update {
+            guard rows[place].completion.machine.state == .superseded else { continue }
+            switch world.updates[rows[place].completion.key.update]?.status {
+            case .live:
+                rows[place].absorbedBy = nil
+                rows[place].completion.machine.revived()
+                rows[place].completion.changedAt = now
+                if let orderKey = rows[place].completion.orderKey {
+                    goOn(orderKey, at: now)
+                } else {
+                    rows[place].completion.machine.released(at: now)
+                }
+            case .expired: needsResync = true
+            case .superseded, .withdrawn, nil: break
+            }
+        }
+    }
+}

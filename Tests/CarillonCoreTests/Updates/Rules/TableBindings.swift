@@ -1,0 +1,107 @@
+import CarillonCore
+import CarillonWire
+
+/// A store of bindings that answers what ``BindingRules`` ask and writes what they decide.
+struct TableBindings {
+    private let rules: BindingRules
+    var rows: [BindingSerial: NaiveBinding] = [:]
+    var users: [Int64: UserID] = [:]
+    var isAppDeleted = false
+    var lastUpdate: Int64 = 0
+    var lastExpired: Int64 = 0
+    private var lastSerial: Int64 = 0
+
+    init(most: Int) { rules = BindingRules(mostOfDevice: most) }
+
+    mutating func begin(_ device: Int64, _ profile: String, at now: Timestamp) -> Int64? {
+        var facts = BeginFacts(
+            owner: BindingOwner(
+                device: DeviceSerial(device), app: AppSerial(1), user: users[device], isAppDeleted: isAppDeleted),
+            bindings: bindings(of: device))
+        while true {
+            switch rules.begin(profile, at: now, knowing: facts) {
+            case .needsUnfinished:
+                facts.unfinished = Set(rows.filter { $0.value.device == device && $0.value.isUnfinished }.keys)
+            case .needsMissedContent(let binding): facts.missed = rows[binding]?.missed
+            case .present(let binding): return binding.rawValue
+            case .refused: return nil
+            case .begins(let changes): return write(changes)
+            }
+        }
+    }
+
+    private func bindings(of device: Int64) -> [BindingRow] {
+        rows.values.filter { $0.device == device }.map { row in
+            BindingRow(
+                serial: BindingSerial(row.serial), user: row.user, profile: row.profile, revision: row.revision,
+                needsResync: row.needsResync, endedAt: row.endedAt)
+        }
+    }
+
+    private mutating func write(_ changes: BindingChanges) -> Int64? {
+        for end in changes.ended {
+            rows[end.binding]?.endedAt = end.at
+            rows[end.binding]?.revision = end.revision
+            rows[end.binding]?.isLeftOver = end.isLeftOver
+            rows[end.binding]?.heldTo = 0
+        }
+        if let removed = changes.removed { rows[removed] = nil }
+        switch changes.beginning {
+        case .new(let new):
+            lastSerial += 1
+            rows[BindingSerial(lastSerial)] = NaiveBinding(
+                serial: lastSerial, device: new.owner.device.rawValue, user: new.owner.user, profile: new.profile,
+                seenTo: lastUpdate)
+            return lastSerial
+        case .again(let again):
+            rows[again.binding]?.endedAt = nil
+            rows[again.binding]?.isLeftOver = false
+            rows[again.binding]?.heldTo = 0
+            rows[again.binding]?.revision = again.revision
+            rows[again.binding]?.needsResync = again.needsResync
+            return again.binding.rawValue
+        case nil: return nil
+        }
+    }
+
+    mutating func signIn(_ device: Int64, _ user: UserID?, at now: Timestamp) {
+        users[device] = user
+        _ = write(rules.userChanged(to: user, at: now, knowing: bindings(of: device)))
+    }
+
+    mutating func change(_ serial: Int64, revision: Int64) -> Bool {
+        guard var row = open(serial), row.revision == revision else { return false }
+        let changed = rules.changed(
+            UpdateBinding(
+                serial: BindingSerial(serial), device: DeviceSerial(row.device), user: row.user, profile: row.profile,
+                revision: revision, parametersRevision: nil, values: ParameterValues(), locatedAt: nil, kinds: [],
+                heldTo: HeldTo(UpdateSerial(row.heldTo), rules: row.heldBy), seenTo: UpdateSerial(row.seenTo),
+                needsResync: row.needsResync, receivedTo: ReceivedTo(all: 0, updates: 0)))
+        row.revision = changed.revision
+        row.heldTo = changed.heldTo.place.rawValue
+        rows[BindingSerial(serial)] = row
+        return true
+    }
+
+    mutating func held(_ serial: Int64, revision: Int64, to update: Int64, rules version: Int64, isFull: Bool) -> Bool {
+        let found = open(serial)
+        let facts = found.map { row in
+            HeldFacts(
+                revision: row.revision, heldTo: HeldTo(UpdateSerial(row.heldTo), rules: row.heldBy),
+                seenTo: UpdateSerial(row.seenTo), lastExpired: UpdateSerial(lastExpired))
+        }
+        let place = HeldTo(UpdateSerial(update), rules: version)
+        guard var row = found, let change = rules.held(to: place, isFull: isFull, of: revision, knowing: facts) else {
+            return false
+        }
+        row.heldTo = change.heldTo.place.rawValue
+        row.heldBy = change.heldTo.rules
+        row.seenTo = change.seenTo.rawValue
+        rows[BindingSerial(serial)] = row
+        return true
+    }
+
+    private func open(_ serial: Int64) -> NaiveBinding? {
+        rows[BindingSerial(serial)].flatMap { $0.endedAt == nil ? $0 : nil }
+    }
+}
