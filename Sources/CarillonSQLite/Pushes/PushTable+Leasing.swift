@@ -49,9 +49,10 @@ extension PushTable {
                 try finish(row.serial, row.device, row.kind, .parked, Self.unreadable, at: now)
             }
         }
+        let wakeTable = WakeTable(db, memory: memory)
         let wakes = try dueWakes(of: lane, limit: limit - due.count, at: now)
         for wake in wakes {
-            if let push = try lease(wake, lane, at: now, until: end) { leased.pushes.append(push) }
+            if let push = try wakeTable.lease(wake, at: now, until: end) { leased.pushes.append(push) }
         }
         leased.areMoreDue = due.count + wakes.count == limit
         return leased
@@ -59,10 +60,12 @@ extension PushTable {
 
     /// Nil when an alert of the device may go out now.
     private func nextAlert(of device: DeviceSerial, at now: Timestamp) throws -> Timestamp? {
-        guard let last = try WakeTable(db, memory: memory).reach(of: device).alertLeasedAt, last <= now else { return nil }
+        guard let last = try reader.reach(of: device).alertLeasedAt, last <= now else { return nil }
         let free = last.adding(seconds: PushLimits.secondsBetweenAlerts)
         return free > now ? free : nil
     }
+
+    private var reader: ReachReader { ReachReader(db, memory: memory) }
 
     private struct DueRow {
         var serial: Int64
@@ -104,16 +107,10 @@ extension PushTable {
         return rows
     }
 
-    private struct DueWake {
-        var device: DeviceSerial
-        /// The device was given time to answer.
-        var isPatient: Bool
-    }
-
     private func dueWakes(of lane: PushLane, limit: Int, at now: Timestamp) throws -> [DueWake] {
         guard limit > 0 else { return [] }
         var select = try BoundStatement(
-            db, "SELECT device, due_at - set_at FROM wake WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?")
+            db, "SELECT device, due_at, set_at FROM wake WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?")
         select.bind(lane.number)
         select.bind(now.milliseconds)
         select.bind(limit)
@@ -121,8 +118,8 @@ extension PushTable {
         try select.forEachRow { columns in
             wakes.append(
                 DueWake(
-                    device: DeviceSerial(columns.integer(0)),
-                    isPatient: columns.integer(1) >= 1000 * WakeWish.presenceSeconds))
+                    device: DeviceSerial(columns.integer(0)), lane: lane, dueAt: columns.timestamp(1),
+                    setAt: columns.timestamp(2)))
             return true
         }
         return wakes
@@ -134,7 +131,7 @@ extension PushTable {
             try finish(row.serial, row.device, row.kind, .expired, nil, at: now)
             return nil
         }
-        guard let address = try address(of: row.device) else {
+        guard let address = try reader.address(of: row.device) else {
             if try Int64.first(db, "SELECT 1 FROM device WHERE serial = ?", [row.device.rawValue]) == nil {
                 try finish(row.serial, row.device, row.kind, .cancelled, nil, at: now)
                 return nil
@@ -147,7 +144,7 @@ extension PushTable {
         var content = LeasedPush.Content.wake
         switch row.kind {
         case .alert, .trigger, .unconditional:
-            if row.kind == .alert, try !WakeTable(db, memory: memory).hasAlertText(lane.app) {
+            if row.kind == .alert, try !reader.hasAlertText(lane.app) {
                 // There is nothing to be shown any more.
                 try finish(row.serial, row.device, row.kind, .cancelled, nil, at: now)
                 try tellByWake(row.serial, row.device, at: now)
@@ -163,12 +160,12 @@ extension PushTable {
             let topic = row.kind == .unconditional ? nil : try topic(at: row.position)
             content = .alert(envelope, topic: topic, badge: badge ?? 0)
             if row.kind == .alert {
-                var reach = try WakeTable(db, memory: memory).reach(of: row.device)
+                var reach = try reader.reach(of: row.device)
                 reach.alertLeasedAt = now
                 memory.pushes[row.device] = reach
             }
         case .wake:
-            var reach = try WakeTable(db, memory: memory).reach(of: row.device)
+            var reach = try reader.reach(of: row.device)
             let isWanted = try WaitingWakes(db, index: memory.index).areAny(of: row.device, &reach, at: now)
             memory.pushes[row.device] = reach
             guard isWanted else {
@@ -186,53 +183,6 @@ extension PushTable {
             lease: lease, id: row.id, device: row.device, lane: lane, token: address.token,
             addressRevision: address.revision, attempt: row.attempts + 1, isElsewhere: row.isElsewhere,
             expiresAt: row.expiresAt, content: content, isShortened: row.isShortened)
-    }
-
-    private func lease(_ due: DueWake, _ lane: PushLane, at now: Timestamp, until end: Timestamp) throws -> LeasedPush? {
-        let device = due.device
-        var reach = try WakeTable(db, memory: memory).reach(of: device)
-        defer { memory.pushes[device] = reach }
-        if due.isPatient, let answeredAt = reach.answeredAt, answeredAt <= now {
-            // It is awake, and busy: it gets its time anew.
-            let dueAt = answeredAt.adding(seconds: WakeWish.presenceSeconds)
-            if dueAt > now {
-                try db.run(
-                    "UPDATE wake SET due_at = ?, set_at = ? WHERE device = ?",
-                    [dueAt.milliseconds, answeredAt.milliseconds, device.rawValue])
-                reach.wake?.dueAt = dueAt
-                return nil
-            }
-        }
-        guard let address = try address(of: device), reach.lane == lane,
-            let span = try WaitingWakes(db, index: memory.index).span(of: device, &reach, at: now)
-        else {
-            try db.run("UPDATE wake SET due_at = NULL WHERE device = ?", [device.rawValue])
-            reach.wake?.dueAt = nil
-            return nil
-        }
-        let (serial, id) = try insert(.wake, of: device, in: lane, for: span, .leased, dueAt: end, at: now, &reach)
-        var update = try BoundStatement(db, "UPDATE wake SET due_at = NULL, push = ? WHERE device = ?")
-        update.bind(serial)
-        update.bind(device.rawValue)
-        try update.run()
-        reach.wake?.dueAt = nil
-        reach.wake?.isUnderWay = true
-        return LeasedPush(
-            lease: WorkLease(work: serial, fence: 1), id: id, device: device, lane: lane, token: address.token,
-            addressRevision: address.revision, attempt: 1, isElsewhere: false, expiresAt: span.expiresAt, content: .wake)
-    }
-
-    private func address(of device: DeviceSerial) throws -> (token: PushToken, revision: Int64)? {
-        var select = try BoundStatement(
-            db,
-            """
-            SELECT token, revision FROM device_profile JOIN app ON app.serial = app AND app.ended_at IS NULL
-            WHERE device = ? AND token NOT NULL AND reason IS NULL
-            """)
-        select.bind(device.rawValue)
-        return try select.first { columns in
-            columns.bytes(0).flatMap(PushToken.init(stored:)).map { ($0, columns.integer(1)) }
-        } ?? nil
     }
 
     private func envelope(of row: DueRow) throws -> Envelope? {

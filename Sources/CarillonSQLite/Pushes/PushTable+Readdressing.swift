@@ -4,10 +4,48 @@ import GRDB
 
 /// A device has another address, or can be reached again: the alerts that were not accepted before go there.
 extension PushTable {
+    /// The device cannot be reached: its alerts wait in the outbox until it can, or their time is over.
+    func hold(of device: DeviceSerial) throws {
+        try db.run(
+            "UPDATE push SET due_at = NULL WHERE device = ? AND state = \(PushState.scheduled.rawValue)",
+            [device.rawValue])
+    }
+
+    /// The token of the device turned out to be of another environment.
+    func move(of device: DeviceSerial, to lane: PushLane) throws {
+        try db.run(
+            "UPDATE push SET lane = ? WHERE device = ? AND state = \(PushState.scheduled.rawValue)",
+            [lane.number, device.rawValue])
+    }
+
     /// Answers the position of the first message that a wake is to tell of instead; nil when there is none.
     ///
     /// - Parameter hasOtherAddress: Whether the address is another one, and not only of use again.
-    func readdressAlerts(
+    func readdress(
+        of device: DeviceSerial, to lane: PushLane, hasOtherAddress: Bool, at now: Timestamp
+    ) throws -> Int64? {
+        let folded = try readdressAlerts(of: device, to: lane, hasOtherAddress: hasOtherAddress, at: now)
+        // What the vendor said of the address before holds up nothing.
+        try db.run(
+            """
+            UPDATE push SET lane = :lane, is_elsewhere = 0, set_at = :now,
+                due_at = iif(due_at IS NULL OR :isOther AND reason NOT NULL, :now, due_at)
+            WHERE device = :device AND state = \(PushState.scheduled.rawValue)
+            """,
+            [
+                "lane": lane.number, "now": now.milliseconds, "device": device.rawValue,
+                "isOther": hasOtherAddress,
+            ])
+        // What is under way, or parked, goes there when it is tried again.
+        try db.run(
+            """
+            UPDATE push SET lane = ?, is_elsewhere = 0
+            WHERE device = ? AND state IN (\(PushState.leased.rawValue), \(PushState.parked.rawValue))
+            """, [lane.number, device.rawValue])
+        return folded
+    }
+
+    private func readdressAlerts(
         of device: DeviceSerial, to lane: PushLane, hasOtherAddress: Bool, at now: Timestamp
     ) throws -> Int64? {
         let alerts = UnacceptedAlerts(

@@ -2,6 +2,13 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
+/// A push that was inserted, its number and its name.
+struct AddedPush {
+    var serial: Int64
+    var id: Bytes16
+    var kind: PushKind
+}
+
 /// The outbox inside a transaction: pushes enter, and end. How they are leased is in `PushTable+Leasing.swift`.
 struct PushTable {
     let db: Database
@@ -16,11 +23,7 @@ struct PushTable {
 
     // MARK: Entering
 
-    /// Answers its number and its name.
-    func insert(
-        _ kind: PushKind, of device: DeviceSerial, in lane: PushLane, for span: WaitingWakes.Span, _ state: PushState,
-        isShortened: Bool = false, dueAt: Timestamp, at now: Timestamp, _ reach: inout PushMemory.Reach
-    ) throws -> (serial: Int64, id: Bytes16) {
+    func insert(_ push: NewPush, of device: DeviceSerial, _ reach: inout PushReach) throws -> AddedPush {
         var insert = try BoundStatement(
             db,
             """
@@ -29,23 +32,23 @@ struct PushTable {
             VALUES (randomblob(16), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING serial, id
             """)
         insert.bind(device.rawValue)
-        insert.bind(lane.number)
-        insert.bind(kind.rawValue)
-        insert.bind(span.first)
-        insert.bind(span.last)
-        insert.bind(state.rawValue)
-        insert.bind(now.milliseconds)
-        insert.bind(dueAt.milliseconds)
-        insert.bind(now.milliseconds)
-        insert.bind(span.expiresAt.milliseconds)
-        insert.bind(span.expiresAt.milliseconds)
-        insert.bind(state == .leased ? 1 : 0)
-        insert.bind(state == .leased ? 1 : 0)
-        insert.bind(isShortened ? 1 : 0)
-        var inserted: (serial: Int64, id: Bytes16)?
+        insert.bind(push.lane.number)
+        insert.bind(push.kind.rawValue)
+        insert.bind(push.span.first)
+        insert.bind(push.span.last)
+        insert.bind(push.state.rawValue)
+        insert.bind(push.at.milliseconds)
+        insert.bind(push.dueAt.milliseconds)
+        insert.bind(push.at.milliseconds)
+        insert.bind(push.span.expiresAt.milliseconds)
+        insert.bind(push.span.expiresAt.milliseconds)
+        insert.bind(push.leases)
+        insert.bind(push.leases)
+        insert.bind(push.isShortened ? 1 : 0)
+        var inserted: AddedPush?
         // To the end, as only then it is done.
         try insert.forEachRow { columns in
-            inserted = (columns.integer(0), try columns.bytes16(1))
+            inserted = AddedPush(serial: columns.integer(0), id: try columns.bytes16(1), kind: push.kind)
             return true
         }
         guard let inserted else { throw StoreFault(.unavailable, "a push was not inserted") }
@@ -55,7 +58,7 @@ struct PushTable {
     }
 
     /// What is over goes before what is parked.
-    private func forgetOldest(of device: DeviceSerial, _ reach: inout PushMemory.Reach) throws {
+    private func forgetOldest(of device: DeviceSerial, _ reach: inout PushReach) throws {
         let forgotten = try Int64.fetchAll(
             db.cachedStatement(
                 sql: """
@@ -259,7 +262,7 @@ struct PushTable {
                     WHERE device = ? AND kind <> \(PushKind.wake.rawValue) AND \(Self.isCancellable)
                     """), arguments: [device.rawValue])
         try cancel(pushes.filter { ended.contains($0[1]) }.map { $0[0] }, of: device, at: now)
-        var reach = PushMemory.Reach()
+        var reach = PushReach()
         guard try !WaitingWakes(db, index: memory.index).areAny(of: device, &reach, at: now) else { return }
         let wakes = try Int64.fetchAll(
             db.cachedStatement(
@@ -366,7 +369,8 @@ struct PushTable {
             }
         }
         let forgotten = try retention.map { try forget(by: $0, limit: limit) } ?? 0
-        return try forgetIdleWakes(at: now, limit: limit) && max(expired.count, forgotten) < limit
+        let areIdleForgotten = try WakeTable(db, memory: memory).forgetIdle(at: now, limit: limit)
+        return areIdleForgotten && max(expired.count, forgotten) < limit
     }
 
     /// What is over or parked, and was kept long enough. Answers how many there were.
@@ -403,19 +407,5 @@ struct PushTable {
             return true
         }
         return rows
-    }
-
-    /// Of devices that answered, and whose next wake would not come too soon any more. Answers whether these were all.
-    private func forgetIdleWakes(at now: Timestamp, limit: Int) throws -> Bool {
-        let idle = try Int64.fetchAll(
-            db.cachedStatement(
-                sql: """
-                    DELETE FROM wake WHERE device IN (SELECT device FROM wake
-                        WHERE due_at IS NULL AND push IS NULL AND unanswered = 0 AND pushed_at <= ? LIMIT ?)
-                    RETURNING device
-                    """),
-            arguments: [now.adding(seconds: -WakePace.shortestSeconds).milliseconds, limit])
-        for device in idle { memory.pushes[DeviceSerial(device)]?.wake = nil }
-        return idle.count < limit
     }
 }
