@@ -28,7 +28,7 @@ struct WakeTable {
             rules.arrived(envelope, wish, knowing: $0)
         }
         let push = try apply(ruling, to: device)
-        if let push, push.kind == .unconditional { try KeptPushTable(db).insert(push.serial, envelope) }
+        if let push, push.kind.hasCopy { try KeptPushTable(db).insert(push.serial, envelope) }
         return ruling.mode
     }
 
