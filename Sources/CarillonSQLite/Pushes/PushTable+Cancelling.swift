@@ -46,19 +46,15 @@ extension PushTable {
         try cancel(pushes.filter { ended.contains($0[1]) }.map { $0[0] }, of: device, at: now)
         var reach = PushReach()
         guard try !WaitingWakes(db, index: memory.index).areAny(of: device, &reach, at: now) else { return }
-        let wakes = try Int64.fetchAll(
+        let wakes = try Row.fetchAll(
             db.cachedStatement(
-                sql:
-                    "SELECT serial FROM push WHERE device = ? AND kind = \(PushKind.wake.rawValue) AND \(Self.isCancellable)"
-            ),
-            arguments: [device.rawValue])
-        try cancel(wakes, of: device, at: now)
-        for wake in wakes {
-            try db.run("UPDATE wake SET push = NULL WHERE device = ? AND push = ?", [device.rawValue, wake])
-        }
-        try db.run("UPDATE wake SET due_at = NULL WHERE device = ?", [device.rawValue])
-        try db.run(
-            "DELETE FROM wake WHERE device = ? AND push IS NULL AND unanswered = 0 AND pushed_at IS NULL", [device.rawValue])
+                sql: """
+                    SELECT serial, EXISTS (SELECT 1 FROM wake WHERE wake.device = push.device AND wake.push = push.serial)
+                    FROM push WHERE device = ? AND kind = \(PushKind.wake.rawValue) AND \(Self.isCancellable)
+                    """), arguments: [device.rawValue])
+        try cancel(wakes.map { $0[0] }, of: device, at: now)
+        let isPushCancelled = wakes.contains { ($0[1] as Int64) != 0 }
+        try WakeTable(db, memory: memory).reasonsEnded(of: device, isPushCancelled: isPushCancelled, at: now)
     }
 
     private func cancel(_ pushes: [Int64], of device: DeviceSerial, at now: Timestamp) throws {

@@ -117,6 +117,12 @@ struct WakeTable {
         try apply(rules.lostAlert(at: position, at: now, knowing: facts), to: device)
     }
 
+    /// What the device was to be woken for ended with its user. What is remembered of the device was forgotten before.
+    func reasonsEnded(of device: DeviceSerial, isPushCancelled: Bool, at now: Timestamp) throws {
+        let row = rules.reasonsEnded(of: try reader.wake(of: device), isPushCancelled: isPushCancelled, at: now)
+        if let row { try writer.write(row, of: device) }
+    }
+
     /// A parked wake is to be tried again. Answers false when another is under way.
     func takesUp(_ push: Int64, of device: DeviceSerial) throws -> Bool {
         try db.run(

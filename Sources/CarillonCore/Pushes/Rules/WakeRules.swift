@@ -238,6 +238,17 @@ package struct WakeRules: Sendable {
         return ruling
     }
 
+    /// What the device was to be woken for ended with its user, and nothing else wakes it. Returns nil if there is no wake.
+    ///
+    /// - Parameter isPushCancelled: Whether the push of the wake was cancelled.
+    package func reasonsEnded(of wake: DeviceWake?, isPushCancelled: Bool, at now: Timestamp) -> WakeChanges.Row? {
+        guard var wake else { return nil }
+        wake.dueAt = nil
+        if isPushCancelled { wake.isUnderWay = false }
+        if !wake.isUnderWay, wake.pace == WakePace() { return .removed }
+        return isPushCancelled ? .ended(wake, at: now) : .idle
+    }
+
     // MARK: Rows
 
     /// The latest moment of the last push of a wake that is not due, and that says nothing any more.

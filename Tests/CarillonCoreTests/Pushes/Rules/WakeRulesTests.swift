@@ -225,6 +225,22 @@ struct WakeRulesTests {
         #expect(unreachable.changes == WakeChanges() && unreachable.reach.quietBefore == 5)
     }
 
+    @Test func `a wake whose reasons ended with the user keeps its pace, and a push that is under way`() {
+        func row(_ wake: DeviceWake?, isCancelled: Bool) -> WakeChanges.Row? {
+            rules.reasonsEnded(of: wake, isPushCancelled: isCancelled, at: now)
+        }
+        let underWay = DeviceWake(isUnderWay: true)
+        let paced = DeviceWake(dueAt: now, isUnderWay: true, pace: WakeSample.pace(0, pushed: -5000))
+        #expect(row(nil, isCancelled: true) == nil)
+        #expect(row(DeviceWake(dueAt: now), isCancelled: false) == .removed)
+        #expect(row(underWay, isCancelled: false) == .idle)
+        #expect(row(underWay, isCancelled: true) == .removed)
+        #expect(row(paced, isCancelled: false) == .idle)
+        #expect(row(paced, isCancelled: true) == .ended(DeviceWake(pace: paced.pace), at: now))
+        let unanswered = DeviceWake(dueAt: now, pace: WakePace(unanswered: 1))
+        #expect(row(unanswered, isCancelled: false) == .idle)
+    }
+
     @Test func `a wake says nothing any more after the shortest pause`() {
         #expect(rules.idleCutoff(at: now) == now.adding(seconds: -1200))
     }
