@@ -52,6 +52,9 @@ package enum PushKind: Int, CaseIterable, Sendable {
 
     /// It is for one envelope, and goes with it.
     package var isOfOneEnvelope: Bool { self != .wake }
+
+    /// It has a copy of its envelope, which goes out whatever was acknowledged.
+    package var hasCopy: Bool { self == .unconditional }
 }
 
 /// Where a push stands, as the store numbers it.

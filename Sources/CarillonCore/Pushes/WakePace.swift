@@ -19,7 +19,7 @@ package struct WakePace: Equatable, Sendable {
     /// Whether pushes are rarer than they are to a device that answers.
     package var isSlow: Bool { unanswered >= Self.slowFrom }
 
-    package static let slowFrom = 3
+    private static let slowFrom = 3
 
     private var seconds: Int64 {
         switch unanswered {

@@ -6,42 +6,8 @@ import Synchronization
 ///
 /// Only the store's one writing connection uses it, so that it moves with the transactions.
 final class PushMemory: Sendable {
-    struct Wake: Equatable {
-        /// Nil when nothing is to be done.
-        var dueAt: Timestamp?
-        var isUnderWay = false
-        var pace = WakePace()
-    }
-
-    struct Reach: Equatable {
-        /// Nil of a device that has no token, or is suspended; then nothing else is known of it.
-        var lane: PushLane?
-        var wake: Wake?
-        /// Alerts of messages in the outbox, and of what fired.
-        var alerts = 0
-        var triggers = 0
-        /// When the last alert is due.
-        var lastAlertAt: Timestamp?
-        /// When an alert was last given out.
-        var alertLeasedAt: Timestamp?
-        /// When the device last answered for an envelope, as far as that was of interest.
-        var answeredAt: Timestamp?
-        /// Pushes that are kept, over or not.
-        var kept = 0
-        /// No envelope before this position waits that the device is to be woken for.
-        var quietBefore: Int64 = 0
-
-        /// Takes over what no table has.
-        mutating func follow(_ earlier: Reach?) {
-            guard let earlier else { return }
-            alertLeasedAt = earlier.alertLeasedAt
-            answeredAt = earlier.answeredAt
-            quietBefore = earlier.quietBefore
-        }
-    }
-
     private struct State {
-        var devices: RecentValues<DeviceSerial, Reach>
+        var devices: RecentValues<DeviceSerial, PushReach>
         /// Whether an app has a text to be shown.
         var alertTexts: RecentValues<AppSerial, Bool>
         /// When devices last said that their address is their own; the store has it to the day.
@@ -57,7 +23,7 @@ final class PushMemory: Sendable {
                 confirmed: RecentValues(capacity: capacity)))
     }
 
-    subscript(device: DeviceSerial) -> Reach? {
+    subscript(device: DeviceSerial) -> PushReach? {
         get { state.withLock { $0.devices[device] } }
         set { state.withLock { $0.devices[device] = newValue } }
     }

@@ -32,50 +32,40 @@ extension PushTable {
     func lease(_ lane: PushLane, limit: Int, at now: Timestamp, until end: Timestamp) throws -> LeasedPushes {
         var leased = LeasedPushes()
         let due = try dueRows(of: lane, limit: limit, at: now)
-        var putOff: [DeviceSerial: Int64] = [:]
+        var turns = AlertTurns()
         for row in due {
+            let push = row.push
             // What gathered while the lane was closed does not come all at once.
-            if row.kind == .alert, let free = try nextAlert(of: row.device, at: now) {
-                try setDue(
-                    row.serial, free.adding(seconds: putOff[row.device, default: 0] * PushLimits.secondsBetweenAlerts),
-                    at: now)
-                putOff[row.device, default: 0] += 1
-                continue
+            if turns.concerns(push.kind) {
+                let last = try reader.reach(of: push.device).alertLeasedAt
+                if let later = turns.later(push.device, after: last, at: now) {
+                    try apply(.putOff(later, at: now), to: push.serial, of: push.device)
+                    continue
+                }
             }
             do {
-                if let push = try lease(row, lane, at: now, until: end) { leased.pushes.append(push) }
+                if let push = try lease(row, at: now, until: end) { leased.pushes.append(push) }
             } catch is StoreFault {
                 // What cannot be read holds up nothing else.
-                try finish(row.serial, row.device, row.kind, .parked, Self.unreadable, at: now)
+                let parked = rules.finish(
+                    push.kind, as: .parked, because: OutboxRules.unreadable, expiresAt: push.expiresAt, at: now)
+                try apply(.finished(parked), to: push.serial, of: push.device)
             }
         }
+        let wakeTable = WakeTable(db, memory: memory)
         let wakes = try dueWakes(of: lane, limit: limit - due.count, at: now)
         for wake in wakes {
-            if let push = try lease(wake, lane, at: now, until: end) { leased.pushes.append(push) }
+            if let push = try wakeTable.lease(wake, at: now, until: end) { leased.pushes.append(push) }
         }
         leased.areMoreDue = due.count + wakes.count == limit
         return leased
     }
 
-    /// Nil when an alert of the device may go out now.
-    private func nextAlert(of device: DeviceSerial, at now: Timestamp) throws -> Timestamp? {
-        guard let last = try WakeTable(db, memory: memory).reach(of: device).alertLeasedAt, last <= now else { return nil }
-        let free = last.adding(seconds: PushLimits.secondsBetweenAlerts)
-        return free > now ? free : nil
-    }
-
     private struct DueRow {
-        var serial: Int64
+        var push: DuePush
         var id: Bytes16
-        var device: DeviceSerial
-        var kind: PushKind
         var position: Int64
-        var attempts: Int
-        var fence: Int64
         var isElsewhere: Bool
-        var expiresAt: Timestamp
-        /// Nil until it was given out once.
-        var badge: Int?
         var isShortened: Bool
     }
 
@@ -94,26 +84,22 @@ extension PushTable {
         try select.forEachRow { columns in
             rows.append(
                 DueRow(
-                    serial: columns.integer(0), id: try columns.bytes16(1), device: DeviceSerial(columns.integer(2)),
-                    kind: PushKind(rawValue: Int(columns.integer(3))) ?? .wake, position: columns.integer(4),
-                    attempts: Int(columns.integer(5)), fence: columns.integer(6), isElsewhere: columns.integer(7) != 0,
-                    expiresAt: columns.timestamp(8), badge: columns.integerIfAny(9).map { Int($0) },
+                    push: DuePush(
+                        serial: columns.integer(0), device: DeviceSerial(columns.integer(2)),
+                        kind: PushKind(rawValue: Int(columns.integer(3))) ?? .wake, lane: lane,
+                        expiresAt: columns.timestamp(8), attempts: Int(columns.integer(5)), fence: columns.integer(6),
+                        badge: columns.integerIfAny(9).map { Int($0) }),
+                    id: try columns.bytes16(1), position: columns.integer(4), isElsewhere: columns.integer(7) != 0,
                     isShortened: columns.integer(10) != 0))
             return true
         }
         return rows
     }
 
-    private struct DueWake {
-        var device: DeviceSerial
-        /// The device was given time to answer.
-        var isPatient: Bool
-    }
-
     private func dueWakes(of lane: PushLane, limit: Int, at now: Timestamp) throws -> [DueWake] {
         guard limit > 0 else { return [] }
         var select = try BoundStatement(
-            db, "SELECT device, due_at - set_at FROM wake WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?")
+            db, "SELECT device, due_at, set_at FROM wake WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?")
         select.bind(lane.number)
         select.bind(now.milliseconds)
         select.bind(limit)
@@ -121,124 +107,71 @@ extension PushTable {
         try select.forEachRow { columns in
             wakes.append(
                 DueWake(
-                    device: DeviceSerial(columns.integer(0)),
-                    isPatient: columns.integer(1) >= 1000 * WakeWish.presenceSeconds))
+                    device: DeviceSerial(columns.integer(0)), lane: lane, dueAt: columns.timestamp(1),
+                    setAt: columns.timestamp(2)))
             return true
         }
         return wakes
     }
 
     /// Looks at it again: much may have happened since it was decided.
-    private func lease(_ row: DueRow, _ lane: PushLane, at now: Timestamp, until end: Timestamp) throws -> LeasedPush? {
-        guard row.expiresAt > now else {
-            try finish(row.serial, row.device, row.kind, .expired, nil, at: now)
-            return nil
-        }
-        guard let address = try address(of: row.device) else {
-            if try Int64.first(db, "SELECT 1 FROM device WHERE serial = ?", [row.device.rawValue]) == nil {
-                try finish(row.serial, row.device, row.kind, .cancelled, nil, at: now)
-                return nil
+    private func lease(_ row: DueRow, at now: Timestamp, until end: Timestamp) throws -> LeasedPush? {
+        let push = row.push
+        var facts = LeaseFacts()
+        var address: PushAddress?
+        var envelope: Envelope?
+        while true {
+            switch rules.lease(push, at: now, until: end, knowing: facts) {
+            case .needs(.address):
+                address = try reader.address(of: push.device)
+                facts.hasAddress = address != nil
+            case .needs(.device):
+                let found = try Int64.first(db, "SELECT 1 FROM device WHERE serial = ?", [push.device.rawValue])
+                facts.hasDevice = found != nil
+            case .needs(.alertText): facts.hasAlertText = try reader.hasAlertText(push.lane.app)
+            case .needs(.envelope):
+                envelope = try self.envelope(of: row)
+                facts.hasEnvelope = envelope != nil
+                facts.countsBadge = envelope?.countsBadge ?? false
+            case .needs(.waking):
+                var reach = try reader.reach(of: push.device)
+                facts.isWaking = try WaitingWakes(db, index: memory.index).areAny(of: push.device, &reach, at: now)
+                memory.pushes[push.device] = reach
+            case .decided(let ruling): return try write(ruling, to: row, address, envelope, at: now)
             }
-            // Until the device can be reached, or its time is over.
-            try db.run(
-                "UPDATE push SET due_at = NULL, state = \(PushState.scheduled.rawValue) WHERE serial = ?", [row.serial])
-            return nil
         }
+    }
+
+    private func write(
+        _ ruling: OutboxRules.LeaseRuling, to row: DueRow, _ address: PushAddress?, _ envelope: Envelope?,
+        at now: Timestamp
+    ) throws -> LeasedPush? {
+        let push = row.push
         var content = LeasedPush.Content.wake
-        switch row.kind {
-        case .alert, .trigger, .unconditional:
-            if row.kind == .alert, try !WakeTable(db, memory: memory).hasAlertText(lane.app) {
-                // There is nothing to be shown any more.
-                try finish(row.serial, row.device, row.kind, .cancelled, nil, at: now)
-                try tellByWake(row.serial, row.device, at: now)
-                return nil
-            }
-            guard let envelope = try envelope(of: row) else {
-                try finish(row.serial, row.device, row.kind, .cancelled, nil, at: now)
-                return nil
-            }
-            var badge = row.badge
-            if badge == nil, envelope.countsBadge { badge = try countBadge(row.serial, row.device) }
-            // What is always pushed takes no other's place.
-            let topic = row.kind == .unconditional ? nil : try topic(at: row.position)
+        if let envelope {
+            let badge = try ruling.countsBadge ? countBadge(push.serial, push.device) : push.badge
+            let topic = try ruling.hasTopic ? self.topic(at: row.position) : nil
             content = .alert(envelope, topic: topic, badge: badge ?? 0)
-            if row.kind == .alert {
-                var reach = try WakeTable(db, memory: memory).reach(of: row.device)
-                reach.alertLeasedAt = now
-                memory.pushes[row.device] = reach
-            }
-        case .wake:
-            var reach = try WakeTable(db, memory: memory).reach(of: row.device)
-            let isWanted = try WaitingWakes(db, index: memory.index).areAny(of: row.device, &reach, at: now)
-            memory.pushes[row.device] = reach
-            guard isWanted else {
-                try finish(row.serial, row.device, .wake, .cancelled, nil, at: now)
-                return nil
-            }
         }
-        let lease = WorkLease(work: row.serial, fence: row.fence + 1)
-        try db.run(
-            """
-            UPDATE push SET state = \(PushState.leased.rawValue), due_at = ?, fence = ?, attempts = attempts + 1
-            WHERE serial = ?
-            """, [end.milliseconds, lease.fence, row.serial])
+        if ruling.startsPace {
+            var reach = try reader.reach(of: push.device)
+            reach.alertLeasedAt = now
+            memory.pushes[push.device] = reach
+        }
+        try apply(ruling.change, to: push.serial, of: push.device)
+        if ruling.isFolded { try tellByWake(push.serial, push.device, at: now) }
+        guard case .leased(_, let fence) = ruling.change, let address else { return nil }
         return LeasedPush(
-            lease: lease, id: row.id, device: row.device, lane: lane, token: address.token,
-            addressRevision: address.revision, attempt: row.attempts + 1, isElsewhere: row.isElsewhere,
-            expiresAt: row.expiresAt, content: content, isShortened: row.isShortened)
-    }
-
-    private func lease(_ due: DueWake, _ lane: PushLane, at now: Timestamp, until end: Timestamp) throws -> LeasedPush? {
-        let device = due.device
-        var reach = try WakeTable(db, memory: memory).reach(of: device)
-        defer { memory.pushes[device] = reach }
-        if due.isPatient, let answeredAt = reach.answeredAt, answeredAt <= now {
-            // It is awake, and busy: it gets its time anew.
-            let dueAt = answeredAt.adding(seconds: WakeWish.presenceSeconds)
-            if dueAt > now {
-                try db.run(
-                    "UPDATE wake SET due_at = ?, set_at = ? WHERE device = ?",
-                    [dueAt.milliseconds, answeredAt.milliseconds, device.rawValue])
-                reach.wake?.dueAt = dueAt
-                return nil
-            }
-        }
-        guard let address = try address(of: device), reach.lane == lane,
-            let span = try WaitingWakes(db, index: memory.index).span(of: device, &reach, at: now)
-        else {
-            try db.run("UPDATE wake SET due_at = NULL WHERE device = ?", [device.rawValue])
-            reach.wake?.dueAt = nil
-            return nil
-        }
-        let (serial, id) = try insert(.wake, of: device, in: lane, for: span, .leased, dueAt: end, at: now, &reach)
-        var update = try BoundStatement(db, "UPDATE wake SET due_at = NULL, push = ? WHERE device = ?")
-        update.bind(serial)
-        update.bind(device.rawValue)
-        try update.run()
-        reach.wake?.dueAt = nil
-        reach.wake?.isUnderWay = true
-        return LeasedPush(
-            lease: WorkLease(work: serial, fence: 1), id: id, device: device, lane: lane, token: address.token,
-            addressRevision: address.revision, attempt: 1, isElsewhere: false, expiresAt: span.expiresAt, content: .wake)
-    }
-
-    private func address(of device: DeviceSerial) throws -> (token: PushToken, revision: Int64)? {
-        var select = try BoundStatement(
-            db,
-            """
-            SELECT token, revision FROM device_profile JOIN app ON app.serial = app AND app.ended_at IS NULL
-            WHERE device = ? AND token NOT NULL AND reason IS NULL
-            """)
-        select.bind(device.rawValue)
-        return try select.first { columns in
-            columns.bytes(0).flatMap(PushToken.init(stored:)).map { ($0, columns.integer(1)) }
-        } ?? nil
+            lease: WorkLease(work: push.serial, fence: fence), id: row.id, device: push.device, lane: push.lane,
+            token: address.token, addressRevision: address.revision, attempt: push.attempts + 1,
+            isElsewhere: row.isElsewhere, expiresAt: push.expiresAt, content: content, isShortened: row.isShortened)
     }
 
     private func envelope(of row: DueRow) throws -> Envelope? {
         if let waiting = try envelope(at: row.position) { return waiting }
-        guard row.kind == .unconditional else { return nil }
-        return try KeptPushTable(db).envelope(row.serial, at: row.position, of: row.device, expiresAt: row.expiresAt)
+        guard row.push.kind.hasCopy else { return nil }
+        return try KeptPushTable(db).envelope(
+            row.push.serial, at: row.position, of: row.push.device, expiresAt: row.push.expiresAt)
     }
 
     private func envelope(at position: Int64) throws -> Envelope? {
@@ -258,17 +191,5 @@ extension PushTable {
             db, "UPDATE device_profile SET badge = badge + 1 WHERE device = ? RETURNING badge", [device.rawValue])
         try db.run("UPDATE push SET badge = ? WHERE serial = ?", [badge, serial])
         return Int(badge ?? 0)
-    }
-
-    private func setDue(_ serial: Int64, _ dueAt: Timestamp, at now: Timestamp) throws {
-        try db.run(
-            "UPDATE push SET due_at = ?, set_at = ? WHERE serial = ?", [dueAt.milliseconds, now.milliseconds, serial])
-    }
-}
-
-extension Envelope {
-    /// Whether the alert for it counts in the number on the app's icon.
-    fileprivate var countsBadge: Bool {
-        if case .fired(_, let countsBadge) = kind { countsBadge } else { true }
     }
 }

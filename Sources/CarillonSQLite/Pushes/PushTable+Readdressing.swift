@@ -2,81 +2,78 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// A device has another address, or can be reached again: the alerts that were not accepted before go there.
+/// A device has another address, or can be reached again, or not any more.
 extension PushTable {
-    /// Answers the position of the first message that a wake is to tell of instead; nil when there is none.
+    /// The device cannot be reached: its alerts wait in the outbox until it can, or their time is over.
+    func hold(of device: DeviceSerial) throws {
+        try db.run(
+            "UPDATE push SET due_at = NULL WHERE device = ? AND state = \(PushState.scheduled.rawValue)",
+            [device.rawValue])
+    }
+
+    /// The token of the device turned out to be of another environment.
+    func move(of device: DeviceSerial, to lane: PushLane) throws {
+        try db.run(
+            "UPDATE push SET lane = ? WHERE device = ? AND state = \(PushState.scheduled.rawValue)",
+            [lane.number, device.rawValue])
+    }
+
+    /// The pushes that were not accepted go to a lane. Answers the position of the first message that a wake is to tell of instead; nil
+    /// when there is none.
     ///
     /// - Parameter hasOtherAddress: Whether the address is another one, and not only of use again.
-    func readdressAlerts(
+    func readdress(
         of device: DeviceSerial, to lane: PushLane, hasOtherAddress: Bool, at now: Timestamp
     ) throws -> Int64? {
-        let alerts = UnacceptedAlerts(
-            try unaccepted(device, lane, hasOtherAddress: hasOtherAddress, at: now), at: now)
-        for alert in alerts.sent { try readdress(alert, to: lane, at: now) }
+        let changes = rules.readdress(try unaccepted(device), to: lane, hasOtherAddress: hasOtherAddress, at: now)
+        for alert in changes.sent { try writer.readdress(alert, to: lane, at: now) }
         var first: Int64?
-        for serial in alerts.folded {
-            guard let position = try fold(serial, at: now) else { continue }
+        for alert in changes.folded {
+            guard let position = try fold(alert, at: now) else { continue }
             first = min(first ?? position, position)
         }
-        db.count(alerts.folded.count, of: Self.folded)
+        db.count(changes.folded.count, of: Self.folded)
+        for push in changes.moved { try writer.move(push, to: lane, at: now) }
         return first
     }
 
     private static let folded = ServerMetric.pushesFolded.counter()
 
-    /// The oldest first. What was acknowledged meanwhile is not among them, nor what is over.
-    private func unaccepted(
-        _ device: DeviceSerial, _ lane: PushLane, hasOtherAddress: Bool, at now: Timestamp
-    ) throws -> [UnacceptedAlerts.Alert] {
-        let select = try db.cachedStatement(
-            sql: """
-                SELECT serial, iif(state = \(PushState.scheduled.rawValue) AND NOT (:isOther AND reason NOT NULL), due_at, NULL)
-                FROM push
-                WHERE device = :device AND kind <> \(PushKind.wake.rawValue) AND expires_at > :now
-                    AND (state = \(PushState.scheduled.rawValue)
-                            AND (due_at IS NULL OR lane <> :lane OR :isOther AND reason NOT NULL)
-                        OR state = \(PushState.rejected.rawValue) AND awaits_address
-                        OR state = \(PushState.parked.rawValue) AND awaits_address AND :isOther)
-                    AND (EXISTS (SELECT 1 FROM envelope WHERE position = push.last)
-                        OR state = \(PushState.scheduled.rawValue) AND kind = \(PushKind.unconditional.rawValue))
-                ORDER BY serial
-                """)
-        let rows = try Row.fetchAll(
-            select,
-            arguments: [
-                "device": device.rawValue, "lane": lane.number, "isOther": hasOtherAddress, "now": now.milliseconds,
-            ])
-        return rows.map { row in
-            UnacceptedAlerts.Alert(serial: row[0], dueAt: (row[1] as Int64?).map(Timestamp.init(milliseconds:)))
-        }
-    }
-
-    private func readdress(_ alert: UnacceptedAlerts.Sending, to lane: PushLane, at now: Timestamp) throws {
-        try db.run(
+    /// The oldest first. What is under way is not looked at for its envelope.
+    private func unaccepted(_ device: DeviceSerial) throws -> [UnacceptedPush] {
+        var select = try BoundStatement(
+            db,
             """
-            UPDATE push SET state_at = iif(state = \(PushState.scheduled.rawValue), state_at, :now),
-                state = \(PushState.scheduled.rawValue), lane = :lane, due_at = :due, set_at = :now, ends_at = expires_at,
-                is_elsewhere = 0, attempts = 0, awaits_address = 0, reason = NULL
-            WHERE serial = :serial
-            """,
-            [
-                "now": now.milliseconds, "lane": lane.number, "due": alert.dueAt.milliseconds, "serial": alert.serial,
-            ])
+            SELECT serial, kind, state, lane, due_at, expires_at, reason IS NOT NULL, awaits_address,
+                CASE WHEN kind = \(PushKind.wake.rawValue) OR state = \(PushState.leased.rawValue) THEN 0
+                    ELSE EXISTS (SELECT 1 FROM envelope WHERE position = push.last) END
+            FROM push
+            WHERE device = ? AND state IN (\(PushState.scheduled.rawValue), \(PushState.leased.rawValue),
+                \(PushState.rejected.rawValue), \(PushState.parked.rawValue))
+            ORDER BY serial
+            """)
+        select.bind(device.rawValue)
+        var pushes: [UnacceptedPush] = []
+        try select.forEachRow { columns in
+            guard let state = PushState(rawValue: Int(columns.integer(2))) else { return true }
+            pushes.append(
+                UnacceptedPush(
+                    serial: columns.integer(0), kind: PushKind(rawValue: Int(columns.integer(1))) ?? .wake, state: state,
+                    lane: columns.integer(3), dueAt: columns.integerIfAny(4).map(Timestamp.init(milliseconds:)),
+                    expiresAt: columns.timestamp(5), hasReason: columns.integer(6) != 0,
+                    awaitsAddress: columns.integer(7) != 0, hasEnvelope: columns.integer(8) != 0))
+            return true
+        }
+        return pushes
     }
 
     /// Answers the position of its message, if that waits.
-    private func fold(_ serial: Int64, at now: Timestamp) throws -> Int64? {
-        // What was rejected remains so.
-        try db.run(
-            """
-            UPDATE push SET state = \(PushState.cancelled.rawValue), state_at = ?, due_at = NULL
-            WHERE serial = ? AND state <> \(PushState.rejected.rawValue)
-            """, [now.milliseconds, serial])
-        db.count(db.changesCount, of: Self.cancelled)
-        try db.run("UPDATE push SET awaits_address = 0 WHERE serial = ?", [serial])
-        try KeptPushTable(db).remove(serial)
+    private func fold(_ alert: Readdressing.Fold, at now: Timestamp) throws -> Int64? {
+        if alert.isCancelled { db.count(1, of: Self.cancelled) }
+        try writer.fold(alert, at: now)
+        try KeptPushTable(db).remove(alert.serial)
         return try Int64.first(
             db, "UPDATE envelope SET wake = ? WHERE position = (SELECT last FROM push WHERE serial = ?) RETURNING position",
-            [WakeMode.background.number, serial])
+            [WakeMode.background.number, alert.serial])
     }
 }

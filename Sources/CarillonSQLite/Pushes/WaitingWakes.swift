@@ -2,15 +2,9 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// What waits for a device that it is to be woken for, inside a transaction of the writing connection.
+/// Reads which waiting envelopes a device is woken for, inside a transaction of the writing connection. ``FirstWaking`` and
+/// ``LastWaking`` say which positions are read.
 struct WaitingWakes {
-    struct Span: Equatable {
-        var first: Int64
-        var last: Int64
-        /// Of the last.
-        var expiresAt: Timestamp
-    }
-
     private let db: Database
     private let index: InboxIndex
 
@@ -20,48 +14,55 @@ struct WaitingWakes {
     }
 
     /// Nil when nothing waits that wakes.
-    func span(of device: DeviceSerial, _ reach: inout PushMemory.Reach, at now: Timestamp) throws -> Span? {
+    func span(of device: DeviceSerial, _ reach: inout PushReach, at now: Timestamp) throws -> PushSpan? {
         guard let first = try first(of: device, &reach, at: now) else { return nil }
-        let last = try last(of: device, notBefore: first, at: now)
-        return Span(first: first.position, last: last.position, expiresAt: last.expiresAt)
+        return try span(of: device, from: first, at: now)
     }
 
     /// Whether anything waits that wakes.
-    func areAny(of device: DeviceSerial, _ reach: inout PushMemory.Reach, at now: Timestamp) throws -> Bool {
+    func areAny(of device: DeviceSerial, _ reach: inout PushReach, at now: Timestamp) throws -> Bool {
         try first(of: device, &reach, at: now) != nil
     }
 
     /// What was looked at once is not looked at again: a device that is told of nothing may have thousands of envelopes.
-    private func first(of device: DeviceSerial, _ reach: inout PushMemory.Reach, at now: Timestamp) throws -> Waking? {
+    private func first(of device: DeviceSerial, _ reach: inout PushReach, at now: Timestamp) throws -> PushSpan? {
         let key = InboxIndex.Key(device, isFinal: false)
-        var beyond = reach.quietBefore - 1
-        while true {
-            let some = try positions(inTableOf: key, fromTheEnd: false, beyond: beyond, limit: Self.atOnce)
-            if let found = try waking(some, at: now) {
-                reach.quietBefore = found.position
-                return found
-            }
-            if let last = some.last { beyond = last }
-            guard some.count == Self.atOnce else { break }
+        var search = FirstWaking(from: reach.quietBefore, at: now)
+        var count = FirstWaking.atOnce
+        while search.found == nil, count == FirstWaking.atOnce {
+            let some = try positions(
+                inTableOf: key, fromTheEnd: false, beyond: search.beyond, limit: FirstWaking.atOnce)
+            count = some.count
+            try look(at: some, &search)
         }
-        let young = try index.slots(of: key).map(\.position).filter { $0 >= reach.quietBefore }
-        let found = try waking(young, at: now)
-        reach.quietBefore = found?.position ?? max(beyond, young.last ?? 0) + 1
-        return found
+        if search.found == nil {
+            try look(at: index.slots(of: key).map(\.position).filter { $0 >= reach.quietBefore }, &search)
+        }
+        reach.quietBefore = search.quietBefore
+        return search.found
     }
 
-    /// The last that wakes; when it is not among the newest, what stands before those.
-    private func last(of device: DeviceSerial, notBefore first: Waking, at now: Timestamp) throws -> Waking {
-        let key = InboxIndex.Key(device, isFinal: false)
-        var newest: [Int64] = try index.slots(of: key).map(\.position).suffix(Self.looks).reversed()
-        if newest.count < Self.looks {
-            let older = try positions(
-                inTableOf: key, fromTheEnd: true, beyond: newest.last ?? .max, limit: Self.looks - newest.count)
-            newest += older
+    private func look(at positions: [Int64], _ search: inout FirstWaking) throws {
+        var select = try BoundStatement(db, Self.selectEnvelope)
+        for position in positions {
+            if search.saw(try envelope(at: position, &select), at: position) { return }
         }
-        if let found = try waking(newest.filter { $0 > first.position }, at: now) { return found }
-        guard let oldest = newest.last, oldest > first.position else { return first }
-        return (oldest - 1, first.expiresAt)
+    }
+
+    private func span(of device: DeviceSerial, from first: PushSpan, at now: Timestamp) throws -> PushSpan {
+        let key = InboxIndex.Key(device, isFinal: false)
+        var newest: [Int64] = try index.slots(of: key).map(\.position).suffix(LastWaking.looks).reversed()
+        if newest.count < LastWaking.looks {
+            newest += try positions(
+                inTableOf: key, fromTheEnd: true, beyond: newest.last ?? .max, limit: LastWaking.looks - newest.count)
+        }
+        var search = LastWaking(after: first, at: now)
+        var select = try BoundStatement(db, Self.selectEnvelope)
+        for position in newest {
+            guard search.reached(position) else { break }
+            if search.saw(try envelope(at: position, &select), at: position) { break }
+        }
+        return search.span
     }
 
     /// Whether nothing waits at all.
@@ -71,16 +72,13 @@ struct WaitingWakes {
         return try positions(inTableOf: key, fromTheEnd: true, beyond: .max, limit: 1).isEmpty
     }
 
-    private typealias Waking = (position: Int64, expiresAt: Timestamp)
+    private static let selectEnvelope = "SELECT wake, expires_at FROM envelope WHERE position = ?"
 
-    private func waking(_ positions: some Collection<Int64>, at now: Timestamp) throws -> Waking? {
-        var select = try BoundStatement(db, "SELECT wake, expires_at FROM envelope WHERE position = ?")
-        for position in positions {
-            select.bind(position)
-            let row = try select.first { (wake: $0.integer(0), expiresAt: $0.timestamp(1)) }
-            if let row, row.wake == WakeMode.background.number, row.expiresAt > now { return (position, row.expiresAt) }
+    private func envelope(at position: Int64, _ select: inout BoundStatement) throws -> WaitingEnvelope? {
+        select.bind(position)
+        return try select.first { columns in
+            WaitingEnvelope(wake: WakeMode(number: columns.integer(0)), expiresAt: columns.timestamp(1))
         }
-        return nil
     }
 
     private func positions(
@@ -102,9 +100,6 @@ struct WaitingWakes {
         }
         return positions
     }
-
-    private static let atOnce = 16
-    private static let looks = 256
 }
 
 extension WakeMode {
@@ -114,6 +109,15 @@ extension WakeMode {
         case .none: 0
         case .background: 1
         case .alert: 2
+        }
+    }
+
+    init?(number: Int64) {
+        switch number {
+        case 0: self = .none
+        case 1: self = .background
+        case 2: self = .alert
+        default: return nil
         }
     }
 }

@@ -2,81 +2,59 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Decides and writes, with what happens to inboxes and registrations, that devices are to be pushed to.
+/// What happens to inboxes, registrations and pushes changes wakes, inside the same transaction, as ``WakeRules`` decides.
 struct WakeTable {
     private let db: Database
     private let memory: InboxMemory
+    private let rules = WakeRules()
+    private let reader: ReachReader
+    private let writer: WakeChangeWriter
 
     init(_ db: Database, memory: InboxMemory) {
         self.db = db
         self.memory = memory
+        reader = ReachReader(db, memory: memory)
+        writer = WakeChangeWriter(db)
     }
 
-    // MARK: What happened
+    // MARK: Envelopes
 
     /// An envelope begins to wait. Answers how its device is told, which is how it is written.
     func arrived(_ envelope: Envelope, _ wish: WakeWish?) throws -> WakeMode {
-        guard let wish, wish.mode != .none, envelope.behaviour.mayWake else { return .none }
-        var reach = try reach(of: envelope.device)
-        defer { memory.pushes[envelope.device] = reach }
-        reach.quietBefore = min(reach.quietBefore, envelope.position)
-        // When it can be reached, one wake tells of all that waits.
-        guard let lane = reach.lane else { return .background }
-        let hasFired = envelope.kind.number == .fired
-        if wish.mode == .alert, try !wish.needsAlertText || hasAlertText(envelope.app) {
-            let kind: PushKind = hasFired ? wish.isUnconditional ? .unconditional : .trigger : .alert
-            if hasFired ? reach.triggers < PushLimits.triggersPerDevice : reach.alerts < PushLimits.alertsPerDevice {
-                try queueAlert(for: envelope, wish, kind, in: lane, &reach)
-                return .alert
-            }
-            db.count(1, of: Self.folded)
+        guard let wish, rules.concerns(envelope, wish) else { return .none }
+        let device = envelope.device
+        var facts = WakeFacts(reach: try reader.reach(of: device))
+        let ruling = try decide(&facts, about: device, of: envelope.app, at: envelope.acceptedAt) {
+            rules.arrived(envelope, wish, knowing: $0)
         }
-        let dueAt = (reach.wake?.pace ?? WakePace()).dueAt(wish.dueAt)
-        if reach.wake == nil || reach.wake?.isUnderWay == false && reach.wake?.dueAt.map({ dueAt < $0 }) ?? true {
-            try put(envelope.device, lane, dueAt, at: envelope.acceptedAt, &reach)
-        }
-        return .background
+        let push = try apply(ruling, to: device)
+        if let push, push.kind.hasCopy { try KeptPushTable(db).insert(push.serial, envelope) }
+        return ruling.mode
     }
 
-    /// The device answered for an envelope: it is awake, and what it was to be woken for may be gone.
+    // MARK: Signs of the device
+
+    /// The device answered for an envelope.
     func answered(_ device: DeviceSerial, at now: Timestamp) throws {
         let known = memory.pushes[device]
         // Of a device that is not known here a wake is the exception.
-        guard var wake = known == nil ? try wake(of: device) : known?.wake else { return }
-        var reach = try known ?? read(device)
-        reach.answeredAt = now
-        defer { memory.pushes[device] = reach }
-        let isDone = try wake.dueAt != nil && WaitingWakes(db, index: memory.index).isEmpty(device)
-        guard wake.pace.unanswered > 0 || isDone else { return }
-        wake.pace.answered()
-        if isDone { wake.dueAt = nil }
-        if wake.dueAt == nil, !wake.isUnderWay, wake.pace.isForgettable(at: now) {
-            try db.run("DELETE FROM wake WHERE device = ?", [device.rawValue])
-            reach.wake = nil
-        } else {
-            try write(device, wake)
-            reach.wake = wake
-        }
+        guard let wake = known == nil ? try reader.wake(of: device) : known?.wake else { return }
+        var facts = WakeFacts(reach: try known ?? reader.read(device))
+        facts.reach.wake = wake
+        try apply(decide(&facts, about: device, at: now) { rules.answered(at: now, knowing: $0) }, to: device)
     }
 
-    /// The device was there, though it may have had nothing to answer for: what was rare goes on as usual.
+    /// The device was there.
     func came(_ device: DeviceSerial, at now: Timestamp) throws {
         let known = memory.pushes[device]
-        guard var wake = known == nil ? try wake(of: device) : known?.wake, wake.pace.isSlow else { return }
-        wake.pace.answered()
-        wake.dueAt = wake.dueAt.map { min($0, wake.pace.dueAt(now)) }
-        try write(device, wake)
-        memory.pushes[device]?.wake = wake
+        guard let wake = known == nil ? try reader.wake(of: device) : known?.wake,
+            let changed = rules.came(wake, at: now)
+        else { return }
+        try writer.write(.paced(changed), of: device)
+        memory.pushes[device]?.wake = changed
     }
 
-    /// What was to be told by an alert of its own is told by a wake.
-    func tellByWake(_ device: DeviceSerial, _ position: Int64, at now: Timestamp) throws {
-        var reach = try reach(of: device)
-        defer { memory.pushes[device] = reach }
-        reach.quietBefore = min(reach.quietBefore, position)
-        guard let lane = reach.lane, reach.wake?.dueAt == nil, reach.wake?.isUnderWay != true else { return }
-        try put(device, lane, (reach.wake?.pace ?? WakePace()).dueAt(now), at: now, &reach)
-    }
+    // MARK: Addresses
 
     /// A device has another address, or another status. What is due goes there, or waits until it can be reached.
     ///
@@ -86,222 +64,63 @@ struct WakeTable {
     ) throws {
         let device = registration.device
         let before = memory.pushes[device]
-        var reach = try read(device)
-        reach.follow(before)
-        guard before != reach || before == nil || hasOtherAddress else { return }
-        defer { memory.pushes[device] = reach }
-        guard let lane = reach.lane else {
-            try db.run("UPDATE wake SET due_at = NULL WHERE device = ?", [device.rawValue])
-            // Alerts wait in the outbox until the device can be reached, or their time is over.
-            try db.run(
-                "UPDATE push SET due_at = NULL WHERE device = ? AND state = \(PushState.scheduled.rawValue)",
-                [device.rawValue])
-            return
-        }
-        let folded = try PushTable(db, memory: memory).readdressAlerts(
-            of: device, to: lane, hasOtherAddress: hasOtherAddress, at: now)
-        // What the vendor said of the address before holds up nothing.
-        try db.run(
-            """
-            UPDATE push SET lane = :lane, is_elsewhere = 0, set_at = :now,
-                due_at = iif(due_at IS NULL OR :isOther AND reason NOT NULL, :now, due_at)
-            WHERE device = :device AND state = \(PushState.scheduled.rawValue)
-            """,
-            [
-                "lane": lane.number, "now": now.milliseconds, "device": device.rawValue,
-                "isOther": hasOtherAddress,
-            ])
-        // What is under way, or parked, goes there when it is tried again.
-        try db.run(
-            """
-            UPDATE push SET lane = ?, is_elsewhere = 0
-            WHERE device = ? AND state IN (\(PushState.leased.rawValue), \(PushState.parked.rawValue))
-            """, [lane.number, device.rawValue])
-        // Whoever registers is awake.
-        try db.run("UPDATE wake SET lane = ?, unanswered = 0 WHERE device = ?", [lane.number, device.rawValue])
-        reach = try read(device)
-        reach.follow(before)
-        if let folded { reach.quietBefore = min(reach.quietBefore, folded) }
-        if hasOtherAddress, let wake = reach.wake, let dueAt = wake.dueAt,
-            dueAt > wake.pace.dueAt(now.adding(seconds: WakeWish.presenceSeconds))
-        {
-            try put(device, lane, wake.pace.dueAt(now), at: now, &reach)
-        }
-        guard reach.wake?.dueAt == nil, reach.wake?.isUnderWay != true,
-            try WaitingWakes(db, index: memory.index).areAny(of: device, &reach, at: now)
-        else { return }
-        try put(device, lane, (reach.wake?.pace ?? WakePace()).dueAt(now), at: now, &reach)
-    }
-
-    // MARK: Wakes
-
-    private func put(
-        _ device: DeviceSerial, _ lane: PushLane, _ dueAt: Timestamp, at now: Timestamp, _ reach: inout PushMemory.Reach
-    ) throws {
-        var insert = try BoundStatement(
-            db,
-            """
-            INSERT INTO wake (device, lane, due_at, set_at) VALUES (?, ?, ?, ?)
-            ON CONFLICT (device) DO UPDATE SET lane = excluded.lane, due_at = excluded.due_at, set_at = excluded.set_at
-            """)
-        insert.bind(device.rawValue)
-        insert.bind(lane.number)
-        insert.bind(dueAt.milliseconds)
-        insert.bind(now.milliseconds)
-        try insert.run()
-        reach.wake = reach.wake ?? .init()
-        reach.wake?.dueAt = dueAt
-    }
-
-    /// Its time and pace.
-    private func write(_ device: DeviceSerial, _ wake: PushMemory.Wake) throws {
-        try db.run(
-            "UPDATE wake SET due_at = ?, unanswered = ?, pushed_at = ? WHERE device = ?",
-            [wake.dueAt?.milliseconds, wake.pace.unanswered, wake.pace.pushedAt?.milliseconds, device.rawValue])
-    }
-
-    // MARK: Alerts
-
-    private static let folded = ServerMetric.pushesFolded.counter()
-    private static let shortened = ServerMetric.pushesShortened.counter()
-
-    func hasAlertText(_ app: AppSerial) throws -> Bool {
-        if let known = memory.pushes.hasAlertText(app) { return known }
-        let isThere = try Int.first(db, "SELECT 1 FROM app_alert WHERE app = ?", [app.rawValue]) != nil
-        memory.pushes.noteAlertText(of: app, isThere)
-        return isThere
-    }
-
-    private func queueAlert(
-        for envelope: Envelope, _ wish: WakeWish, _ kind: PushKind, in lane: PushLane, _ reach: inout PushMemory.Reach
-    ) throws {
-        var dueAt = wish.dueAt
-        // What a user waits for is not paced.
-        if kind == .alert, let last = reach.lastAlertAt, last.adding(seconds: PushLimits.secondsBetweenAlerts) > dueAt,
-            last < dueAt.adding(seconds: PushLimits.secondsBetweenAlerts * Int64(PushLimits.alertsPerDevice))
-        {
-            dueAt = last.adding(seconds: PushLimits.secondsBetweenAlerts)
-        }
-        let span = WaitingWakes.Span(
-            first: envelope.position, last: envelope.position, expiresAt: envelope.expiresAt)
-        let push = try PushTable(db, memory: memory).insert(
-            kind, of: envelope.device, in: lane, for: span, .scheduled, isShortened: wish.isShortened, dueAt: dueAt,
-            at: envelope.acceptedAt, &reach)
-        if wish.isShortened { db.count(1, of: Self.shortened) }
-        if kind == .unconditional { try KeptPushTable(db).insert(push.serial, envelope) }
-        if kind == .alert {
-            reach.alerts += 1
-            reach.lastAlertAt = dueAt
-        } else {
-            reach.triggers += 1
+        switch rules.changed(from: before, to: try reader.read(device), hasOtherAddress: hasOtherAddress) {
+        case .unchanged: return
+        case .unreachable(let ruling):
+            try apply(ruling, to: device)
+            try PushTable(db, memory: memory).hold(of: device)
+        case .reachable(let lane):
+            let folded = try PushTable(db, memory: memory).readdress(
+                of: device, to: lane, hasOtherAddress: hasOtherAddress, at: now)
+            try writer.write(.readdressed(lane), of: device)
+            var facts = WakeFacts(reach: try reader.read(device).following(before))
+            if let folded { facts.reach.quietBefore = min(facts.reach.quietBefore, folded) }
+            try apply(
+                decide(&facts, about: device, at: now) {
+                    rules.readdressed(to: lane, hasOtherAddress: hasOtherAddress, at: now, knowing: $0)
+                }, to: device)
         }
     }
 
-    // MARK: Reach
-
-    func reach(of device: DeviceSerial) throws -> PushMemory.Reach {
-        if let known = memory.pushes[device] { return known }
-        let reach = try read(device)
-        memory.pushes[device] = reach
-        return reach
+    /// Its token turned out to be of another environment.
+    func moved(_ device: DeviceSerial, to lane: PushLane) throws {
+        try writer.write(.moved(lane), of: device)
+        try PushTable(db, memory: memory).move(of: device, to: lane)
+        memory.pushes[device]?.lane = lane
     }
 
-    private func read(_ device: DeviceSerial) throws -> PushMemory.Reach {
-        var reach = PushMemory.Reach()
-        reach.lane = try lane(of: device)
-        guard reach.lane != nil else { return reach }
-        reach.wake = try wake(of: device)
-        var pushes = try BoundStatement(
-            db,
-            """
-            SELECT count(*), coalesce(sum(is_due AND is_alert), 0), coalesce(sum(is_due AND NOT is_alert), 0),
-                max(iif(is_due AND is_alert, due_at, NULL))
-            FROM (SELECT due_at, kind = \(PushKind.alert.rawValue) AS is_alert,
-                    kind <> \(PushKind.wake.rawValue) AND state <= \(PushState.leased.rawValue) AS is_due
-                FROM push WHERE device = ?)
-            """)
-        pushes.bind(device.rawValue)
-        try pushes.forEachRow { columns in
-            reach.kept = Int(columns.integer(0))
-            reach.alerts = Int(columns.integer(1))
-            reach.triggers = Int(columns.integer(2))
-            reach.lastAlertAt = columns.integerIfAny(3).map(Timestamp.init(milliseconds:))
-            return false
-        }
-        return reach
+    // MARK: Pushes
+
+    /// Nil when no push goes out now.
+    func lease(_ due: DueWake, at now: Timestamp, until end: Timestamp) throws -> LeasedPush? {
+        let device = due.device
+        var facts = WakeFacts(reach: try reader.reach(of: device))
+        let ruling = try decide(&facts, about: device, at: now) { rules.lease(due, at: now, until: end, knowing: $0) }
+        guard let push = try apply(ruling, to: device), let new = ruling.changes.push, let address = facts.address
+        else { return nil }
+        return LeasedPush(
+            lease: WorkLease(work: push.serial, fence: Int64(new.leases)), id: push.id, device: device, lane: new.lane,
+            token: address.token, addressRevision: address.revision, attempt: new.leases, isElsewhere: false,
+            expiresAt: new.span.expiresAt, content: .wake)
     }
 
-    private func wake(of device: DeviceSerial) throws -> PushMemory.Wake? {
-        var select = try BoundStatement(db, "SELECT due_at, push, unanswered, pushed_at FROM wake WHERE device = ?")
-        select.bind(device.rawValue)
-        return try select.first { columns in
-            PushMemory.Wake(
-                dueAt: columns.integerIfAny(0).map(Timestamp.init(milliseconds:)),
-                isUnderWay: columns.integerIfAny(1) != nil,
-                pace: WakePace(
-                    unanswered: Int(columns.integer(2)),
-                    pushedAt: columns.integerIfAny(3).map(Timestamp.init(milliseconds:))))
-        }
-    }
-
-    private func lane(of device: DeviceSerial) throws -> PushLane? {
-        var select = try BoundStatement(
-            db,
-            "SELECT app, environment FROM device_profile WHERE device = ? AND token NOT NULL AND reason IS NULL")
-        select.bind(device.rawValue)
-        return try select.first { columns in
-            columns.text(1).flatMap(PushEnvironment.init).map {
-                PushLane(app: AppSerial(columns.integer(0)), environment: $0)
-            }
-        } ?? nil
-    }
-}
-
-extension WakeTable {
     /// A push of the device is over, or parked.
     func pushEnded(_ kind: PushKind, of device: DeviceSerial, _ state: PushState, at now: Timestamp) throws {
-        var reach = try reach(of: device)
-        defer { memory.pushes[device] = reach }
-        switch kind {
-        case .alert: reach.alerts = max(0, reach.alerts - 1)
-        case .trigger, .unconditional: reach.triggers = max(0, reach.triggers - 1)
-        case .wake: try wakeEnded(of: device, state, at: now, &reach)
-        }
+        var facts = WakeFacts(reach: try reader.reach(of: device))
+        try apply(
+            decide(&facts, about: device, at: now) { rules.pushEnded(kind, state, at: now, knowing: $0) }, to: device)
     }
 
-    private func wakeEnded(
-        of device: DeviceSerial, _ state: PushState, at now: Timestamp, _ reach: inout PushMemory.Reach
-    ) throws {
-        guard reach.lane != nil else {
-            // It cannot be reached any more; its pace goes on.
-            try db.run(
-                """
-                UPDATE wake SET push = NULL, unanswered = unanswered + :handed, pushed_at = iif(:handed, :now, pushed_at)
-                WHERE device = :device
-                """, ["handed": state == .handed ? 1 : 0, "now": now.milliseconds, "device": device.rawValue])
-            return
-        }
-        var wake = reach.wake ?? .init()
-        wake.isUnderWay = false
-        if state == .handed { wake.pace.handed(at: now) }
-        let isWaiting = try WaitingWakes(db, index: memory.index).areAny(of: device, &reach, at: now)
-        // What is parked would be parked again: it waits for somebody to look, or for the day to pass.
-        let wanted = state == .parked ? now.adding(seconds: 86_400) : now
-        wake.dueAt = isWaiting ? wake.pace.dueAt(wanted) : nil
-        if wake.dueAt == nil, wake.pace.isForgettable(at: now) {
-            try db.run("DELETE FROM wake WHERE device = ?", [device.rawValue])
-            reach.wake = nil
-            return
-        }
-        var update = try BoundStatement(
-            db, "UPDATE wake SET push = NULL, due_at = ?, set_at = ?, unanswered = ?, pushed_at = ? WHERE device = ?")
-        update.bind(wake.dueAt?.milliseconds)
-        update.bind(now.milliseconds)
-        update.bind(wake.pace.unanswered)
-        update.bind(wake.pace.pushedAt?.milliseconds)
-        update.bind(device.rawValue)
-        try update.run()
-        reach.wake = wake
+    /// What was to be told by an alert of its own is told by a wake.
+    func tellByWake(_ device: DeviceSerial, _ position: Int64, at now: Timestamp) throws {
+        let facts = WakeFacts(reach: try reader.reach(of: device))
+        try apply(rules.lostAlert(at: position, at: now, knowing: facts), to: device)
+    }
+
+    /// What the device was to be woken for ended with its user. What is remembered of the device was forgotten before.
+    func reasonsEnded(of device: DeviceSerial, isPushCancelled: Bool, at now: Timestamp) throws {
+        let row = rules.reasonsEnded(of: try reader.wake(of: device), isPushCancelled: isPushCancelled, at: now)
+        if let row { try writer.write(row, of: device) }
     }
 
     /// A parked wake is to be tried again. Answers false when another is under way.
@@ -311,12 +130,53 @@ extension WakeTable {
         return db.changesCount == 1
     }
 
-    /// Its token turned out to be of another environment.
-    func moved(_ device: DeviceSerial, to lane: PushLane) throws {
-        try db.run("UPDATE wake SET lane = ? WHERE device = ?", [lane.number, device.rawValue])
-        try db.run(
-            "UPDATE push SET lane = ? WHERE device = ? AND state = \(PushState.scheduled.rawValue)",
-            [lane.number, device.rawValue])
-        memory.pushes[device]?.lane = lane
+    // MARK: Time
+
+    /// Of devices that answered, and whose next wake would not come too soon any more. Answers whether these were all.
+    func forgetIdle(at now: Timestamp, limit: Int) throws -> Bool {
+        let idle = try Int64.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    DELETE FROM wake WHERE device IN (SELECT device FROM wake
+                        WHERE due_at IS NULL AND push IS NULL AND unanswered = 0 AND pushed_at <= ? LIMIT ?)
+                    RETURNING device
+                    """),
+            arguments: [rules.idleCutoff(at: now).milliseconds, limit])
+        for device in idle { memory.pushes[DeviceSerial(device)]?.wake = nil }
+        return idle.count < limit
     }
+
+    // MARK: Deciding
+
+    /// - Parameter app: Of the device, where its alert text matters.
+    private func decide(
+        _ facts: inout WakeFacts, about device: DeviceSerial, of app: AppSerial? = nil, at now: Timestamp,
+        by rule: (WakeFacts) -> WakeVerdict
+    ) throws -> WakeRuling {
+        while true {
+            switch rule(facts) {
+            case .needs(let question): try reader.answer(question, about: device, of: app, at: now, into: &facts)
+            case .decided(let ruling): return ruling
+            }
+        }
+    }
+
+    /// Answers with the push that entered the outbox.
+    @discardableResult
+    private func apply(_ ruling: WakeRuling, to device: DeviceSerial) throws -> AddedPush? {
+        var reach = ruling.reach
+        defer { memory.pushes[device] = reach }
+        let changes = ruling.changes
+        if changes.isFolded { db.count(1, of: Self.folded) }
+        var added: AddedPush?
+        if let push = changes.push {
+            added = try PushTable(db, memory: memory).insert(push, of: device, &reach)
+            if push.isShortened { db.count(1, of: Self.shortened) }
+        }
+        if let row = changes.row { try writer.write(row, of: device, push: added?.serial) }
+        return added
+    }
+
+    private static let folded = ServerMetric.pushesFolded.counter()
+    private static let shortened = ServerMetric.pushesShortened.counter()
 }

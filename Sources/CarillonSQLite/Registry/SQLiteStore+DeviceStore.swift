@@ -230,9 +230,11 @@ extension SQLiteStore: DeviceStore {
 
     package func devicesCame(_ devices: [DeviceSerial], at now: Timestamp) async throws {
         let slow = try await read { db in
-            let select = try db.cachedStatement(
-                sql: "SELECT device FROM wake WHERE device = ? AND unanswered >= \(WakePace.slowFrom)")
-            return try devices.filter { try Int64.fetchOne(select, arguments: [$0.rawValue]) != nil }
+            let select = try db.cachedStatement(sql: "SELECT unanswered FROM wake WHERE device = ?")
+            return try devices.filter { device in
+                let unanswered = try Int.fetchOne(select, arguments: [device.rawValue])
+                return unanswered.map { WakePace(unanswered: $0).isSlow } ?? false
+            }
         }
         guard !slow.isEmpty else { return }
         try await group.run { [memory] db in

@@ -9,6 +9,7 @@ extension StoreCase {
         StoreCase("an app without a text is woken instead", noTextNoAlert),
         StoreCase("an alert is for its message, and goes with it", alertForItsMessage),
         StoreCase("alerts come one a second, twenty wait, and the rest is one wake", alertsAreBounded),
+        StoreCase("alerts of one commit are bounded and paced as those of many", alertsOfOneCommit),
         StoreCase("alerts that gathered do not come at once", gatheredAlerts),
         StoreCase("alerts that gathered come one a second out of several batches, too", gatheredInBatches),
         StoreCase("alerts of a suspended device wait, and go out when it is resumed", suspendedAlerts),
@@ -78,6 +79,27 @@ private func alertsAreBounded(_ stores: any StoreMaker) async throws {
     // There is room again.
     try await fixture.commit(fixture.append(31, .alert, at: start.after(50), urgency: .high))
     #expect(try await fixture.lease(at: start.after(50)).count == 1)
+}
+
+private func alertsOfOneCommit(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    _ = try await fixture.store.commit((Int64(1)...30).map { fixture.append($0, .alert, urgency: .high) })
+    var alerts: [Int64] = []
+    var wakes = 0
+    for second in Int64(0)..<40 {
+        let now = start.after(second)
+        let pushes = try await fixture.lease(at: now)
+        for push in pushes {
+            switch push.content {
+            case .alert(let envelope, _, _): alerts.append(envelope.position)
+            case .wake: wakes += 1
+            }
+            try await fixture.end(push, .handed, at: now)
+        }
+        #expect(pushes.count { $0.content != .wake } <= 1, "second \(second)")
+    }
+    #expect(alerts == Array(1...20))
+    #expect(wakes == 1)
 }
 
 private func gatheredAlerts(_ stores: any StoreMaker) async throws {

@@ -7,6 +7,7 @@ private let start = PushFixture.start
 extension StoreCase {
     static let outbox: [StoreCase] = [
         StoreCase("a lease that was lost says nothing any more", lostLease),
+        StoreCase("answers that are written at once take those before them into account", endedAtOnce),
         StoreCase("what is tried again comes at its time, and counts as it should", triedAgain),
         StoreCase("a push for what does not wait any more is cancelled", cancelledPush),
         StoreCase("a push whose time is over expires", expiredPush),
@@ -46,6 +47,24 @@ private func lostLease(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.status == .registered)
     #expect(try await fixture.end(second, .handed, at: end) == .handed(.wake))
     #expect(try await fixture.end(second, .handed, at: end) == nil, "once")
+}
+
+private func endedAtOnce(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    try await fixture.commit(fixture.append(1, .alert, urgency: .high), fixture.append(2, .alert, urgency: .high))
+    let now = start.after(1)
+    let pushes = try await fixture.lease() + fixture.lease(at: now)
+    try #require(pushes.count == 2)
+    let dead = PushVerdict.tokenDead(reason: "Unregistered", since: nil)
+    let ends = [
+        PushEnd(pushes[0], dead, at: now), PushEnd(pushes[0], .handed, at: now), PushEnd(pushes[1], dead, at: now),
+    ]
+    let facts = try await fixture.store.endPushes(ends)
+    #expect(
+        facts == [.rejected(.alert, deviceIsSuspended: true), .rejected(.alert, deviceIsSuspended: false)],
+        "each lease ends once, and the device is suspended once")
+    #expect(try await fixture.status == .suspended(.tokenDead))
+    for position in Int64(1)...2 { #expect(try await fixture.standings(position).first == .state(.rejected)) }
 }
 
 private func triedAgain(_ stores: any StoreMaker) async throws {

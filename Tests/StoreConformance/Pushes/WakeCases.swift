@@ -8,6 +8,7 @@ extension StoreCase {
     static let wakes: [StoreCase] = [
         StoreCase("a device without a token is not woken", noTokenNoWake),
         StoreCase("many messages make one wake, for all of them", oneWakeForAll),
+        StoreCase("of the messages of one commit, the one that is wanted first wakes", earliestOfOneCommit),
         StoreCase("who is there has a while, and what it acknowledges wakes nobody", presenceHasAWhile),
         StoreCase("who answers all the time is not woken for the next", busyIsNotWoken),
         StoreCase("a wake is for the first and the last that wake, among many that do not", wakeAmongMany),
@@ -49,6 +50,20 @@ private func oneWakeForAll(_ stores: any StoreMaker) async throws {
     for position in [Int64(1), 10] {
         #expect(try await fixture.standings(position) == [.state(.handed), .state(.scheduled)], "and again in a while")
     }
+}
+
+private func earliestOfOneCommit(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(
+        fixture.append(1, dueAt: start.after(10)), fixture.append(2, dueAt: start.after(3)),
+        fixture.append(3, dueAt: start.after(7)))
+    #expect(try await !fixture.isDue(at: start.after(3).adding(milliseconds: -1)))
+    #expect(try await fixture.isDue(at: start.after(3)))
+    // What is acknowledged in the commit in which it arrives leaves the others.
+    try await fixture.commit(fixture.append(4), fixture.acknowledge(4), fixture.acknowledge(2))
+    #expect(try await fixture.isDue(at: start.after(3)))
+    try await fixture.commit(fixture.acknowledge(1), fixture.acknowledge(3))
+    #expect(try await !fixture.isDue(at: start.after(100)))
 }
 
 private func presenceHasAWhile(_ stores: any StoreMaker) async throws {

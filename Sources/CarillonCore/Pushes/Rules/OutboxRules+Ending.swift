@@ -1,0 +1,106 @@
+import CarillonWire
+
+/// A push that was sent has its answer.
+extension OutboxRules {
+    package struct EndRuling: Equatable, Sendable {
+        /// Nil if the answer does not count.
+        package var fact: PushFact?
+        package var change: PushChange?
+        /// The device as it is stored, if the answer suspends it.
+        package var suspended: DeviceRegistration?
+        /// Whether the token belongs in the environment that accepted it.
+        package var keepsEnvironment = false
+
+        package init(_ fact: PushFact? = nil, _ change: PushChange? = nil) {
+            self.fact = fact
+            self.change = change
+        }
+    }
+
+    package enum EndVerdict: Equatable, Sendable {
+        /// Read the registration of the device as well, and decide again.
+        case needsRegistration
+        case decided(EndRuling)
+    }
+
+    /// Whether the lease is in force.
+    package func counts(_ end: PushEnd, knowing facts: EndFacts) -> Bool {
+        facts.state == .leased && facts.fence == end.lease.fence
+    }
+
+    package func end(_ end: PushEnd, knowing facts: EndFacts) -> EndVerdict {
+        guard counts(end, knowing: facts) else { return .decided(EndRuling()) }
+        if isOfAddress(end.verdict) {
+            guard facts.isRegistrationRead else { return .needsRegistration }
+            if let change = restart(end, facts.registration) { return .decided(EndRuling(.retried(facts.kind), change)) }
+        }
+        switch end.verdict {
+        case .handed:
+            var ruling = EndRuling(.handed(facts.kind), finished(end, facts, .handed))
+            ruling.keepsEnvironment = end.isElsewhere
+            return .decided(ruling)
+        case .again(let dueAt, let isSpent, let reason):
+            let change = PushChange.retried(dueAt, reason: reason, attempts: isSpent ? 0 : 1, at: end.at)
+            return .decided(EndRuling(.retried(facts.kind), change))
+        case .elsewhere:
+            guard let other = end.lane.other else { return .decided(EndRuling()) }
+            return .decided(EndRuling(.retried(facts.kind), .elsewhere(other, at: end.at)))
+        case .parked(let reason, let isOfAddress):
+            return .decided(park(end, because: reason, awaitsAddress: isOfAddress, knowing: facts))
+        case .tokenDead(let reason, let since):
+            return .decided(tokenDied(end, reason, since, knowing: facts))
+        }
+    }
+
+    /// A push that cannot be read holds up no other one.
+    package func park(
+        _ end: PushEnd, because reason: String, awaitsAddress: Bool = false, knowing facts: EndFacts
+    ) -> EndRuling {
+        EndRuling(.parked(facts.kind), finished(end, facts, .parked, reason, awaitsAddress: awaitsAddress))
+    }
+
+    /// Whether another address may have another answer.
+    private func isOfAddress(_ verdict: PushVerdict) -> Bool {
+        switch verdict {
+        case .handed, .parked(_, isOfAddress: false): false
+        case .again, .elsewhere, .tokenDead, .parked(_, isOfAddress: true): true
+        }
+    }
+
+    /// An answer about an address that the device has no more says nothing of the one that it has.
+    private func restart(_ end: PushEnd, _ registration: DeviceRegistration?) -> PushChange? {
+        guard let registration, registration.addressRevision != end.addressRevision, registration.status == .registered,
+            let address = registration.profile.address
+        else { return nil }
+        return .restarted(PushLane(app: end.lane.app, environment: address.environment), at: end.at)
+    }
+
+    /// The device is suspended, unless it has another token since, or confirmed it since; then the push is tried again.
+    private func tokenDied(
+        _ end: PushEnd, _ reason: String, _ since: Timestamp?, knowing facts: EndFacts
+    ) -> EndRuling {
+        let rejected = finished(end, facts, .rejected, reason, awaitsAddress: true)
+        guard let current = facts.registration else {
+            return EndRuling(.rejected(facts.kind, deviceIsSuspended: false), rejected)
+        }
+        let suspended = RegistrationRules.suspend(
+            current, because: .tokenDead, ofRevision: end.addressRevision, knownSince: since, at: end.at)
+        if suspended == nil, current.status == .registered, current.profile.address != nil {
+            let isStale = current.addressRevision == end.addressRevision
+            let dueAt = isStale ? end.at.adding(seconds: PushRules.staleSeconds) : end.at
+            return EndRuling(.retried(facts.kind), .retried(dueAt, reason: reason, attempts: 0, at: end.at))
+        }
+        var ruling = EndRuling(.rejected(facts.kind, deviceIsSuspended: suspended != nil), rejected)
+        ruling.suspended = suspended
+        return ruling
+    }
+
+    private func finished(
+        _ end: PushEnd, _ facts: EndFacts, _ state: PushState, _ reason: String? = nil, awaitsAddress: Bool = false
+    ) -> PushChange {
+        .finished(
+            finish(
+                facts.kind, as: state, because: reason, awaitsAddress: awaitsAddress, expiresAt: facts.expiresAt,
+                at: end.at))
+    }
+}

@@ -1,0 +1,272 @@
+import CarillonWire
+
+/// Decides when a device is woken, how often, and what it is woken for; and whether an envelope has an alert of its own.
+///
+/// It does not look anything up. It receives facts and returns the changes of rows; if more must be known, it says what. What is known
+/// of a device is carried from each decision to the next, so that the decisions of one transaction take those before into account.
+package struct WakeRules: Sendable {
+    package init() {}
+
+    // MARK: Envelopes
+
+    /// Whether an envelope is of interest here; if not, its device is not notified of it.
+    package func concerns(_ envelope: Envelope, _ wish: WakeWish) -> Bool {
+        wish.mode != .none && envelope.behaviour.mayWake
+    }
+
+    /// An envelope of interest begins to wait.
+    package func arrived(_ envelope: Envelope, _ wish: WakeWish, knowing facts: WakeFacts) -> WakeVerdict {
+        var ruling = WakeRuling(facts.reach)
+        ruling.mode = .background
+        ruling.reach.quietBefore = min(ruling.reach.quietBefore, envelope.position)
+        // As soon as the device can be reached, one wake stands for all that waits.
+        guard let lane = facts.reach.lane else { return .decided(ruling) }
+        if wish.mode == .alert {
+            if wish.needsAlertText, facts.hasAlertText == nil { return .needs(.alertText) }
+            if !wish.needsAlertText || facts.hasAlertText == true {
+                let kind = alertKind(of: envelope, wish)
+                if hasRoom(for: kind, facts.reach) {
+                    alert(kind, for: envelope, wish, in: lane, &ruling)
+                    return .decided(ruling)
+                }
+                ruling.changes.isFolded = true
+            }
+        }
+        let dueAt = (facts.reach.wake?.pace ?? WakePace()).dueAt(wish.dueAt)
+        if isEarlier(dueAt, than: facts.reach.wake) { put(dueAt, in: lane, at: envelope.acceptedAt, &ruling) }
+        return .decided(ruling)
+    }
+
+    private func alertKind(of envelope: Envelope, _ wish: WakeWish) -> PushKind {
+        guard envelope.kind.number == .fired else { return .alert }
+        return wish.isUnconditional ? .unconditional : .trigger
+    }
+
+    private func hasRoom(for kind: PushKind, _ reach: PushReach) -> Bool {
+        kind == .alert ? reach.alerts < PushLimits.alertsPerDevice : reach.triggers < PushLimits.triggersPerDevice
+    }
+
+    private func alert(
+        _ kind: PushKind, for envelope: Envelope, _ wish: WakeWish, in lane: PushLane, _ ruling: inout WakeRuling
+    ) {
+        let dueAt = kind == .alert ? alertDueAt(wish.dueAt, after: ruling.reach.lastAlertAt) : wish.dueAt
+        let span = PushSpan(first: envelope.position, last: envelope.position, expiresAt: envelope.expiresAt)
+        ruling.mode = .alert
+        ruling.changes.push = NewPush(
+            kind, in: lane, for: span, .scheduled, dueAt: dueAt, at: envelope.acceptedAt, isShortened: wish.isShortened)
+        if kind == .alert {
+            ruling.reach.alerts += 1
+            ruling.reach.lastAlertAt = dueAt
+        } else {
+            ruling.reach.triggers += 1
+        }
+    }
+
+    /// Alerts of messages are paced. Alerts of subscriptions are not: a user waits for them.
+    private func alertDueAt(_ wanted: Timestamp, after last: Timestamp?) -> Timestamp {
+        guard let last else { return wanted }
+        // A clock that was set back holds no alert up for longer than those before it take.
+        let longest = PushLimits.secondsBetweenAlerts * Int64(PushLimits.alertsPerDevice)
+        guard last < wanted.adding(seconds: longest) else { return wanted }
+        return max(wanted, last.adding(seconds: PushLimits.secondsBetweenAlerts))
+    }
+
+    private func isEarlier(_ dueAt: Timestamp, than wake: DeviceWake?) -> Bool {
+        guard let wake else { return true }
+        guard !wake.isUnderWay else { return false }
+        return wake.dueAt.map { dueAt < $0 } ?? true
+    }
+
+    // MARK: Signs of the device
+
+    /// The device answered for an envelope: it is awake, and what it was to be woken for may be gone.
+    package func answered(at now: Timestamp, knowing facts: WakeFacts) -> WakeVerdict {
+        var ruling = WakeRuling(facts.reach)
+        guard var wake = facts.reach.wake else { return .decided(ruling) }
+        ruling.reach.answeredAt = now
+        if wake.dueAt != nil {
+            guard let isEmpty = facts.isInboxEmpty else { return .needs(.inbox) }
+            if isEmpty { wake.dueAt = nil }
+        }
+        guard wake.pace.unanswered > 0 || wake.dueAt != facts.reach.wake?.dueAt else { return .decided(ruling) }
+        wake.pace.answered()
+        if isForgettable(wake, at: now) {
+            remove(&ruling)
+        } else {
+            ruling.reach.wake = wake
+            ruling.changes.row = .paced(wake)
+        }
+        return .decided(ruling)
+    }
+
+    /// The device was there, though it may have had nothing to answer for: a slow pace ends. Returns nil if nothing changes.
+    package func came(_ wake: DeviceWake, at now: Timestamp) -> DeviceWake? {
+        guard wake.pace.isSlow else { return nil }
+        var wake = wake
+        wake.pace.answered()
+        let earliest = wake.pace.dueAt(now)
+        wake.dueAt = wake.dueAt.map { min($0, earliest) }
+        return wake
+    }
+
+    // MARK: Addresses
+
+    package enum AddressVerdict: Equatable, Sendable {
+        /// Nothing changed that concerns wakes.
+        case unchanged
+        /// The device cannot be reached. Its wake and its pushes wait.
+        case unreachable(WakeRuling)
+        /// The wake and the pushes go to this lane.
+        case reachable(PushLane)
+    }
+
+    /// The registration of a device was written.
+    ///
+    /// - Parameters:
+    ///   - before: What was known; nil if nothing was.
+    ///   - reach: What was read after it was written.
+    ///   - hasOtherAddress: Than before.
+    package func changed(from before: PushReach?, to reach: PushReach, hasOtherAddress: Bool) -> AddressVerdict {
+        let reach = reach.following(before)
+        guard before != reach || hasOtherAddress else { return .unchanged }
+        if let lane = reach.lane { return .reachable(lane) }
+        var ruling = WakeRuling(reach)
+        ruling.changes.row = .idle
+        return .unreachable(ruling)
+    }
+
+    /// The wake and the pushes of a device went to a lane.
+    package func readdressed(to lane: PushLane, hasOtherAddress: Bool, at now: Timestamp, knowing facts: WakeFacts)
+        -> WakeVerdict
+    {
+        var ruling = WakeRuling(facts.reach)
+        let wake = facts.reach.wake
+        let pace = wake?.pace ?? WakePace()
+        guard wake?.isUnderWay != true || wake?.dueAt != nil else { return .decided(ruling) }
+        if let dueAt = wake?.dueAt {
+            // What was put off because of the address before is not put off any more.
+            if hasOtherAddress, dueAt > pace.dueAt(now.adding(seconds: WakeWish.presenceSeconds)) {
+                put(pace.dueAt(now), in: lane, at: now, &ruling)
+            }
+            return .decided(ruling)
+        }
+        guard let isWaking = facts.isWaking else { return .needs(.waking) }
+        if isWaking { put(pace.dueAt(now), in: lane, at: now, &ruling) }
+        return .decided(ruling)
+    }
+
+    // MARK: Pushes
+
+    /// A wake is due: a push goes out, unless the device is just busy, or nothing is left that it is woken for.
+    ///
+    /// - Parameter end: When the lease of the push ends.
+    package func lease(_ due: DueWake, at now: Timestamp, until end: Timestamp, knowing facts: WakeFacts) -> WakeVerdict {
+        var ruling = WakeRuling(facts.reach)
+        if let dueAt = presenceEnd(of: due, facts.reach, at: now), let answeredAt = facts.reach.answeredAt {
+            ruling.reach.wake?.dueAt = dueAt
+            ruling.changes.row = .due(due.lane, dueAt, at: answeredAt)
+            return .decided(ruling)
+        }
+        ruling.reach.wake?.dueAt = nil
+        ruling.changes.row = .idle
+        guard facts.reach.lane == due.lane else { return .decided(ruling) }
+        guard let hasAddress = facts.hasAddress else { return .needs(.address) }
+        guard hasAddress else { return .decided(ruling) }
+        guard let isWaking = facts.isWaking else { return .needs(.span) }
+        guard isWaking, let span = facts.span else { return .decided(ruling) }
+        ruling.reach.wake?.isUnderWay = true
+        ruling.changes.row = .pushed
+        ruling.changes.push = NewPush(.wake, in: due.lane, for: span, .leased, dueAt: end, at: now)
+        return .decided(ruling)
+    }
+
+    /// A device that was there when its wake was set, and answered since, has its time anew. Returns when that is over.
+    private func presenceEnd(of due: DueWake, _ reach: PushReach, at now: Timestamp) -> Timestamp? {
+        guard due.dueAt >= due.setAt.adding(seconds: WakeWish.presenceSeconds), let answeredAt = reach.answeredAt,
+            answeredAt <= now
+        else { return nil }
+        let end = answeredAt.adding(seconds: WakeWish.presenceSeconds)
+        return end > now ? end : nil
+    }
+
+    /// A push of the device is over, or parked.
+    package func pushEnded(
+        _ kind: PushKind, _ state: PushState, at now: Timestamp, knowing facts: WakeFacts
+    ) -> WakeVerdict {
+        var ruling = WakeRuling(facts.reach)
+        switch kind {
+        case .alert: ruling.reach.alerts = max(0, ruling.reach.alerts - 1)
+        case .trigger, .unconditional: ruling.reach.triggers = max(0, ruling.reach.triggers - 1)
+        case .wake: return wakeEnded(state, at: now, knowing: facts)
+        }
+        return .decided(ruling)
+    }
+
+    private func wakeEnded(_ state: PushState, at now: Timestamp, knowing facts: WakeFacts) -> WakeVerdict {
+        var ruling = WakeRuling(facts.reach)
+        guard facts.reach.lane != nil else {
+            // The pace goes on, for when the device can be reached again.
+            let isHanded = state == .handed
+            ruling.changes.row = .endedOutOfReach(unanswered: isHanded ? 1 : 0, pushedAt: isHanded ? now : nil)
+            return .decided(ruling)
+        }
+        guard let isWaking = facts.isWaking else { return .needs(.waking) }
+        var wake = facts.reach.wake ?? DeviceWake()
+        wake.isUnderWay = false
+        if state == .handed { wake.pace.handed(at: now) }
+        // What is parked would be parked again: it waits until somebody looks, or for a day.
+        let wanted = state == .parked ? now.adding(seconds: Self.parkedSeconds) : now
+        wake.dueAt = isWaking ? wake.pace.dueAt(wanted) : nil
+        if isForgettable(wake, at: now) {
+            remove(&ruling)
+        } else {
+            ruling.reach.wake = wake
+            ruling.changes.row = .ended(wake, at: now)
+        }
+        return .decided(ruling)
+    }
+
+    private static let parkedSeconds: Int64 = 86_400
+
+    /// The message at a position was to have an alert of its own, and has none any more: a wake stands for it.
+    package func lostAlert(at position: Int64, at now: Timestamp, knowing facts: WakeFacts) -> WakeRuling {
+        var ruling = WakeRuling(facts.reach)
+        ruling.reach.quietBefore = min(ruling.reach.quietBefore, position)
+        let wake = facts.reach.wake
+        guard let lane = facts.reach.lane, wake?.dueAt == nil, wake?.isUnderWay != true else { return ruling }
+        put((wake?.pace ?? WakePace()).dueAt(now), in: lane, at: now, &ruling)
+        return ruling
+    }
+
+    /// What the device was to be woken for ended with its user, and nothing else wakes it. Returns nil if there is no wake.
+    ///
+    /// - Parameter isPushCancelled: Whether the push of the wake was cancelled.
+    package func reasonsEnded(of wake: DeviceWake?, isPushCancelled: Bool, at now: Timestamp) -> WakeChanges.Row? {
+        guard var wake else { return nil }
+        wake.dueAt = nil
+        if isPushCancelled { wake.isUnderWay = false }
+        if !wake.isUnderWay, wake.pace == WakePace() { return .removed }
+        return isPushCancelled ? .ended(wake, at: now) : .idle
+    }
+
+    // MARK: Rows
+
+    /// The latest moment of the last push of a wake that is not due, and that says nothing any more.
+    package func idleCutoff(at now: Timestamp) -> Timestamp { now.adding(seconds: -WakePace.shortestSeconds) }
+
+    private func isForgettable(_ wake: DeviceWake, at now: Timestamp) -> Bool {
+        wake.dueAt == nil && !wake.isUnderWay && wake.pace.isForgettable(at: now)
+    }
+
+    private func put(_ dueAt: Timestamp, in lane: PushLane, at now: Timestamp, _ ruling: inout WakeRuling) {
+        var wake = ruling.reach.wake ?? DeviceWake()
+        wake.dueAt = dueAt
+        ruling.reach.wake = wake
+        ruling.changes.row = .due(lane, dueAt, at: now)
+    }
+
+    private func remove(_ ruling: inout WakeRuling) {
+        ruling.reach.wake = nil
+        ruling.changes.row = .removed
+    }
+}

@@ -1,0 +1,125 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+
+/// Writes what ``OutboxRules`` decided about pushes, inside a transaction.
+struct PushChangeWriter {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    func write(_ change: PushChange, to push: Int64) throws {
+        switch change {
+        case .finished(let finish): try write(finish, to: push)
+        case .leased(let end, let fence):
+            try db.run(
+                """
+                UPDATE push SET state = \(PushState.leased.rawValue), due_at = ?, fence = ?, attempts = attempts + 1
+                WHERE serial = ?
+                """, [end.milliseconds, fence, push])
+        case .suspended:
+            try db.run(
+                "UPDATE push SET due_at = NULL, state = \(PushState.scheduled.rawValue) WHERE serial = ?", [push])
+        case .putOff(let dueAt, let at):
+            try db.run(
+                "UPDATE push SET due_at = ?, set_at = ? WHERE serial = ?", [dueAt.milliseconds, at.milliseconds, push])
+        case .retried(let dueAt, let reason, let attempts, let at):
+            try db.run(
+                """
+                UPDATE push SET state = \(PushState.scheduled.rawValue), due_at = ?, set_at = ?, reason = ?,
+                    attempts = attempts - ? WHERE serial = ?
+                """, [dueAt.milliseconds, at.milliseconds, reason, attempts, push])
+        case .elsewhere(let lane, let at):
+            try db.run(
+                """
+                UPDATE push SET state = \(PushState.scheduled.rawValue), lane = ?, due_at = ?, set_at = ?, is_elsewhere = 1
+                WHERE serial = ?
+                """, [lane.number, at.milliseconds, at.milliseconds, push])
+        case .restarted(let lane, let at):
+            try db.run(
+                """
+                UPDATE push SET state = \(PushState.scheduled.rawValue), lane = ?, due_at = ?, set_at = ?, is_elsewhere = 0,
+                    attempts = 0
+                WHERE serial = ?
+                """, [lane.number, at.milliseconds, at.milliseconds, push])
+        case .kept(let end): try db.run("UPDATE push SET ends_at = ? WHERE serial = ?", [end.milliseconds, push])
+        }
+    }
+
+    private func write(_ finish: PushFinish, to push: Int64) throws {
+        var update = try BoundStatement(
+            db,
+            """
+            UPDATE push SET state = ?, state_at = ?, state_served = (SELECT seconds FROM served), due_at = NULL, ends_at = ?,
+                awaits_address = ?, reason = ?
+            WHERE serial = ?
+            """)
+        update.bind(finish.state.rawValue)
+        update.bind(finish.at.milliseconds)
+        update.bind(finish.endsAt.milliseconds)
+        update.bind(finish.awaitsAddress ? 1 : 0)
+        update.bind(finish.reason)
+        update.bind(push)
+        try update.run()
+    }
+
+    /// Keeps the reason.
+    func cancel(_ push: Int64, until end: Timestamp, at now: Timestamp) throws {
+        try db.run(
+            """
+            UPDATE push SET state = \(PushState.cancelled.rawValue), state_at = ?,
+                state_served = (SELECT seconds FROM served), due_at = NULL, ends_at = ?
+            WHERE serial = ?
+            """, [now.milliseconds, end.milliseconds, push])
+    }
+
+    /// Makes a parked push due.
+    func requeue(_ push: Int64, at now: Timestamp) throws {
+        try db.run(
+            """
+            UPDATE push SET state = \(PushState.scheduled.rawValue), state_at = :now, due_at = :now, set_at = :now,
+                ends_at = expires_at, reason = NULL, awaits_address = 0
+            WHERE serial = :serial
+            """, ["now": now.milliseconds, "serial": push])
+    }
+
+    // MARK: Addresses
+
+    /// The alert begins anew.
+    func readdress(_ alert: UnacceptedAlerts.Sending, to lane: PushLane, at now: Timestamp) throws {
+        try db.run(
+            """
+            UPDATE push SET state_at = CASE state WHEN \(PushState.scheduled.rawValue) THEN state_at ELSE :now END,
+                state = \(PushState.scheduled.rawValue), lane = :lane, due_at = :due, set_at = :now, ends_at = expires_at,
+                is_elsewhere = 0, attempts = 0, awaits_address = 0, reason = NULL
+            WHERE serial = :serial
+            """,
+            [
+                "now": now.milliseconds, "lane": lane.number, "due": alert.dueAt.milliseconds, "serial": alert.serial,
+            ])
+    }
+
+    /// A wake stands for the alert.
+    func fold(_ alert: Readdressing.Fold, at now: Timestamp) throws {
+        if alert.isCancelled {
+            try db.run(
+                """
+                UPDATE push SET state = \(PushState.cancelled.rawValue), state_at = ?, due_at = NULL, awaits_address = 0
+                WHERE serial = ?
+                """, [now.milliseconds, alert.serial])
+        } else {
+            try db.run("UPDATE push SET awaits_address = 0 WHERE serial = ?", [alert.serial])
+        }
+    }
+
+    /// The push goes to a lane, with another due time or with none.
+    func move(_ push: Readdressing.Move, to lane: PushLane, at now: Timestamp) throws {
+        if let dueAt = push.dueAt {
+            try db.run(
+                "UPDATE push SET lane = ?, is_elsewhere = 0, set_at = ?, due_at = ? WHERE serial = ?",
+                [lane.number, now.milliseconds, dueAt.milliseconds, push.serial])
+        } else {
+            try db.run("UPDATE push SET lane = ?, is_elsewhere = 0 WHERE serial = ?", [lane.number, push.serial])
+        }
+    }
+}

@@ -1,0 +1,111 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+
+/// Reads what ``WakeRules`` must know of devices, inside a transaction. What is remembered is not read.
+struct ReachReader {
+    private let db: Database
+    private let memory: InboxMemory
+
+    init(_ db: Database, memory: InboxMemory) {
+        self.db = db
+        self.memory = memory
+    }
+
+    func reach(of device: DeviceSerial) throws -> PushReach {
+        if let known = memory.pushes[device] { return known }
+        let reach = try read(device)
+        memory.pushes[device] = reach
+        return reach
+    }
+
+    /// - Parameter app: Of the device.
+    func answer(
+        _ question: WakeQuestion, about device: DeviceSerial, of app: AppSerial?, at now: Timestamp,
+        into facts: inout WakeFacts
+    ) throws {
+        let waiting = WaitingWakes(db, index: memory.index)
+        switch question {
+        case .alertText: facts.hasAlertText = try app.map { try hasAlertText($0) } ?? false
+        case .waking: facts.isWaking = try waiting.areAny(of: device, &facts.reach, at: now)
+        case .span:
+            facts.span = try waiting.span(of: device, &facts.reach, at: now)
+            facts.isWaking = facts.span != nil
+        case .inbox: facts.isInboxEmpty = try waiting.isEmpty(device)
+        case .address:
+            facts.address = try address(of: device)
+            facts.hasAddress = facts.address != nil
+        }
+    }
+
+    func hasAlertText(_ app: AppSerial) throws -> Bool {
+        if let known = memory.pushes.hasAlertText(app) { return known }
+        let isThere = try Int.first(db, "SELECT 1 FROM app_alert WHERE app = ?", [app.rawValue]) != nil
+        memory.pushes.noteAlertText(of: app, isThere)
+        return isThere
+    }
+
+    /// Nil if the device cannot be pushed to, or its app was deleted.
+    func address(of device: DeviceSerial) throws -> PushAddress? {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT token, revision FROM device_profile JOIN app ON app.serial = app AND app.ended_at IS NULL
+            WHERE device = ? AND token NOT NULL AND reason IS NULL
+            """)
+        select.bind(device.rawValue)
+        return try select.first { columns in
+            columns.bytes(0).flatMap(PushToken.init(stored:)).map { PushAddress(token: $0, revision: columns.integer(1)) }
+        } ?? nil
+    }
+
+    /// What the tables have.
+    func read(_ device: DeviceSerial) throws -> PushReach {
+        var reach = PushReach(lane: try lane(of: device))
+        guard reach.lane != nil else { return reach }
+        reach.wake = try wake(of: device)
+        var pushes = try BoundStatement(
+            db,
+            """
+            SELECT count(*), coalesce(sum(is_due AND is_alert), 0), coalesce(sum(is_due AND NOT is_alert), 0),
+                max(iif(is_due AND is_alert, due_at, NULL))
+            FROM (SELECT due_at, kind = \(PushKind.alert.rawValue) AS is_alert,
+                    kind <> \(PushKind.wake.rawValue) AND state <= \(PushState.leased.rawValue) AS is_due
+                FROM push WHERE device = ?)
+            """)
+        pushes.bind(device.rawValue)
+        try pushes.forEachRow { columns in
+            reach.kept = Int(columns.integer(0))
+            reach.alerts = Int(columns.integer(1))
+            reach.triggers = Int(columns.integer(2))
+            reach.lastAlertAt = columns.integerIfAny(3).map(Timestamp.init(milliseconds:))
+            return false
+        }
+        return reach
+    }
+
+    func wake(of device: DeviceSerial) throws -> DeviceWake? {
+        var select = try BoundStatement(db, "SELECT due_at, push, unanswered, pushed_at FROM wake WHERE device = ?")
+        select.bind(device.rawValue)
+        return try select.first { columns in
+            DeviceWake(
+                dueAt: columns.integerIfAny(0).map(Timestamp.init(milliseconds:)),
+                isUnderWay: columns.integerIfAny(1) != nil,
+                pace: WakePace(
+                    unanswered: Int(columns.integer(2)),
+                    pushedAt: columns.integerIfAny(3).map(Timestamp.init(milliseconds:))))
+        }
+    }
+
+    private func lane(of device: DeviceSerial) throws -> PushLane? {
+        var select = try BoundStatement(
+            db,
+            "SELECT app, environment FROM device_profile WHERE device = ? AND token NOT NULL AND reason IS NULL")
+        select.bind(device.rawValue)
+        return try select.first { columns in
+            columns.text(1).flatMap(PushEnvironment.init).map {
+                PushLane(app: AppSerial(columns.integer(0)), environment: $0)
+            }
+        } ?? nil
+    }
+}

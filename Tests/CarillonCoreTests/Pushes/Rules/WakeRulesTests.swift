@@ -1,0 +1,247 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+/// What becomes of wakes that are there.
+struct WakeRulesTests {
+    private let now = WakeSample.now
+    private let lane = WakeSample.lane
+    private let rules = WakeRules()
+
+    // MARK: Signs of the device
+
+    @Test func `an answer is noted, and ends a wake that nothing is left for`() throws {
+        let wake = DeviceWake(dueAt: now, pace: WakeSample.pace(0, pushed: -100))
+        var facts = WakeFacts(reach: WakeSample.reach(wake))
+        #expect(rules.answered(at: now, knowing: facts) == .needs(.inbox))
+        facts.isInboxEmpty = false
+        let waiting = try rules.answered(at: now, knowing: facts).ruling()
+        #expect(waiting.changes == WakeChanges() && waiting.reach.wake == wake && waiting.reach.answeredAt == now)
+        facts.isInboxEmpty = true
+        let empty = try rules.answered(at: now, knowing: facts).ruling()
+        let idle = DeviceWake(pace: WakeSample.pace(0, pushed: -100))
+        #expect(empty.changes.row == .paced(idle) && empty.reach.wake == idle && empty.reach.answeredAt == now)
+    }
+
+    @Test func `an answer ends a slow pace, and leaves the wake where it is`() throws {
+        let wake = DeviceWake(dueAt: now.adding(seconds: 500), pace: WakeSample.pace(1, pushed: -700))
+        let facts = WakeFacts(reach: WakeSample.reach(wake), isInboxEmpty: false)
+        let ruling = try rules.answered(at: now, knowing: facts).ruling()
+        #expect(
+            ruling.changes.row == .paced(DeviceWake(dueAt: wake.dueAt, pace: WakeSample.pace(0, pushed: -700))))
+    }
+
+    @Test(arguments: [(1199, false), (1200, true)] as [(Int64, Bool)])
+    func `a wake that is over is forgotten when its pace limits nothing`(seconds: Int64, isForgotten: Bool) throws {
+        let wake = DeviceWake(dueAt: now, pace: WakeSample.pace(2, pushed: -seconds))
+        let facts = WakeFacts(reach: WakeSample.reach(wake), isInboxEmpty: true)
+        let ruling = try rules.answered(at: now, knowing: facts).ruling()
+        let isRemoved = ruling.changes.row == .removed
+        #expect(isRemoved == isForgotten)
+        let isGone = ruling.reach.wake == nil
+        #expect(isGone == isForgotten)
+    }
+
+    @Test func `a wake under way is not forgotten, and what does not change is not written`() throws {
+        var facts = WakeFacts(reach: WakeSample.reach(DeviceWake(isUnderWay: true)))
+        let unchanged = try rules.answered(at: now, knowing: facts).ruling()
+        #expect(unchanged.changes == WakeChanges() && unchanged.reach.answeredAt == now)
+        facts.reach.wake?.pace.unanswered = 1
+        let answered = try rules.answered(at: now, knowing: facts).ruling()
+        #expect(answered.changes.row == .paced(DeviceWake(isUnderWay: true)))
+        facts.reach.wake = nil
+        #expect(try rules.answered(at: now, knowing: facts).ruling() == WakeRuling(facts.reach))
+    }
+
+    @Test func `a device that comes is woken as usual from the third wake on that it did not answer`() {
+        let dueAt = now.adding(seconds: 3000)
+        #expect(rules.came(DeviceWake(dueAt: dueAt, pace: WakeSample.pace(2, pushed: -600)), at: now) == nil)
+        let slow = DeviceWake(dueAt: dueAt, pace: WakeSample.pace(3, pushed: -600))
+        let usual = WakeSample.pace(0, pushed: -600)
+        #expect(rules.came(slow, at: now) == DeviceWake(dueAt: now.adding(seconds: 600), pace: usual))
+        let soon = DeviceWake(dueAt: now.adding(seconds: 5), isUnderWay: true, pace: slow.pace)
+        #expect(rules.came(soon, at: now) == DeviceWake(dueAt: now.adding(seconds: 5), isUnderWay: true, pace: usual))
+        #expect(rules.came(DeviceWake(pace: slow.pace), at: now) == DeviceWake(pace: usual))
+    }
+
+    // MARK: Addresses
+
+    @Test func `a registration concerns wakes if what is known changes, or nothing was known, or the address is another`() {
+        var known = WakeSample.reach()
+        (known.answeredAt, known.alertLeasedAt, known.quietBefore) = (now, now, 5)
+        let read = WakeSample.reach()
+        #expect(rules.changed(from: known, to: read, hasOtherAddress: false) == .unchanged)
+        #expect(rules.changed(from: known, to: read, hasOtherAddress: true) == .reachable(lane))
+        #expect(rules.changed(from: nil, to: read, hasOtherAddress: false) == .reachable(lane))
+        known.lane = WakeSample.sandbox
+        #expect(rules.changed(from: known, to: read, hasOtherAddress: false) == .reachable(lane))
+        let gone = PushReach().following(known)
+        #expect(gone.quietBefore == 5 && gone.answeredAt == now && gone.alertLeasedAt == now)
+        var ruling = WakeRuling(gone)
+        ruling.changes.row = .idle
+        #expect(rules.changed(from: known, to: PushReach(), hasOtherAddress: false) == .unreachable(ruling))
+        #expect(rules.changed(from: gone, to: PushReach(), hasOtherAddress: false) == .unchanged)
+    }
+
+    @Test func `what waits when a device can be reached wakes it, at its pace`() throws {
+        let wake = DeviceWake(pace: WakeSample.pace(0, pushed: -1000))
+        var facts = WakeFacts(reach: WakeSample.reach(wake))
+        func decide() -> WakeVerdict { rules.readdressed(to: lane, hasOtherAddress: false, at: now, knowing: facts) }
+        #expect(decide() == .needs(.waking))
+        facts.isWaking = false
+        #expect(try decide().ruling().changes == WakeChanges())
+        facts.isWaking = true
+        #expect(try decide().ruling().changes.row == .due(lane, now.adding(seconds: 200), at: now))
+        facts.reach.wake = nil
+        #expect(try decide().ruling().changes.row == .due(lane, now, at: now))
+        facts.reach.wake = DeviceWake(isUnderWay: true)
+        #expect(try decide().ruling() == WakeRuling(facts.reach))
+    }
+
+    @Test(
+        arguments: [(10_000, true, false), (10_001, true, true), (10_001, false, false)] as [(Int64, Bool, Bool)])
+    func `a wake that was put off is due at another address`(due: Int64, isOther: Bool, isMoved: Bool) throws {
+        let facts = WakeFacts(reach: WakeSample.reach(DeviceWake(dueAt: now.adding(milliseconds: due))))
+        let ruling = try rules.readdressed(to: lane, hasOtherAddress: isOther, at: now, knowing: facts).ruling()
+        let row = isMoved ? WakeChanges.Row.due(lane, now, at: now) : nil
+        #expect(ruling.changes.row == row)
+    }
+
+    // MARK: Pushes
+
+    private let span = PushSpan(first: 4, last: 9, expiresAt: WakeSample.now.adding(seconds: 70))
+
+    private func due(setSeconds: Int64 = 0) -> DueWake {
+        DueWake(device: Sample.device, lane: lane, dueAt: now, setAt: now.adding(seconds: -setSeconds))
+    }
+
+    private func facts(_ change: (inout WakeFacts) -> Void = { _ in }) -> WakeFacts {
+        var facts = WakeFacts(
+            reach: WakeSample.reach(DeviceWake(dueAt: now)), isWaking: true, span: span, hasAddress: true)
+        change(&facts)
+        return facts
+    }
+
+    private var end: Timestamp { now.adding(seconds: 60) }
+
+    @Test func `a wake that is due is pushed, for what wakes`() throws {
+        let ruling = try rules.lease(due(), at: now, until: end, knowing: facts()).ruling()
+        #expect(ruling.changes.push == NewPush(.wake, in: lane, for: span, .leased, dueAt: end, at: now))
+        #expect(ruling.changes.push?.leases == 1)
+        #expect(ruling.changes.row == .pushed)
+        #expect(ruling.reach.wake == DeviceWake(isUnderWay: true))
+    }
+
+    @Test func `a wake is given up if the device cannot be reached there, or nothing wakes it`() throws {
+        let unasked = facts { ($0.hasAddress, $0.isWaking, $0.span) = (nil, nil, nil) }
+        #expect(rules.lease(due(), at: now, until: end, knowing: unasked) == .needs(.address))
+        let unsearched = facts { ($0.isWaking, $0.span) = (nil, nil) }
+        #expect(rules.lease(due(), at: now, until: end, knowing: unsearched) == .needs(.span))
+        let given = [
+            facts { $0.reach.lane = WakeSample.sandbox }, facts { $0.reach.lane = nil }, facts { $0.hasAddress = false },
+            facts { ($0.isWaking, $0.span) = (false, nil) },
+        ]
+        for facts in given {
+            let ruling = try rules.lease(due(), at: now, until: end, knowing: facts).ruling()
+            #expect(ruling.changes.row == .idle && ruling.changes.push == nil)
+            #expect(ruling.reach.wake == DeviceWake())
+        }
+    }
+
+    @Test(
+        arguments: [
+            (10, -9, true), (10, 0, true), (10, -10, false), (9, -9, false), (10, 1, false),
+        ] as [(Int64, Int64, Bool)])
+    func `a device that was there and answered since has its time anew`(
+        patience: Int64, answered: Int64, isBusy: Bool
+    ) throws {
+        let answeredAt = now.adding(seconds: answered)
+        let ruling = try rules.lease(
+            due(setSeconds: patience), at: now, until: end, knowing: facts { $0.reach.answeredAt = answeredAt }
+        ).ruling()
+        guard isBusy else {
+            #expect(ruling.changes.row == .pushed)
+            return
+        }
+        #expect(ruling.changes.row == .due(lane, answeredAt.adding(seconds: 10), at: answeredAt))
+        #expect(ruling.reach.wake == DeviceWake(dueAt: answeredAt.adding(seconds: 10)))
+        #expect(ruling.changes.push == nil)
+    }
+
+    @Test func `a wake that is over is due again at its pace, while something wakes`() throws {
+        var facts = WakeFacts(reach: WakeSample.reach(DeviceWake(isUnderWay: true)))
+        #expect(rules.pushEnded(.wake, .handed, at: now, knowing: facts) == .needs(.waking))
+        facts.isWaking = true
+        func row(_ state: PushState) throws -> WakeChanges.Row? {
+            try rules.pushEnded(.wake, state, at: now, knowing: facts).ruling().changes.row
+        }
+        let pace = WakePace(unanswered: 1, pushedAt: now)
+        #expect(try row(.handed) == .ended(DeviceWake(dueAt: now.adding(seconds: 1200), pace: pace), at: now))
+        #expect(try row(.rejected) == .ended(DeviceWake(dueAt: now), at: now))
+        #expect(try row(.parked) == .ended(DeviceWake(dueAt: now.adding(seconds: 86_400)), at: now))
+        facts.isWaking = false
+        #expect(try row(.handed) == .ended(DeviceWake(pace: pace), at: now))
+        #expect(try row(.cancelled) == .removed)
+        facts.reach.wake = nil
+        #expect(try rules.pushEnded(.wake, .cancelled, at: now, knowing: facts).ruling().reach.wake == nil)
+    }
+
+    @Test func `the pace goes on of a device that cannot be reached when its wake is over`() throws {
+        let facts = WakeFacts(reach: PushReach())
+        func row(_ state: PushState) throws -> WakeChanges.Row? {
+            try rules.pushEnded(.wake, state, at: now, knowing: facts).ruling().changes.row
+        }
+        #expect(try row(.handed) == .endedOutOfReach(unanswered: 1, pushedAt: now))
+        #expect(try row(.rejected) == .endedOutOfReach(unanswered: 0, pushedAt: nil))
+    }
+
+    @Test func `alerts that are over make room`() throws {
+        var facts = WakeFacts(reach: WakeSample.reach())
+        (facts.reach.alerts, facts.reach.triggers) = (2, 1)
+        let alert = try rules.pushEnded(.alert, .handed, at: now, knowing: facts).ruling()
+        #expect(alert.reach.alerts == 1 && alert.reach.triggers == 1 && alert.changes == WakeChanges())
+        for kind in [PushKind.trigger, .unconditional] {
+            let ruling = try rules.pushEnded(kind, .handed, at: now, knowing: facts).ruling()
+            #expect(ruling.reach.alerts == 2 && ruling.reach.triggers == 0)
+        }
+        (facts.reach.alerts, facts.reach.triggers) = (0, 0)
+        #expect(try rules.pushEnded(.alert, .handed, at: now, knowing: facts).ruling() == WakeRuling(facts.reach))
+        #expect(try rules.pushEnded(.trigger, .handed, at: now, knowing: facts).ruling() == WakeRuling(facts.reach))
+    }
+
+    @Test func `a wake stands for an alert that is not shown`() {
+        var reach = WakeSample.reach(DeviceWake(pace: WakeSample.pace(1, pushed: -1000)))
+        reach.quietBefore = 8
+        let ruling = rules.lostAlert(at: 5, at: now, knowing: WakeFacts(reach: reach))
+        #expect(ruling.changes.row == .due(lane, now.adding(seconds: 200), at: now))
+        #expect(ruling.reach.quietBefore == 5)
+        for wake in [DeviceWake(dueAt: now), DeviceWake(isUnderWay: true)] {
+            let there = rules.lostAlert(at: 9, at: now, knowing: WakeFacts(reach: WakeSample.reach(wake)))
+            #expect(there == WakeRuling(WakeSample.reach(wake)))
+        }
+        var gone = PushReach()
+        gone.quietBefore = 8
+        let unreachable = rules.lostAlert(at: 5, at: now, knowing: WakeFacts(reach: gone))
+        #expect(unreachable.changes == WakeChanges() && unreachable.reach.quietBefore == 5)
+    }
+
+    @Test func `a wake whose reasons ended with the user keeps its pace, and a push that is under way`() {
+        func row(_ wake: DeviceWake?, isCancelled: Bool) -> WakeChanges.Row? {
+            rules.reasonsEnded(of: wake, isPushCancelled: isCancelled, at: now)
+        }
+        let underWay = DeviceWake(isUnderWay: true)
+        let paced = DeviceWake(dueAt: now, isUnderWay: true, pace: WakeSample.pace(0, pushed: -5000))
+        #expect(row(nil, isCancelled: true) == nil)
+        #expect(row(DeviceWake(dueAt: now), isCancelled: false) == .removed)
+        #expect(row(underWay, isCancelled: false) == .idle)
+        #expect(row(underWay, isCancelled: true) == .removed)
+        #expect(row(paced, isCancelled: false) == .idle)
+        #expect(row(paced, isCancelled: true) == .ended(DeviceWake(pace: paced.pace), at: now))
+        let unanswered = DeviceWake(dueAt: now, pace: WakePace(unanswered: 1))
+        #expect(row(unanswered, isCancelled: false) == .idle)
+    }
+
+    @Test func `a wake says nothing any more after the shortest pause`() {
+        #expect(rules.idleCutoff(at: now) == now.adding(seconds: -1200))
+    }
+}
