@@ -47,6 +47,9 @@ struct SchemaStepTests {
         "MA42uUM+aH4L",  // 32
         "x1kfj/RUFwiR",  // 33
         "F4kqdMaiu0tt",  // 34
+        "F/odN5JAOpWj",  // 35
+        "RmSST8uX0OHV",  // 36
+        "SlXVTJA+yRl1",  // 37
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

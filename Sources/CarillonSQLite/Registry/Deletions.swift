@@ -13,21 +13,23 @@ struct Deletions {
         self.settings = settings
     }
 
-    /// Removes a device and its channels; what of its inbox is beyond the limit is left to be done. Nil when there is none.
+    /// Removes a device and its channels; what of its inbox is beyond the limit is left to be done. Nil if there is no such device, or
+    /// if it was seen after the cutoff.
     func remove(
-        _ device: DeviceSerial, because reason: DisconnectReason, at now: Timestamp, limit: Int
+        _ device: DeviceSerial, unlessSeenAfter cutoff: RetentionCutoff? = nil, because reason: DisconnectReason,
+        at now: Timestamp, limit: Int
     ) throws -> (channels: [ChannelSerial], rows: Int)? {
-        let channels = try Int64.fetchAll(
-            db, sql: "SELECT serial FROM channel WHERE device = ?", arguments: [device.rawValue])
+        guard let (facts, channels) = try RegistrationReader(db).endFacts(of: device),
+            let changes = RegistrationRules.end(unlessSeenAfter: cutoff, knowing: facts)
+        else { return nil }
         try WatchTransaction(db).channelsEnd(
             "device = ?", [device.rawValue], because: reason, at: now, limits: settings.callbacks)
-        try db.run("DELETE FROM device WHERE serial = ?", [device.rawValue])
-        guard db.changesCount == 1 else { return nil }
+        try RegistrationChangeWriter(db).writeEnd(changes)
         try RequestTable(db).write(RequestRules().end(of: device, because: .deviceDeleted))
         try inboxes.cancelPushes(of: device, at: now)
         let (rows, isDone) = try inboxes.end(limit, of: device, at: now)
         if !isDone { try db.run("INSERT INTO ended_device (serial) VALUES (?)", [device.rawValue]) }
-        return (channels.map(ChannelSerial.init), rows + channels.count + 1)
+        return (channels, rows + channels.count + 1)
     }
 
     /// The next part of what is left to be done.

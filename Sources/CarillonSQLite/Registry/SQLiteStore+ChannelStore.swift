@@ -13,32 +13,20 @@ extension SQLiteStore: ChannelStore {
         _ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, wake: WakeMode?, limit: Int,
         at now: Timestamp
     ) async throws -> OpenChannelResult {
-        try await group.run { db in
-            if var open = try Self.channel(id, device: device, in: db) {
-                if let wake, wake != open.wake, open.vapidKey == vapidKey {
-                    open.wake = wake
-                    try db.run("UPDATE channel SET wake = ? WHERE serial = ?", [wake.rawValue, open.serial.rawValue])
-                }
-                return .alreadyOpen(open)
+        let wish = ChannelWish(id, device: device, name: name, vapidKey: vapidKey, wake: wake)
+        return try await group.run { db in
+            let writer = RegistrationChangeWriter(db)
+            let facts = try RegistrationReader(db).facts(of: wish)
+            switch RegistrationRules.open(wish, limit: limit, at: now, knowing: facts) {
+            case .refused(let result): return result
+            case .found(let channel): return .alreadyOpen(channel)
+            case .rewoken(let channel):
+                try writer.writeWake(of: channel)
+                return .alreadyOpen(channel)
+            case .opened(var channel, let isOfUser):
+                channel.serial = try writer.insert(channel, isOfUser: isOfUser)
+                return .opened(channel)
             }
-            let former = "SELECT 1 FROM channel WHERE device = ? AND id = ?"
-            guard try Int.first(db, former, [device.rawValue, id.value.data]) == nil else { return .ofFormerUser }
-            let owner = try db.cachedStatement(sql: Self.selectOwner)
-            let read = { (row: Row) in (app: row[0] as Int64, channels: row[1] as Int, hasUser: row[2] as Bool) }
-            guard let (app, channels, hasUser) = try Row.first(owner, [device.rawValue], read) else { return .deviceGone }
-            guard channels < limit else { return .tooMany }
-            try db.run(
-                """
-                INSERT INTO channel (device, id, name, vapid_key, created_at, wake, of_user) VALUES (?, ?, ?, ?, ?, ?, ?)
-                """,
-                [
-                    device.rawValue, id.value.data, name, vapidKey.map { Data($0) }, now.milliseconds,
-                    (wake ?? .background).rawValue, hasUser ? 1 : 0,
-                ])
-            return .opened(
-                PushChannel(
-                    serial: ChannelSerial(db.lastInsertedRowID), device: device, app: AppSerial(app), id: id,
-                    name: name, vapidKey: vapidKey, wake: wake ?? .background, createdAt: now))
         }
     }
 
@@ -77,13 +65,6 @@ extension SQLiteStore: ChannelStore {
         let select = try db.cachedStatement(sql: selectChannels + " WHERE channel.device = ? AND channel.id = ?")
         return try Row.first(select, [device.rawValue, id.value.data], PushChannel.init)
     }
-
-    /// A device's app, how many channels it has, and whether it is somebody's.
-    private static let selectOwner = """
-        SELECT device.app, (SELECT count(*) FROM channel WHERE channel.device = device.serial),
-            EXISTS (SELECT 1 FROM device_profile WHERE device_profile.device = device.serial AND user IS NOT NULL)
-            FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL WHERE device.serial = ?
-        """
 
     private static let selectChannels = selectAllChannels + " AND channel.of_user < 2"
 

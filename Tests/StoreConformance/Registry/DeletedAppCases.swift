@@ -33,6 +33,9 @@ private func deletedAppTakesNothing(_ stores: any StoreMaker) async throws {
     let present = try #require(try await store.binding(of: phone.serial, profile: "present", at: start))
     #expect(try await store.deleteApp(id, at: start))
     // Its devices are there still, until the deletion goes on.
+    let opened = try await store.openChannel(
+        channel.id, device: channel.device, name: nil, vapidKey: nil, wake: nil, limit: 9, at: start)
+    #expect(opened == .deviceGone)
     #expect(try await store.putServiceProfile(ServiceFixture.profile("late"), of: phone.serial) == nil)
     #expect(try await store.serviceProviders(for: phone.serial, ServiceQuery(), limit: 9) == nil)
     #expect(try await store.setClusterPlace(ClusterPlace(), of: phone.id, app: app) == false)

@@ -1,0 +1,85 @@
+/// The rows that ``RegistrationRules`` changes: the net effect of one call.
+package struct RegistrationChanges: Equatable, Sendable {
+    /// A device that is stored. The store assigns its serial.
+    package struct NewRow: Equatable, Sendable {
+        package var device: Device
+        package var key: KeyID?
+        package var registration: SecretHash?
+        /// Of a device whose address has a limit.
+        package var address: NetworkAddress?
+
+        package init(device: Device, key: KeyID?, registration: SecretHash?, address: NetworkAddress?) {
+            self.device = device
+            self.key = key
+            self.registration = registration
+            self.address = address
+        }
+    }
+
+    /// What is stored of a registration, and what other features must be told of the change.
+    package struct Profile: Equatable, Sendable {
+        /// The store sets the serial of a new device.
+        package var registration: DeviceRegistration
+        /// Whether there is no row before.
+        package var isFirst: Bool
+        /// Whether the device is to be notified of its status, and the time of the status begins.
+        package var isStatusChanged: Bool
+        /// Whether what the vendor said of the address before says nothing of this one.
+        package var isAddressChanged: Bool
+        /// Nil if the user stays.
+        package var userChange: ChangeOfUser?
+        /// Whether the device is the one of ``RegistrationChanges/new``, for which nothing can wait yet.
+        package var isOfNewDevice: Bool
+
+        package init(
+            registration: DeviceRegistration, isFirst: Bool, isStatusChanged: Bool, isAddressChanged: Bool = false,
+            userChange: ChangeOfUser? = nil, isOfNewDevice: Bool = false
+        ) {
+            self.registration = registration
+            self.isFirst = isFirst
+            self.isStatusChanged = isStatusChanged
+            self.isAddressChanged = isAddressChanged
+            self.userChange = userChange
+            self.isOfNewDevice = isOfNewDevice
+        }
+    }
+
+    package enum ChangeOfUser: Equatable, Sendable {
+        /// The device had no user before.
+        case first
+        /// What belonged to the user before ends.
+        case replaced
+    }
+
+    /// A token that no device has from now on, and how often it was taken.
+    package struct ReleasedToken: Equatable, Sendable {
+        package var app: AppSerial
+        package var address: DeviceProfile.Address
+        package var takings: RegistrationRules.Takings
+        /// So many tokens that were taken on earlier days are forgotten.
+        package var forgotten: Int
+
+        package init(app: AppSerial, address: DeviceProfile.Address, takings: RegistrationRules.Takings, forgotten: Int) {
+            self.app = app
+            self.address = address
+            self.takings = takings
+            self.forgotten = forgotten
+        }
+    }
+
+    package var new: NewRow?
+    /// A device that gets another credential.
+    package var renewed: Device?
+    package var app: AppSerial
+    /// In the order in which they are written: a token is free before another device gets it.
+    package var profiles: [Profile] = []
+    package var released: ReleasedToken?
+    /// Its channels and its registration are removed with it.
+    package var removed: DeviceSerial?
+    /// Is added to the number of devices of the app.
+    package var devices = 0
+
+    package init(in app: AppSerial) { self.app = app }
+
+    package var isEmpty: Bool { self == RegistrationChanges(in: app) }
+}

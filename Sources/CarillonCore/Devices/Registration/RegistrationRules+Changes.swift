@@ -1,0 +1,180 @@
+package import CarillonWire
+
+// What a call does to the rows of a device. Nothing is looked up: facts are received, and what is missing is asked for.
+extension RegistrationRules {
+    /// Tokens of earlier days that are forgotten when one is released.
+    package static let forgottenAtOnce = 10
+
+    package enum Insertion: Sendable {
+        /// Read how many devices the address has as well, and decide again.
+        case needsDevices(of: NewDevice.AddressShare)
+        /// Read what is known of the token as well, and decide again.
+        case needsToken(DeviceProfile.Address, of: AppSerial)
+        case refused(InsertedDevice)
+        /// The store assigns the serial of a new device.
+        case decided(Device, RegistrationChanges)
+    }
+
+    package enum Change: Sendable {
+        /// Read what is known of the token as well, and decide again.
+        case needsToken(DeviceProfile.Address, of: AppSerial)
+        case decided(Result<Ruling, Refusal>)
+    }
+
+    package struct Ruling: Equatable, Sendable {
+        package var decision: Decision
+        /// Whether the device says its address now.
+        package var confirms: Bool
+        package var changes: RegistrationChanges
+    }
+
+    // MARK: New devices
+
+    /// Stores a device, or finds the device that the same registration led to before.
+    ///
+    /// - Parameter limit: The number of devices that an app may have.
+    package static func insert(
+        _ new: NewDevice, limit: Int, at now: Timestamp, knowing facts: NewDeviceFacts,
+        credential: (DeviceID) -> SecretHash
+    ) -> Insertion {
+        guard let app = facts.app, new.key == nil || app.isKeyInForce else { return .refused(.notAllowed) }
+        guard facts.known != nil || app.devices < limit else {
+            return .refused(.refused(Refusal(.devicesTooMany, "The app has \(limit) devices, as many as it may.")))
+        }
+        if let share = new.share, facts.known == nil {
+            guard let count = facts.devicesOfAddress else { return .needsDevices(of: share) }
+            guard count < share.limit else { return .refused(.addressFull) }
+        }
+        var decision: Decision?
+        if new.profile != nil || new.user != nil {
+            let current =
+                facts.stored
+                ?? DeviceRegistration(device: facts.known?.serial ?? DeviceSerial(0), at: facts.known?.createdAt ?? now)
+            let profile = new.profile ?? current.profile
+            if let address = tokenToAsk(for: profile, over: current, facts.token) {
+                return .needsToken(address, of: app.serial)
+            }
+            do throws(Refusal) {
+                decision = try register(
+                    profile, confirms: new.profile != nil, over: current, facts.token, user: new.user, at: now)
+            } catch {
+                return .refused(.refused(error))
+            }
+        }
+        var changes = RegistrationChanges(in: app.serial)
+        if let decision {
+            changes = Self.changes(
+                of: decision, in: app.serial, after: facts.stored, facts.token, isNew: facts.known == nil)
+        }
+        var device =
+            facts.known
+            ?? Device(
+                serial: DeviceSerial(0), id: new.proposed, app: app.serial, appID: new.app,
+                credentialHash: credential(new.proposed), createdAt: now, isAnonymous: new.isAnonymous, seenAt: now)
+        if facts.known == nil {
+            changes.new = RegistrationChanges.NewRow(
+                device: device, key: new.key, registration: new.registration, address: new.share?.address)
+            changes.devices = 1
+        } else {
+            device.credentialHash = credential(device.id)
+            changes.renewed = device
+        }
+        return .decided(device, changes)
+    }
+
+    // MARK: Registrations
+
+    package static func change(
+        _ change: RegistrationChange, at now: Timestamp, knowing facts: RegistrationFacts
+    ) -> Change {
+        let current = facts.current
+        let decision: Decision
+        var isConfirmed = false
+        do throws(Refusal) {
+            switch try change(current) {
+            case .nothing: decision = .unchanged(current)
+            case .becomes(let registration): decision = .status(of: registration)
+            case .says(let profile, let confirms, let user):
+                if let address = tokenToAsk(for: profile, over: current, facts.token) {
+                    return .needsToken(address, of: facts.app)
+                }
+                decision = try register(profile, confirms: confirms, over: current, facts.token, user: user, at: now)
+                isConfirmed = confirms && profile.address != nil
+            }
+        } catch {
+            return .decided(.failure(error))
+        }
+        let changes = Self.changes(of: decision, in: facts.app, after: facts.stored, facts.token)
+        return .decided(.success(Ruling(decision: decision, confirms: isConfirmed, changes: changes)))
+    }
+
+    /// The push token whose facts are missing.
+    private static func tokenToAsk(
+        for profile: DeviceProfile, over current: DeviceRegistration, _ token: TokenFacts?
+    ) -> DeviceProfile.Address? {
+        token == nil && profile.address != current.profile.address ? profile.address : nil
+    }
+
+    private static func register(
+        _ profile: DeviceProfile, confirms: Bool, over current: DeviceRegistration, _ token: TokenFacts?, user: UserWord?,
+        at now: Timestamp
+    ) throws(Refusal) -> Decision {
+        try register(
+            profile, confirms: confirms, over: current, heldBy: token?.holder,
+            released: token?.holder == nil ? token?.released : nil, user: user, at: now)
+    }
+
+    private static func changes(
+        of decision: Decision, in app: AppSerial, after stored: DeviceRegistration?, _ token: TokenFacts?,
+        isNew: Bool = false
+    ) -> RegistrationChanges {
+        var changes = RegistrationChanges(in: app)
+        if let displaced = decision.displaced {
+            changes.profiles.append(
+                RegistrationChanges.Profile(
+                    registration: displaced, isFirst: false, isStatusChanged: displaced.status != token?.holder?.status))
+        }
+        guard decision.isChanged else { return changes }
+        let registration = decision.registration
+        changes.profiles.append(
+            RegistrationChanges.Profile(
+                registration: registration, isFirst: stored == nil,
+                isStatusChanged: registration.status != stored?.status ?? .registered,
+                isAddressChanged: decision.isAddressChanged,
+                userChange: isNew ? nil : changeOfUser(decision),
+                isOfNewDevice: isNew))
+        if let stored, let address = stored.profile.address, address.token != registration.profile.address?.token {
+            changes.released = released(address, Takings(count: stored.takings, day: stored.takenOn), in: app)
+        }
+        return changes
+    }
+
+    private static func changeOfUser(_ decision: Decision) -> RegistrationChanges.ChangeOfUser? {
+        guard decision.changesUser else { return nil }
+        return decision.losesUser ? .replaced : .first
+    }
+
+    /// A device has a token no more. The token that another device took is not released.
+    private static func released(
+        _ address: DeviceProfile.Address, _ takings: Takings, in app: AppSerial
+    ) -> RegistrationChanges.ReleasedToken? {
+        guard takings.count > 0 else { return nil }
+        return RegistrationChanges.ReleasedToken(
+            app: app, address: address, takings: takings, forgotten: forgottenAtOnce)
+    }
+
+    // MARK: Ends
+
+    /// - Parameter cutoff: A device that was seen later stays.
+    /// - Returns: Nil if the device stays.
+    package static func end(
+        unlessSeenAfter cutoff: RetentionCutoff? = nil, knowing facts: DeviceEndFacts
+    ) -> RegistrationChanges? {
+        if let cutoff, facts.seenAt > cutoff.wall || facts.seenServed > cutoff.served { return nil }
+        var changes = RegistrationChanges(in: facts.app)
+        changes.removed = facts.device
+        if facts.devicesOfApp > 0 { changes.devices = -1 }
+        if let address = facts.address { changes.released = released(address, facts.takings, in: facts.app) }
+        return changes
+    }
+}

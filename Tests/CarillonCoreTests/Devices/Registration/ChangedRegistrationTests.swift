@@ -1,0 +1,172 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+/// What is written of a device that says something else, is suspended, or is removed.
+struct ChangedRegistrationTests {
+    private typealias Sample = RegistrationSample
+    private let now = Sample.now
+    private var day: Int64 { now.seconds / 86_400 }
+
+    private func facts(_ stored: DeviceRegistration?, _ token: TokenFacts? = TokenFacts()) -> RegistrationFacts {
+        var facts = RegistrationFacts(device: Sample.device, app: Sample.app, createdAt: now, stored: stored)
+        facts.token = token
+        return facts
+    }
+
+    private func ruling(_ wish: RegistrationWish, _ facts: RegistrationFacts) throws -> RegistrationRules.Ruling {
+        guard case .decided(let result) = RegistrationRules.change({ _ in wish }, at: now, knowing: facts) else {
+            throw Undecided()
+        }
+        return try result.get()
+    }
+
+    private struct Undecided: Error {}
+
+    // MARK: Rows
+
+    @Test func `a device that says the same changes no row`() throws {
+        let stored = Sample.registration(Sample.device, 1)
+        let same = try ruling(.says(stored.profile, confirms: true), facts(stored, nil))
+        #expect(same.changes.isEmpty && same.confirms && !same.decision.isChanged)
+        #expect(try ruling(.nothing, facts(nil, nil)).changes.isEmpty)
+        #expect(try !ruling(.nothing, facts(nil, nil)).confirms)
+        #expect(try !ruling(.says(stored.profile, confirms: false), facts(stored, nil)).confirms)
+        #expect(try !ruling(.says(Sample.profile(nil), confirms: true), facts(nil, nil)).confirms)
+    }
+
+    @Test func `facts of a token are asked for if it is another`() throws {
+        let stored = Sample.registration(Sample.device, 1)
+        let says: RegistrationChange = { _ in .says(Sample.profile(2), confirms: true) }
+        guard case .needsToken(let address, let app) = RegistrationRules.change(says, at: now, knowing: facts(stored, nil))
+        else { throw Undecided() }
+        #expect(address == Sample.address(2) && app == Sample.app)
+        // To remove a token takes none.
+        #expect(try ruling(.says(Sample.profile(nil), confirms: true), facts(stored, nil)).decision.isChanged)
+    }
+
+    @Test func `a token that is released is remembered if it was taken`() throws {
+        for says in [Sample.profile(2), Sample.profile(nil)] {
+            let taken = try ruling(.says(says, confirms: true), facts(Sample.registration(Sample.device, 1, takings: 2)))
+            #expect(
+                taken.changes.released
+                    == .init(
+                        app: Sample.app, address: Sample.address(1), takings: .init(count: 2, day: day), forgotten: 10))
+            let quiet = try ruling(.says(says, confirms: true), facts(Sample.registration(Sample.device, 1)))
+            #expect(quiet.changes.released == nil && quiet.changes.profiles.first?.isAddressChanged == true)
+        }
+        var moved = Sample.profile(1)
+        moved.address?.environment = .sandbox
+        let same = try ruling(.says(moved, confirms: true), facts(Sample.registration(Sample.device, 1, takings: 2)))
+        #expect(same.changes.released == nil && same.changes.profiles.count == 1)
+    }
+
+    @Test func `the device that loses a token is written first, and its token is not released`() throws {
+        let holder = Sample.registration(DeviceSerial(9), 1, takings: 2)
+        var suspended = holder
+        suspended.status = .suspended(.byOperator)
+        for (holder, isStatusChanged) in [(holder, true), (suspended, false)] {
+            let taken = try ruling(.says(Sample.profile(1), confirms: true), facts(nil, TokenFacts(holder: holder)))
+            #expect(taken.changes.profiles.map(\.registration.device) == [DeviceSerial(9), Sample.device])
+            #expect(taken.changes.profiles.map(\.isStatusChanged) == [isStatusChanged, false])
+            #expect(taken.changes.profiles.map(\.isAddressChanged) == [false, true])
+            #expect(taken.changes.profiles.map(\.isFirst) == [false, true])
+            #expect(taken.changes.profiles.last?.registration.takings == 3)
+            #expect(taken.changes.released == nil)
+        }
+    }
+
+    @Test func `a suspension begins a status, also in a first row`() throws {
+        for stored in [nil, Sample.registration(Sample.device, 1)] {
+            let known = facts(stored)
+            let suspended = try #require(RegistrationRules.suspend(known.current, because: .byOperator, at: now))
+            let changes = try ruling(.becomes(suspended), known).changes
+            #expect(
+                changes.profiles == [.init(registration: suspended, isFirst: stored == nil, isStatusChanged: true)])
+            let resumed = try #require(RegistrationRules.resume(suspended, at: now))
+            let again = try ruling(.becomes(resumed), facts(suspended)).changes
+            #expect(again.profiles == [.init(registration: resumed, isFirst: false, isStatusChanged: true)])
+        }
+    }
+
+    @Test func `a refusal and a change of the user are passed on`() throws {
+        let refusal = Refusal(.fieldInvalid, "no")
+        let change: RegistrationChange = { _ throws(Refusal) in throw refusal }
+        guard case .decided(.failure(refusal)) = RegistrationRules.change(change, at: now, knowing: facts(nil)) else {
+            throw Undecided()
+        }
+        let out = try ruling(
+            .says(Sample.profile(nil), confirms: false, user: .signedOut), facts(Sample.registration(user: 1)))
+        #expect(out.changes.profiles.first?.userChange == .replaced && out.decision.losesUser)
+        let first = try ruling(
+            .says(Sample.profile(nil), confirms: false, user: .signedIn(Sample.user(1))), facts(nil))
+        #expect(first.changes.profiles.first?.userChange == .first)
+    }
+
+    // MARK: Ends
+
+    private func end(devices: Int = 3, token: UInt8? = nil, takings: Int = 0) -> DeviceEndFacts {
+        DeviceEndFacts(
+            device: Sample.device, app: Sample.app, devicesOfApp: devices, seenAt: now, seenServed: 50,
+            address: token.map(Sample.address), takings: .init(count: takings, day: day))
+    }
+
+    @Test func `a device that was seen after the cutoff stays`() {
+        func isRemoved(_ milliseconds: Int64, _ served: Int64) -> Bool {
+            let cutoff = RetentionCutoff(wall: now.adding(milliseconds: milliseconds), served: served)
+            return RegistrationRules.end(unlessSeenAfter: cutoff, knowing: end()) != nil
+        }
+        #expect(isRemoved(0, 50))
+        #expect(!isRemoved(-1, 50))
+        #expect(!isRemoved(0, 49))
+        #expect(isRemoved(1, 51))
+    }
+
+    @Test func `the end of a device is counted, and releases its token`() throws {
+        let changes = try #require(RegistrationRules.end(knowing: end(token: 1, takings: 1)))
+        #expect(changes.removed == Sample.device && changes.devices == -1 && changes.app == Sample.app)
+        #expect(changes.released?.address == Sample.address(1))
+        #expect(changes.released?.takings == .init(count: 1, day: day))
+        #expect(RegistrationRules.end(knowing: end(token: 1))?.released == nil)
+        #expect(RegistrationRules.end(knowing: end(takings: 1))?.released == nil)
+        #expect(RegistrationRules.end(knowing: end(devices: 1))?.devices == -1)
+        #expect(RegistrationRules.end(knowing: end(devices: 0))?.devices == 0)
+    }
+
+    // MARK: Channels
+
+    private func channel(_ serial: Int64 = 0, wake: WakeMode = .background, key: [UInt8]? = nil) -> PushChannel {
+        PushChannel(
+            serial: ChannelSerial(serial), device: Sample.device, app: Sample.app, id: channelID, name: nil, vapidKey: key,
+            wake: wake, createdAt: now)
+    }
+
+    private var channelID: ChannelID { ChannelID(Bytes16(high: 3, low: 3)) }
+
+    private func open(
+        _ channel: PushChannel?, channels: Int = 0, isOfFormerUser: Bool = false, hasUser: Bool = false,
+        wake: WakeMode? = nil, key: [UInt8]? = nil
+    ) -> RegistrationRules.Opening {
+        RegistrationRules.open(
+            ChannelWish(channelID, device: Sample.device, name: nil, vapidKey: key, wake: wake), limit: 2, at: now,
+            knowing: OpenChannelFacts(
+                app: Sample.app, channel: channel, isOfFormerUser: isOfFormerUser, channels: channels, hasUser: hasUser))
+    }
+
+    @Test func `a device has as many channels as its limit says`() {
+        #expect(open(nil, channels: 1) == .opened(channel(), isOfUser: false))
+        #expect(open(nil, channels: 2) == .refused(.tooMany))
+        #expect(open(nil, hasUser: true, wake: .alert, key: [1]) == .opened(channel(wake: .alert, key: [1]), isOfUser: true))
+        let wish = ChannelWish(channelID, device: Sample.device, name: nil, vapidKey: nil, wake: nil)
+        #expect(RegistrationRules.open(wish, limit: 2, at: now, knowing: nil) == .refused(.deviceGone))
+    }
+
+    @Test func `an open channel wakes in another way if its restriction is presented`() {
+        #expect(open(channel(5), channels: 2) == .found(channel(5)))
+        #expect(open(channel(5), wake: .background) == .found(channel(5)))
+        #expect(open(channel(5), wake: .alert) == .rewoken(channel(5, wake: .alert)))
+        #expect(open(channel(5, key: [1]), wake: .alert) == .found(channel(5, key: [1])))
+        #expect(open(channel(5, key: [1]), wake: .alert, key: [1]) == .rewoken(channel(5, wake: .alert, key: [1])))
+        #expect(open(channel(5), isOfFormerUser: true, wake: .alert) == .refused(.ofFormerUser))
+    }
+}

@@ -1,0 +1,146 @@
+import CarillonCore
+import CarillonWire
+
+/// Devices of two apps, told step after step, without knowledge of ``RegistrationRules``: who has which token, and how often each token
+/// went from one device to another on each day.
+struct NaiveRegistrations {
+    enum Status {
+        case registered, taken, dead, stopped
+    }
+
+    struct Device {
+        var serial: Int64
+        var app: Int64
+        var secret: UInt8?
+        var address: UInt32?
+        var seenAt: Timestamp
+        var token: UInt8?
+        var user: Int?
+        var status = Status.registered
+        /// Changes of the status.
+        var news = 0
+        var channels: [UInt64] = []
+    }
+
+    struct Taken: Hashable {
+        var app: Int64
+        var token: UInt8
+        var day: Int64
+    }
+
+    static let devicesPerApp = 6
+    static let devicesPerAddress = 2
+    static let channelsPerDevice = 2
+
+    private(set) var devices: [Device] = []
+    private(set) var takings: [Taken: Int] = [:]
+    private var lastSerial: Int64 = 0
+
+    mutating func commit(_ operation: RegistrationOperation, at now: Timestamp) -> String {
+        switch operation {
+        case .register(let wish): return register(wish, at: now)
+        case .say(let serial, let token, let confirms, let user):
+            guard let place = place(of: serial) else { return "none" }
+            return say(place, .some(token), confirms, user, at: now) ? "said" : "contested"
+        case .stop(let serial): return setStatus(of: serial) { $0 == .stopped ? nil : .stopped }
+        case .die(let serial): return setStatus(of: serial) { $0 == .registered ? .dead : nil }
+        case .resume(let serial): return setStatus(of: serial) { $0 == .registered ? nil : .registered }
+        case .remove(let serial, let cutoff):
+            guard let place = place(of: serial), cutoff.map({ devices[place].seenAt <= $0 }) ?? true else { return "none" }
+            devices.remove(at: place)
+            return "removed"
+        case .open(let serial, let channel):
+            guard let place = place(of: serial) else { return "none" }
+            if devices[place].channels.contains(channel) { return "open" }
+            guard devices[place].channels.count < Self.channelsPerDevice else { return "full" }
+            devices[place].channels.append(channel)
+            return "opened"
+        }
+    }
+
+    private func place(of serial: Int64) -> Int? { devices.firstIndex { $0.serial == serial } }
+
+    private mutating func register(_ wish: RegistrationOperation.Wish, at now: Timestamp) -> String {
+        if let place = devices.firstIndex(where: { $0.app == wish.app && $0.secret != nil && $0.secret == wish.secret }) {
+            let before = devices[place].user
+            guard say(place, wish.token, wish.token != nil, wish.user, at: now) else { return "contested" }
+            return devices[place].user == before ? "stored" : "handed over"
+        }
+        if devices.count(where: { $0.app == wish.app }) >= Self.devicesPerApp { return "app full" }
+        if let address = wish.address, devices.count(where: { $0.address == address }) >= Self.devicesPerAddress {
+            return "address full"
+        }
+        if case .some(.some(let token)) = wish.token, holder(of: token, wish.app) != nil,
+            takings(of: token, wish.app, now) >= 5
+        {
+            return "contested"
+        }
+        lastSerial += 1
+        devices.append(
+            Device(serial: lastSerial, app: wish.app, secret: wish.secret, address: wish.address, seenAt: now))
+        _ = say(devices.count - 1, wish.token, wish.token != nil, wish.user, at: now)
+        return "stored"
+    }
+
+    private func holder(of token: UInt8, _ app: Int64) -> Int? { devices.firstIndex { $0.app == app && $0.token == token } }
+
+    private func takings(of token: UInt8, _ app: Int64, _ now: Timestamp) -> Int {
+        takings[Taken(app: app, token: token, day: now.seconds / 86_400), default: 0]
+    }
+
+    /// - Parameter word: Nil if nothing is said of the token, and `.some(nil)` if the device has none.
+    /// - Returns: False if it is refused.
+    private mutating func say(_ place: Int, _ word: UInt8??, _ confirms: Bool, _ user: UserWord?, at now: Timestamp) -> Bool
+    {
+        let app = devices[place].app
+        if let token = word, token != devices[place].token {
+            if let token, let other = holder(of: token, app) {
+                guard takings(of: token, app, now) < 5 else { return false }
+                takings[Taken(app: app, token: token, day: now.seconds / 86_400), default: 0] += 1
+                devices[other].token = nil
+                if [.registered, .dead].contains(devices[other].status) { change(other, .taken) }
+            }
+            devices[place].token = token
+        }
+        if confirms, devices[place].token != nil, [.taken, .dead].contains(devices[place].status) {
+            change(place, .registered)
+        }
+        switch user {
+        case .signedIn(let user): devices[place].user = (0..<9).first { RegistrationSample.user($0) == user }
+        case .signedOut: devices[place].user = nil
+        case nil: break
+        }
+        return true
+    }
+
+    private mutating func change(_ place: Int, _ status: Status) {
+        devices[place].status = status
+        devices[place].news += 1
+    }
+
+    private mutating func setStatus(of serial: Int64, _ next: (Status) -> Status?) -> String {
+        guard let place = place(of: serial) else { return "none" }
+        guard let status = next(devices[place].status) else { return "same" }
+        change(place, status)
+        return "changed"
+    }
+}
+
+enum RegistrationOperation {
+    struct Wish {
+        var app: Int64
+        var secret: UInt8?
+        var address: UInt32?
+        /// Nil if the device says nothing of itself.
+        var token: UInt8??
+        var user: UserWord?
+    }
+
+    case register(Wish)
+    case say(Int64, token: UInt8?, confirms: Bool, user: UserWord?)
+    case stop(Int64)
+    case die(Int64)
+    case resume(Int64)
+    case remove(Int64, unlessSeenAfter: Timestamp?)
+    case open(Int64, UInt64)
+}
