@@ -62,16 +62,27 @@ public struct APNsCertificate: Sendable {
     /// used. White space, the length of lines, text outside of the blocks and a byte-order mark do not matter, and line breaks
     /// can be written as `\n`.
     public init(pem: String, privateKeyPEM: String, passphrase: String? = nil) throws(APNsError) {
-        let chain: [NIOSSLCertificate]
+        let chain = try Self.certificates(in: pem)
+        guard let own = chain.first else { throw Self.withoutCertificate }
+        let key = try Self.key(in: KeyMaterial(privateKeyPEM), passphrase: passphrase, of: own).key
+        try self.init(chain: chain, key: key)
+    }
+
+    /// Returns the first private key that belongs to the first certificate, without other contents of the text.
+    package static func privateKey(
+        in privateKeyPEM: String, passphrase: String?, of pem: String
+    ) throws(APNsError) -> String {
+        guard let own = try certificates(in: pem).first else { throw withoutCertificate }
+        return try key(in: KeyMaterial(privateKeyPEM), passphrase: passphrase, of: own).item.text
+    }
+
+    private static func certificates(in pem: String) throws(APNsError) -> [NIOSSLCertificate] {
         do {
-            chain = try KeyMaterial(pem).tlsCertificates()
+            return try KeyMaterial(pem).tlsCertificates()
         } catch {
             throw APNsError(
                 .credentialsInvalid, error.sentence("The certificate", need: "a certificate in PEM form"))
         }
-        guard let own = chain.first else { throw Self.withoutCertificate }
-        let key = try Self.key(in: KeyMaterial(privateKeyPEM), passphrase: passphrase, of: own)
-        try self.init(chain: chain, key: key)
     }
 
     private static let keySubject = "The certificate's private key"
@@ -81,7 +92,7 @@ public struct APNsCertificate: Sendable {
     /// Returns the first private key that belongs to the certificate.
     private static func key(
         in material: KeyMaterial, passphrase: String?, of certificate: NIOSSLCertificate
-    ) throws(APNsError) -> NIOSSLPrivateKey {
+    ) throws(APNsError) -> (item: KeyMaterial.Item, key: NIOSSLPrivateKey) {
         let items: [KeyMaterial.Item]
         do {
             items = try material.privateKeys()
@@ -93,7 +104,7 @@ public struct APNsCertificate: Sendable {
             do {
                 let candidate = try Self.key(from: item, passphrase: passphrase)
                 try checkPair(certificate, candidate)
-                return candidate
+                return (item, candidate)
             } catch {
                 fault = fault ?? error
             }
