@@ -163,8 +163,15 @@ struct KeyFormTests {
         for text in KeySample.leftBare(KeySample.certificateKey) {
             let key = message { try APNsTokenKey(path: text, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST") }
             let certificate = message { try APNsCertificate(p12Path: text) }
-            #expect(key.contains("is not a path") && !KeySample.leaks(key + certificate, text, 8), "\(key) \(certificate)")
+            #expect(key.contains("its path is not shown because it could be a key"), "\(key)")
+            #expect(!KeySample.leaks(key + certificate, text, 8), "\(key) \(certificate)")
         }
+    }
+
+    @Test func `a path that looks like a key is named if its directory exists`() throws {
+        let path = try TemporaryDirectory.make() + "/" + String(repeating: "0a", count: 32)
+        let sentence = message { try APNsTokenKey(path: path, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST") }
+        #expect(sentence == "The file of the token key cannot be read: \(path)")
     }
 
     @Test func `a setting that cannot work is refused with its value`() throws {
