@@ -89,7 +89,8 @@ public struct APNsCertificate: Sendable {
     private static let keyNeed = "a private key in PEM form"
     private static let withoutCertificate = APNsError(.credentialsInvalid, "There is no certificate.")
 
-    /// Returns the first private key that belongs to the certificate.
+    /// Returns the first private key that belongs to the certificate. If there is none, a key that cannot be decoded can be
+    /// the right one, so that the error is about this key.
     private static func key(
         in material: KeyMaterial, passphrase: String?, of certificate: NIOSSLCertificate
     ) throws(APNsError) -> (item: KeyMaterial.Item, key: NIOSSLPrivateKey) {
@@ -99,23 +100,31 @@ public struct APNsCertificate: Sendable {
         } catch {
             throw APNsError(.credentialsInvalid, error.sentence(keySubject, need: keyNeed))
         }
-        var fault: APNsError?
+        var undecoded: APNsError?
+        var mismatch: APNsError?
         for item in items {
+            let candidate: NIOSSLPrivateKey
             do {
-                let candidate = try Self.key(from: item, passphrase: passphrase)
+                candidate = try Self.key(from: item, passphrase: passphrase)
+            } catch {
+                undecoded = undecoded ?? error
+                continue
+            }
+            do {
                 try checkPair(certificate, candidate)
                 return (item, candidate)
             } catch {
-                fault = fault ?? error
+                mismatch = mismatch ?? error
             }
         }
-        guard items.count == 1, let fault else {
+        if let undecoded { throw undecoded }
+        guard items.count == 1, let mismatch else {
             throw APNsError(
                 .credentialsInvalid,
                 "None of the \(items.count) different keys belongs to the certificate; one must be the key that the certificate was made for.",
-                cause: fault)
+                cause: mismatch)
         }
-        throw fault
+        throw mismatch
     }
 
     private static func key(
