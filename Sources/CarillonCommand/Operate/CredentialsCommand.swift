@@ -135,8 +135,8 @@ struct CredentialFiles: ParsableArguments {
         return .object(members.compactMap { name, value in value.map { .init(name: name, value: .string($0)) } })
     }
 
-    /// Returns the key of a file in PEM form. A file without a P-256 private key is not sent, and neither are the other
-    /// contents of a file.
+    /// Returns the key of a file in PEM form, without the other contents of the file. A file without a P-256 private key is not
+    /// sent.
     private static func tokenKey(_ file: String) throws -> String {
         let material = try InputFile.secretMaterial(file)
         do {
