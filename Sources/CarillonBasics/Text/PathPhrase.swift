@@ -1,7 +1,9 @@
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
 #else
-    import Foundation
+    import Darwin
 #endif
 
 /// Writes the path of a file in messages. A caller can pass a key instead of its path, so a text that can be a key is not
@@ -39,7 +41,7 @@ package enum PathPhrase {
         guard let end = text.lastIndex(of: "/") else { return false }
         let directory = text[..<end]
         guard directory.contains(where: { $0 != "/" }) else { return false }
-        return FileManager.default.fileExists(atPath: "\(directory)/.")
+        return access("\(directory)/.", F_OK) == 0
     }
 
     /// Whether a word is long and has the characters of base64, base64url or hexadecimal digits alone. In an absolute path,
