@@ -1,7 +1,7 @@
 import CarillonCore
 import CarillonSQLite
 
-/// What this executable chooses for the parts that do not choose it themselves.
+/// The implementations that this executable uses.
 enum Composition {
     /// The kind of store that the server and the commands use.
     static let stores: any StoreFactory = SQLiteStoreFactory()

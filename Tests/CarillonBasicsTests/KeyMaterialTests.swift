@@ -111,11 +111,13 @@ struct KeyMaterialTests {
         #expect(fault { try KeyMaterial(KeySample.certificate + damaged).certificates() } != nil)
     }
 
-    @Test func `encrypted keys are left out of several private keys if a plain one exists`() throws {
+    @Test func `encrypted keys follow the plain ones of several private keys`() throws {
         let (first, second) = (P256.Signing.PrivateKey(), P256.Signing.PrivateKey())
         let twice = KeySample.blocks(of: first).map { $0.pem }.joined()
         let material = KeyMaterial(KeySample.encrypted + twice + second.pemRepresentation)
-        let read = try material.privateKeys().map { try KeyMaterial($0.text).p256PrivateKey() }
+        let keys = try material.privateKeys()
+        #expect(keys.map(\.content).last == .encryptedKey)
+        let read = try keys.dropLast().map { try KeyMaterial($0.text).p256PrivateKey() }
         #expect(read == [[UInt8](first.rawRepresentation), [UInt8](second.rawRepresentation)])
         #expect(try KeyMaterial(KeySample.encrypted).privateKeys().map(\.content) == [.encryptedKey])
         #expect(fault { try KeyMaterial(KeySample.certificate).privateKeys() } == .found("a certificate"))

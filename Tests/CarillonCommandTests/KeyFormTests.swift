@@ -133,6 +133,49 @@ struct KeyFormTests {
         #expect(sentence.hasPrefix("\(path) is a .p12 file; it must be a P-256 private key"), "\(sentence)")
     }
 
+    @Test func `the other contents of a file of credentials are not sent`() throws {
+        let key = P256.Signing.PrivateKey()
+        let pem = key.pemRepresentation + "\n"
+        let former = P256.Signing.PrivateKey().pemRepresentation.split(separator: "\n").joined()
+        let escaped = pem.replacing("\n", with: "\\n")
+        let texts = ["{\"key\": \"\(escaped)\", \"other\": \"sesame\"}", "# \(former)\nOTHER=sesame\nKEY=\"\(escaped)\"\n"]
+        for text in texts {
+            let path = try file("config", Array(text.utf8))
+            let body = try CredentialFiles.parse(["--p8", path] + Self.names).body()
+            #expect(try member("p8", of: body) == KeyMaterial(pem).privateKey().text)
+        }
+        let other = P256.Signing.PrivateKey().pemRepresentation + "\n"
+        let certificate = "# \(former)\nOTHER=sesame\n" + KeySample.certificate
+        let keys = "OTHER=sesame\n" + KeySample.encrypted + other + KeySample.certificateKey
+        let (cert, certKey) = (try file("cert", Array(certificate.utf8)), try file("key", Array(keys.utf8)))
+        let both = try file("both", Array((keys + certificate).utf8))
+        for options in [["--cert", cert, "--cert-key", certKey], ["--cert", both]] {
+            let body = try CredentialFiles.parse(options).body()
+            #expect(member("certificate", of: body) == KeySample.certificate)
+            #expect(member("privateKey", of: body) == KeySample.certificateKey)
+        }
+    }
+
+    @Test func `a file that is not an archive is not sent as one`() throws {
+        let texts = ["OTHER=sesame\n", "{\"other\": \"sesame\"}", ""].map { Array($0.utf8) }
+        for content in texts + [KeySample.der(KeySample.certificateKey), [0x30, 0x82, 0x01, 0x00, 0x02]] {
+            let path = try file("config", content)
+            let sentence = message { try CredentialFiles.parse(["--p12", path]).body() }
+            #expect(sentence == "\(path) is not a .p12 file, or is damaged")
+        }
+        for content in [KeySample.archive, [0x30, 0x80, 0x02, 0x01, 0x03]] {
+            let path = try file("push.p12", content)
+            let body = try CredentialFiles.parse(["--p12", path]).body()
+            #expect(member("p12", of: body) == Data(content).base64EncodedString())
+        }
+    }
+
+    @Test func `a key in the place of a certificate is not sent`() throws {
+        let key = try file("key", Array(KeySample.certificateKey.utf8))
+        let sentence = message { try CredentialFiles.parse(["--cert", key, "--cert-key", key]).body() }
+        #expect(sentence == "\(key) is a P-256 private key; it must be a certificate in PEM or DER form")
+    }
+
     @Test func `a VAPID key in base64url is its 32 bytes`() throws {
         let key = P256.Signing.PrivateKey()
         _ = try VapidSigner(key: Data("\u{FEFF}\(Base64URL.encode(key.rawRepresentation))\r\n".utf8), subject: nil)

@@ -116,6 +116,18 @@ package enum KeySample {
 
         """
 
+    /// ``certificateKey``, encrypted with `openssl pkcs8 -topk8 -v2 aes256 -passout pass:right`.
+    package static let encryptedCertificateKey = """
+        -----BEGIN ENCRYPTED PRIVATE KEY-----
+        MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAgMYfcLEKNeqwICCAAw
+        DAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEELxyAOP7af9PsBvSml5ENLYEgZDa
+        NZcCU9yTIyRraMD7ZhudvpMyxTTgdpU/8r0TABsQyHVLSOVLGI5a4/RtpuLOzu3o
+        yUQ4wOwOoor26VrQ/J0pK41uR09eeQ8udXqBzjKQLXuW+fWegeAHqUM8ZE7LvjCB
+        AFg3KuNZFrlT62F3AZPaqqROuiweE1Y2bwRJg1d2Lg0O1+rfR3iyZ4UmSsFNDpE=
+        -----END ENCRYPTED PRIVATE KEY-----
+
+        """
+
     /// Made with `openssl ec -aes256 -passout pass:right`, which writes the form before PKCS #8.
     package static let encryptedBefore = """
         -----BEGIN EC PRIVATE KEY-----

@@ -62,49 +62,69 @@ public struct APNsCertificate: Sendable {
     /// used. White space, the length of lines, text outside of the blocks and a byte-order mark do not matter, and line breaks
     /// can be written as `\n`.
     public init(pem: String, privateKeyPEM: String, passphrase: String? = nil) throws(APNsError) {
-        let chain: [NIOSSLCertificate]
+        let chain = try Self.certificates(in: pem)
+        guard let own = chain.first else { throw Self.withoutCertificate }
+        let key = try Self.key(in: KeyMaterial(privateKeyPEM), passphrase: passphrase, of: own).key
+        try self.init(chain: chain, key: key)
+    }
+
+    /// Returns the first private key that belongs to the first certificate, without other contents of the text.
+    package static func privateKey(
+        in privateKeyPEM: String, passphrase: String?, of pem: String
+    ) throws(APNsError) -> String {
+        guard let own = try certificates(in: pem).first else { throw withoutCertificate }
+        return try key(in: KeyMaterial(privateKeyPEM), passphrase: passphrase, of: own).item.text
+    }
+
+    private static func certificates(in pem: String) throws(APNsError) -> [NIOSSLCertificate] {
         do {
-            chain = try KeyMaterial(pem).tlsCertificates()
+            return try KeyMaterial(pem).tlsCertificates()
         } catch {
             throw APNsError(
                 .credentialsInvalid, error.sentence("The certificate", need: "a certificate in PEM form"))
         }
-        guard let own = chain.first else { throw Self.withoutCertificate }
-        let key = try Self.key(in: KeyMaterial(privateKeyPEM), passphrase: passphrase, of: own)
-        try self.init(chain: chain, key: key)
     }
 
     private static let keySubject = "The certificate's private key"
     private static let keyNeed = "a private key in PEM form"
     private static let withoutCertificate = APNsError(.credentialsInvalid, "There is no certificate.")
 
-    /// Returns the first private key that belongs to the certificate.
+    /// Returns the first private key that belongs to the certificate. If there is none, a key that cannot be decoded can be
+    /// the right one, so that the error is about this key.
     private static func key(
         in material: KeyMaterial, passphrase: String?, of certificate: NIOSSLCertificate
-    ) throws(APNsError) -> NIOSSLPrivateKey {
+    ) throws(APNsError) -> (item: KeyMaterial.Item, key: NIOSSLPrivateKey) {
         let items: [KeyMaterial.Item]
         do {
             items = try material.privateKeys()
         } catch {
             throw APNsError(.credentialsInvalid, error.sentence(keySubject, need: keyNeed))
         }
-        var fault: APNsError?
+        var undecoded: APNsError?
+        var mismatch: APNsError?
         for item in items {
+            let candidate: NIOSSLPrivateKey
             do {
-                let candidate = try Self.key(from: item, passphrase: passphrase)
-                try checkPair(certificate, candidate)
-                return candidate
+                candidate = try Self.key(from: item, passphrase: passphrase)
             } catch {
-                fault = fault ?? error
+                undecoded = undecoded ?? error
+                continue
+            }
+            do {
+                try checkPair(certificate, candidate)
+                return (item, candidate)
+            } catch {
+                mismatch = mismatch ?? error
             }
         }
-        guard items.count == 1, let fault else {
+        if let undecoded { throw undecoded }
+        guard items.count == 1, let mismatch else {
             throw APNsError(
                 .credentialsInvalid,
                 "None of the \(items.count) different keys belongs to the certificate; one must be the key that the certificate was made for.",
-                cause: fault)
+                cause: mismatch)
         }
-        throw fault
+        throw mismatch
     }
 
     private static func key(

@@ -80,7 +80,8 @@ enum FileBytes {
             // The cause has the path as well.
             guard PathPhrase.isShown(path) else {
                 throw APNsError(
-                    .credentialsInvalid, "The file of the \(what) cannot be read: the given text is not a path.")
+                    .credentialsInvalid,
+                    "The file of the \(what) cannot be read; its path is not shown because it could be a key.")
             }
             throw APNsError(.credentialsInvalid, "The file of the \(what) cannot be read: \(path)", cause: error)
         }

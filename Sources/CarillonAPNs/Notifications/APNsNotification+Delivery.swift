@@ -32,7 +32,7 @@ extension APNsNotification {
     /// Sends a payload of any size and leaves the refusal to the service, should its limit rise.
     public consuming func withoutSizeCheck() -> Self { with { $0.isSizeChecked = false } }
 
-    /// Sends the notification although it breaks a rule of its push type, should Apple change the rule.
+    /// Turns off the checks of the push type's rules, for example after Apple changed a rule.
     ///
     /// Without this method, ``APNsClient`` refuses content that the push type ignores or lacks, also in a raw payload, values
     /// outside of their range, a topic without the suffix of the push type, and a priority or credentials that the push type

@@ -66,7 +66,8 @@ extension APNsNotification {
         return end.dismissalDate(dismissalDate)
     }
 
-    /// From when the activity's state counts as out of date. Only for a Live Activity: with any other push type, sending throws.
+    /// The time from which the activity's state is out of date. Only for a Live Activity: with any other push type, sending
+    /// throws.
     public consuming func staleDate(_ date: Date) -> Self {
         changingActivity("staleDate(_:)") { $0.staleDate = WholeSeconds.of(date) }
     }

@@ -43,7 +43,7 @@ public struct APNsPushType: Hashable, Sendable, CustomStringConvertible {
     public static let complication = APNsPushType(known: "complication", ".complication")
     /// A File Provider extension.
     public static let fileProvider = APNsPushType(known: "fileprovider", ".pushkit.fileprovider")
-    /// Asks for the device's location. Needs a token key; the service takes no certificate for it.
+    /// Asks for the device's location. Needs a token key; APNs does not accept a certificate for it.
     public static let location = APNsPushType(known: "location", ".location-query")
     /// Starts, updates or ends a Live Activity.
     public static let liveActivity = APNsPushType(known: "liveactivity", ".push-type.liveactivity")

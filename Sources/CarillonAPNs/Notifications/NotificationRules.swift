@@ -105,7 +105,7 @@ enum NotificationRules {
             }
         }
         guard type != .location || context.usesToken else {
-            throw refuse("A location push needs a token key; the service takes no certificate for it.")
+            throw refuse("A location push needs a token key; APNs does not accept a certificate for it.")
         }
     }
 

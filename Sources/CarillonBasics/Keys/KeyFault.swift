@@ -11,7 +11,7 @@ package enum KeyFault: Error, Equatable, Sendable {
     case encrypted
     case keysDiffer(Int)
 
-    /// A sentence with what was found and what is needed. It has nothing of a key.
+    /// A sentence with what was found and what is needed. It contains no part of a key.
     ///
     /// - Parameters:
     ///   - subject: What was read, such as "The token key".
@@ -34,7 +34,7 @@ package enum KeyFault: Error, Equatable, Sendable {
     private static func predicate(_ damage: PEMBlock.Damage, _ label: String) -> String {
         switch damage {
         case .labelUnreadable: "is damaged: a line that starts with \"-----BEGIN\" has no label with five hyphens after it"
-        case .labelUnknown: "has a block whose label is not one of a key or a certificate"
+        case .labelUnknown: "has a block with a label that is not a key's or a certificate's"
         case .endMissing: "is cut off: the line \"-----END \(label)-----\" is missing"
         case .endDiffers(let end):
             "is damaged: \"-----BEGIN \(label)-----\" is followed by \"-----END \(end)-----\", which has another label"

@@ -122,16 +122,16 @@ package struct KeyMaterial: Sendable {
         return first
     }
 
-    /// Returns the different private keys that are not damaged, in their order; there is at least one. Encrypted keys are
-    /// left out if there is a key that is not encrypted.
+    /// Returns the different private keys that are not damaged; there is at least one. Encrypted keys follow the others.
     package func privateKeys() throws(KeyFault) -> [Item] {
         let keys = self.items(where: \.isPrivateKey)
         guard let first = keys.first else { throw lack() }
         let usable = keys.filter(\.isUsable)
         if usable.isEmpty { try first.check() }
         let plain = usable.filter { $0.content != .encryptedKey }
+        let encrypted = usable.filter { $0.content == .encryptedKey }
         var secrets: Set<[UInt8]> = []
-        return (plain.isEmpty ? usable : plain).filter { secrets.insert($0.secret).inserted }
+        return (plain + encrypted).filter { secrets.insert($0.secret).inserted }
     }
 
     /// Returns the 32 bytes of the one private key, which is on the curve P-256 and not encrypted.

@@ -1,4 +1,13 @@
-/// The path of a file in a message. A person can give a key in the place of its file, and a message never has a part of a key.
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Writes the path of a file in messages. A caller can pass a key instead of its path, so a text that can be a key is not
+/// repeated.
 package enum PathPhrase {
     /// The longest name of a file on the usual file systems.
     private static let longestShown = 255
@@ -6,19 +15,33 @@ package enum PathPhrase {
     private static let shortestKey = 40
     private static let longestComponent = 31
 
-    /// Whether a text can be repeated in a message as the path of a file.
+    /// Whether a text can be repeated in a message as the path of a file. A text that can be a key is a path if its directory
+    /// exists.
     package static func isShown(_ path: String) -> Bool {
-        guard path.utf8.count <= longestShown, !path.contains("-----"), !path.contains("\\n"), !path.contains("\\r"),
-            !path.contains(where: \.isNewline)
-        else { return false }
-        return !path.split(whereSeparator: \.isWhitespace).contains { isLikeKey($0) }
+        guard !path.contains(where: \.isNewline) else { return false }
+        return !canBeKey(path) || hasDirectory(path)
     }
 
     /// Returns the subject of a sentence about a file that cannot be opened.
     ///
     /// - Parameter kind: What precedes the path, such as "the file ".
     package static func subject(_ path: String, _ kind: String = "") -> String {
-        isShown(path) ? "\(kind)\(path)" : "the given text, which is not a path,"
+        isShown(path) ? "\(kind)\(path)" : "the file (its path is not shown because it could be a key)"
+    }
+
+    private static func canBeKey(_ text: String) -> Bool {
+        guard text.utf8.count <= longestShown, !text.contains("-----"), !text.contains("\\n"), !text.contains("\\r") else {
+            return true
+        }
+        return text.split(whereSeparator: \.isWhitespace).contains { isLikeKey($0) }
+    }
+
+    /// Whether the text names a directory that exists. The root directory does not count, since base64 can start with a slash.
+    private static func hasDirectory(_ text: String) -> Bool {
+        guard let end = text.lastIndex(of: "/") else { return false }
+        let directory = text[..<end]
+        guard directory.contains(where: { $0 != "/" }) else { return false }
+        return access("\(directory)/.", F_OK) == 0
     }
 
     /// Whether a word is long and has the characters of base64, base64url or hexadecimal digits alone. In an absolute path,

@@ -73,7 +73,7 @@ struct AttachmentsCommand: AsyncParsableCommand {
                 throw CommandFault(ExitStatus.noInput, "\(PathPhrase.subject(manifest)) cannot be read")
             }
             guard let manifest = try? TransferOptions.decoder.decode(AttachmentManifest.self, from: data) else {
-                throw CommandFault(ExitStatus.refused, "\(manifest) is no manifest of an attachment")
+                throw CommandFault(ExitStatus.refused, "\(manifest) is not the manifest of an attachment")
             }
             return manifest
         }

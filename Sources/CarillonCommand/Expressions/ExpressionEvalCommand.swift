@@ -69,9 +69,9 @@ struct ExpressionEvalCommand: AsyncParsableCommand {
         _ line: [UInt8]
     ) throws(TaggedValue.Fault) -> (String, ExpressionEnvironment, ExpressionBindings, isChecked: Bool) {
         guard let json = JSONValue(parsing: line, depth: 200) else {
-            throw .init(NumberOutOfRange(in: line, depth: 200)?.clauseWithNumber ?? "the line is no JSON")
+            throw .init(NumberOutOfRange(in: line, depth: 200)?.clauseWithNumber ?? "the line is not JSON")
         }
-        guard case .object(let members) = json else { throw .init("the line is no JSON object") }
+        guard case .object(let members) = json else { throw .init("the line is not a JSON object") }
         let known = ["expr", "variables", "types", "container", "extensions"]
         if let stranger = members.first(where: { !known.contains($0.name) }) {
             throw .init("there is no member \"\(stranger.name.prefix(40))\"; there are \(known.joined(separator: ", "))")

@@ -36,7 +36,7 @@ struct ItemsCommand: AsyncParsableCommand {
         func validate() throws {
             guard (source == nil) == (sequence == nil) else { throw ValidationError("--source and --sequence go together.") }
             for field in fields {
-                guard let sign = field.firstIndex(of: "=") else { throw ValidationError("\"\(field)\" is no name=value.") }
+                guard let sign = field.firstIndex(of: "=") else { throw ValidationError("\"\(field)\" is not name=value.") }
                 // A number that cannot be sent is a mistake, and not a text.
                 if let number = NumberOutOfRange(in: Array(field[field.index(after: sign)...].utf8)) {
                     throw ValidationError("The field \"\(field[..<sign])\" is not valid: \(number.clauseWithNumber).")

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CarillonAPNs
 import CarillonBasics
 import CarillonServer
 import CarillonWire
@@ -124,28 +125,33 @@ struct CredentialFiles: ParsableArguments {
             switch try CertificateFile(cert, keyFile: certKey, hasPassphrase: passphrase != nil) {
             case .archive:
                 throw CommandFault(.validationFailure, "\(cert) is a .p12 file, or is damaged; give a .p12 file with --p12")
-            case .pem(let certificate, let privateKey):
+            case .pem(let certificate, let keys):
+                let privateKey = try reportingAPNsFaults {
+                    try APNsCertificate.privateKey(in: keys, passphrase: passphrase, of: certificate)
+                }
                 members += [("certificate", certificate), ("privateKey", privateKey), ("passphrase", passphrase)]
             }
         }
         return .object(members.compactMap { name, value in value.map { .init(name: name, value: .string($0)) } })
     }
 
-    /// Returns the key of a file in PEM form. A file of another kind, such as a certificate's archive, never leaves the machine.
+    /// Returns the key of a file in PEM form, without the other contents of the file. A file without a P-256 private key is not
+    /// sent.
     private static func tokenKey(_ file: String) throws -> String {
         let material = try InputFile.secretMaterial(file)
         do {
             _ = try material.p256PrivateKey()
+            return try material.privateKey().text
         } catch {
             let need = "a P-256 private key in PEM or DER form, as in the .p8 files of Apple's portal"
             throw CommandFault(ExitStatus.notAllowed, error.words(file, need: need))
         }
-        return material.pem
     }
 
     private static func archive(_ file: String) throws -> Data {
-        let bytes = try InputFile.secret(file)
-        let material = KeyMaterial(bytes: Array(bytes))
+        let content = try InputFile.secret(file)
+        let bytes = Array(content)
+        let material = KeyMaterial(bytes: bytes)
         guard !material.isCertificateFile else {
             throw CommandFault(
                 ExitStatus.notAllowed,
@@ -155,7 +161,11 @@ struct CredentialFiles: ParsableArguments {
         guard material.text == nil || material.items.isEmpty else {
             throw CommandFault(.validationFailure, "\(file) is PEM, not a .p12 file; give it with --cert")
         }
-        return bytes
+        // A PKCS #12 file is a sequence, in DER or in BER, which the material does not read.
+        guard bytes.first == 0x30, material.items.allSatisfy({ $0.content == .archive }) else {
+            throw CommandFault(ExitStatus.notAllowed, "\(file) is not a .p12 file, or is damaged")
+        }
+        return content
     }
 
     private func passphrase() throws -> String? {

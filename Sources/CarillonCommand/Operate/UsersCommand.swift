@@ -51,7 +51,7 @@ struct UsersCommand: AsyncParsableCommand {
                 let text = Array(try InputFile.bytes(jwksFile))
                 guard let keys = JSONValue(parsing: text) else {
                     if let fault = CommandFault.numberOutOfRange(in: text, of: jwksFile) { throw fault }
-                    throw ValidationError("\(jwksFile) is no JSON.")
+                    throw ValidationError("\(jwksFile) is not JSON.")
                 }
                 members.append(("jwks", keys))
             }

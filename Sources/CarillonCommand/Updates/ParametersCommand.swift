@@ -26,7 +26,7 @@ struct ParametersCommand: AsyncParsableCommand {
 
         func validate() throws {
             for parameter in parameters where parameter.split(separator: "=").count != 2 {
-                throw ValidationError("\"\(parameter)\" is no name=type.")
+                throw ValidationError("\"\(parameter)\" is not name=type.")
             }
         }
 

@@ -93,6 +93,26 @@ struct KeyFormTests {
         _ = try APNsCertificate(pem: first.certificate, privateKeyPEM: KeySample.encrypted + first.key)
     }
 
+    @Test func `of several keys the encrypted one is tried, and its passphrase is not reported as a wrong key`() throws {
+        let plain = P256.Signing.PrivateKey().pemRepresentation + "\n"
+        let (certificate, own) = (KeySample.certificate, KeySample.encryptedCertificateKey)
+        for keys in [own, plain + own, own + plain, KeySample.encrypted + own] {
+            _ = try APNsCertificate(pem: certificate, privateKeyPEM: keys, passphrase: "right")
+            let wrong = message { try APNsCertificate(pem: certificate, privateKeyPEM: keys, passphrase: "wrong") }
+            #expect(wrong.contains("cannot be decrypted: the passphrase is wrong"), "\(wrong)")
+            for passphrase in [nil, ""] {
+                let none = message { try APNsCertificate(pem: certificate, privateKeyPEM: keys, passphrase: passphrase) }
+                #expect(none.contains("is encrypted; it needs its passphrase"), "\(none)")
+            }
+        }
+        let other = message {
+            try APNsCertificate(pem: certificate, privateKeyPEM: plain + KeySample.encrypted, passphrase: "right")
+        }
+        #expect(other.contains("None of the 2 different keys"), "\(other)")
+        let used = try APNsCertificate.privateKey(in: plain + own, passphrase: "right", of: certificate)
+        #expect(used == own)
+    }
+
     @Test func `a certificate's key that cannot be used is refused with what it is`() throws {
         for (name, text, words) in try KeySample.unusable() {
             // Keys of other kinds can belong to a certificate, but not to this one.
@@ -163,8 +183,15 @@ struct KeyFormTests {
         for text in KeySample.leftBare(KeySample.certificateKey) {
             let key = message { try APNsTokenKey(path: text, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST") }
             let certificate = message { try APNsCertificate(p12Path: text) }
-            #expect(key.contains("is not a path") && !KeySample.leaks(key + certificate, text, 8), "\(key) \(certificate)")
+            #expect(key.contains("its path is not shown because it could be a key"), "\(key)")
+            #expect(!KeySample.leaks(key + certificate, text, 8), "\(key) \(certificate)")
         }
+    }
+
+    @Test func `a path that looks like a key is named if its directory exists`() throws {
+        let path = try TemporaryDirectory.make() + "/" + String(repeating: "0a", count: 32)
+        let sentence = message { try APNsTokenKey(path: path, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST") }
+        #expect(sentence == "The file of the token key cannot be read: \(path)")
     }
 
     @Test func `a setting that cannot work is refused with its value`() throws {

@@ -107,7 +107,7 @@ def test_sentences_and_exit_codes(command):
     command.put("file", "--manifest", "m")
     assert "there already" in command.get("m", "taken", code=74)
     assert (command.directory / "taken").read_bytes() == b"mine"
-    assert "no manifest" in command.get("file", "copy", code=65)
+    assert "is not the manifest of an attachment" in command.get("file", "copy", code=65)
     stranger = command.server.register_device()
     assert "no such attachment" in command.run(stranger, "get", "m", "--to", "copy", code=65, state="third")
     stranger.credential = stranger.credential[:-4] + "AAAA"

@@ -5,6 +5,8 @@ import Foundation
 /// What a person gives as a certificate: its file, and the file of its private key if that is another one.
 enum CertificateFile {
     case archive([UInt8])
+    /// The certificates, and the private keys of which one can belong to the first certificate, without the other contents of
+    /// the files.
     case pem(certificate: String, privateKey: String)
 
     static let withoutKey =
@@ -26,8 +28,9 @@ enum CertificateFile {
         guard keyFile != nil || keyMaterial.hasPrivateKey || !material.hasCertificate else {
             throw CommandFault(ExitStatus.notAllowed, "\(file) \(Self.withoutKey)")
         }
+        let keys: [KeyMaterial.Item]
         do {
-            let keys = try keyMaterial.privateKeys()
+            keys = try keyMaterial.privateKeys()
             guard hasPassphrase || keys.contains(where: { $0.content != .encryptedKey }) else {
                 throw CommandFault(
                     ExitStatus.notAllowed,
@@ -37,7 +40,13 @@ enum CertificateFile {
             let need = keyFile == nil ? "a certificate and its private key in PEM form" : "a private key in PEM or DER form"
             throw CommandFault(ExitStatus.notAllowed, fault.words(keyFile ?? file, need: need))
         }
-        self = .pem(certificate: material.pem, privateKey: keyMaterial.pem)
+        do {
+            let chain = try material.certificates().map { PEMBlock(label: "CERTIFICATE", bytes: $0).text }
+            self = .pem(certificate: chain.joined(), privateKey: keys.map(\.text).joined())
+        } catch {
+            let need = keyFile == nil ? "a certificate and its private key in PEM form" : "a certificate in PEM or DER form"
+            throw CommandFault(ExitStatus.notAllowed, error.words(file, need: need))
+        }
     }
 
     private static func archive(

@@ -9,7 +9,7 @@ enum TokenKeyFile {
 
     static func withoutIdentifier(_ path: String, option: String) -> String {
         guard PathPhrase.isShown(path) else {
-            return "\(option) needs a file: \(PathPhrase.subject(path)) cannot be read."
+            return "\(option) needs --key-id ID: the name of \(PathPhrase.subject(path)) is not like AuthKey_ABC1234567.p8."
         }
         let name = URL(filePath: path).lastPathComponent
         return "\(option) needs --key-id ID: the name \"\(name)\" is not like AuthKey_ABC1234567.p8."
