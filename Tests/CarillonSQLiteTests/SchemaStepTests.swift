@@ -47,9 +47,7 @@ struct SchemaStepTests {
         "MA42uUM+aH4L",  // 32
         "x1kfj/RUFwiR",  // 33
         "F4kqdMaiu0tt",  // 34
-        "F/odN5JAOpWj",  // 35
-        "RmSST8uX0OHV",  // 36
-        "SlXVTJA+yRl1",  // 37
+        "2qoi4rLFbo3p",  // 35
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

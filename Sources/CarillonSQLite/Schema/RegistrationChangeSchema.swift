@@ -1,4 +1,4 @@
-/// What version 37 removes: `RegistrationRules` decides how many devices an app has, and which tokens are remembered when they are
+/// What version 35 removes: `RegistrationRules` decides how many devices an app has, and which tokens are remembered when they are
 /// released. The store writes both with the rows of devices.
 enum RegistrationChangeSchema {
     static let changes = """

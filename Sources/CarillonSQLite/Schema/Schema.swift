@@ -2,7 +2,7 @@ import GRDB
 
 /// The tables, and how a file of an earlier version becomes one of this.
 enum Schema {
-    static let version = 37
+    static let version = 35
     /// "Cari": marks the file as Carillon's (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4361_7269
 
@@ -57,9 +57,6 @@ enum Schema {
         { try $0.execute(sql: RequestEndSchema.changes) },
         { try $0.execute(sql: HeldUsageSchema.changes) },
         { try $0.execute(sql: WatchUsageSchema.changes) },
-        // Versions 35 and 36 change nothing.
-        { _ in },
-        { _ in },
         { try $0.execute(sql: RegistrationChangeSchema.changes) },
     ]
 
