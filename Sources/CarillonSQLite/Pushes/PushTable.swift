@@ -137,8 +137,7 @@ struct PushTable {
 
     func apply(_ change: PushChange, to push: Int64, of device: DeviceSerial) throws {
         guard case .finished(let finish) = change else { return try writer.write(change, to: push) }
-        // What is not remembered is read while the push counts.
-        _ = try reader.reach(of: device)
+        let isRemembered = memory.pushes[device] != nil
         try writer.write(change, to: push)
         if finish.removesCopy { try KeptPushTable(db).remove(push) }
         switch finish.state {
@@ -146,6 +145,8 @@ struct PushTable {
         case .expired: db.count(1, of: Self.expired)
         case .scheduled, .leased, .handed, .rejected, .parked: break
         }
+        // The counts of a device that is not remembered are read later, without this push.
+        guard isRemembered || finish.kind == .wake else { return }
         try WakeTable(db, memory: memory).pushEnded(finish.kind, of: device, finish.state, at: finish.at)
     }
 

@@ -64,15 +64,7 @@ struct ReachReader {
         var reach = PushReach(lane: try lane(of: device))
         guard reach.lane != nil else { return reach }
         reach.wake = try wake(of: device)
-        var pushes = try BoundStatement(
-            db,
-            """
-            SELECT count(*), coalesce(sum(is_due AND is_alert), 0), coalesce(sum(is_due AND NOT is_alert), 0),
-                max(iif(is_due AND is_alert, due_at, NULL))
-            FROM (SELECT due_at, kind = \(PushKind.alert.rawValue) AS is_alert,
-                    kind <> \(PushKind.wake.rawValue) AND state <= \(PushState.leased.rawValue) AS is_due
-                FROM push WHERE device = ?)
-            """)
+        var pushes = try BoundStatement(db, Self.countPushes)
         pushes.bind(device.rawValue)
         try pushes.forEachRow { columns in
             reach.kept = Int(columns.integer(0))
@@ -83,6 +75,17 @@ struct ReachReader {
         }
         return reach
     }
+
+    /// The end of a lease is not a due time, and does not delay the next alert.
+    private static let countPushes = """
+        SELECT count(*),
+            count(CASE WHEN \(isInOutbox) AND kind = \(PushKind.alert.rawValue) THEN 1 END),
+            count(CASE WHEN \(isInOutbox) AND kind NOT IN (\(PushKind.alert.rawValue), \(PushKind.wake.rawValue)) THEN 1 END),
+            max(CASE WHEN state = \(PushState.scheduled.rawValue) AND kind = \(PushKind.alert.rawValue) THEN due_at END)
+        FROM push WHERE device = ?
+        """
+
+    private static let isInOutbox = "state IN (\(PushState.scheduled.rawValue), \(PushState.leased.rawValue))"
 
     func wake(of device: DeviceSerial) throws -> DeviceWake? {
         var select = try BoundStatement(db, "SELECT due_at, push, unanswered, pushed_at FROM wake WHERE device = ?")

@@ -160,7 +160,11 @@ struct NaiveWakes {
         forgetIfIdle(at: now)
     }
 
-    mutating func endAlert(_ place: Int) { alerts.remove(at: place) }
+    /// - Parameter isRemembered: Whether the pushes of the device were read since the start of the server.
+    mutating func endAlert(_ place: Int, isRemembered: Bool) {
+        alerts.remove(at: place)
+        if !isRemembered { readAlerts() }
+    }
 
     mutating func loseAlert(_ position: Int64, at now: Int64) {
         for place in waiting.indices where waiting[place].position == position { waiting[place].wake = .background }

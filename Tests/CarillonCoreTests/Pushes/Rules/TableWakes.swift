@@ -15,6 +15,8 @@ struct TableWakes {
     /// How often each kind of row was written.
     private(set) var written: [String: Int] = [:]
 
+    var isRemembered: Bool { reach != nil }
+
     mutating func start() { reach = nil }
 
     // MARK: Facts
@@ -174,9 +176,9 @@ struct TableWakes {
 
     mutating func endAlert(_ place: Int, at now: Timestamp) {
         let kind = alerts[place].isOfMessage ? PushKind.alert : .trigger
-        // What is not remembered is read while the push is in the outbox.
-        reach = reach ?? read()
         alerts.remove(at: place)
+        // What is not remembered is read later, without the push.
+        guard isRemembered else { return }
         _ = decide(at: now) { [rules] in rules.pushEnded(kind, .handed, at: now, knowing: $0) }
     }
 

@@ -79,8 +79,10 @@ struct WakeStoryTests {
                 tables.loseAlert(position, at: now)
                 naive.loseAlert(position, at: now.milliseconds)
             } else if let place = naive.alerts.indices.randomElement(using: &random) {
+                let isRemembered = tables.isRemembered
                 tables.endAlert(place, at: now)
-                naive.endAlert(place)
+                naive.endAlert(place, isRemembered: isRemembered)
+                counted[isRemembered ? "ended" : "ended, unknown", default: 0] += 1
             }
         }
 
@@ -132,7 +134,7 @@ struct WakeStoryTests {
             "removed": 10,
         ]
         for (name, minimum) in least { #expect(written[name, default: 0] >= minimum, "\(name): \(written)") }
-        for (name, minimum) in ["told background": 500, "told alert": 100, "one": 20, "many": 20] {
+        for (name, minimum) in ["told background": 500, "told alert": 100, "one": 20, "many": 20, "ended, unknown": 5] {
             #expect(story.counted[name, default: 0] >= minimum, "\(name): \(story.counted)")
         }
     }

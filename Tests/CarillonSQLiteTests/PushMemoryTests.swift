@@ -1,0 +1,86 @@
+import CarillonCore
+import CarillonWire
+import StoreConformance
+import Testing
+
+@testable import CarillonSQLite
+
+private let start = StoreFixture.start
+
+/// What is known of the pushes of a device after it was forgotten.
+@Suite(.timeLimit(.minutes(5)))
+struct PushMemoryTests {
+    private struct World {
+        let fixture: StoreFixture
+        var store: SQLiteStore { fixture.sqlite }
+        var device: DeviceSerial { fixture.device.serial }
+        var lane: PushLane { PushLane(app: fixture.device.app, environment: .production) }
+
+        init() async throws {
+            fixture = try await StoreFixture(StoreKind.memory)
+            var profile = DeviceProfile()
+            profile.address = .init(
+                platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
+            try await register(profile, at: start)
+            _ = try await store.putAlert("{}", of: try StoreFixture.appID)
+        }
+
+        func register(_ profile: DeviceProfile, at now: Timestamp) async throws {
+            let wish = RegistrationWish.says(profile, confirms: true)
+            _ = try await store.changeRegistration(of: device, at: now) { _ in wish }
+        }
+
+        func append(_ positions: ClosedRange<Int64>, _ mode: WakeMode, at now: Timestamp) async throws {
+            let rules = AppendRules(wake: WakeWish(mode, dueAt: now))
+            _ = try await store.commit(positions.map { .append(fixture.envelope($0, ttl: 100_000, at: now), rules) })
+        }
+
+        func lease(in lane: PushLane? = nil, at now: Timestamp) async throws -> [LeasedPush] {
+            try await store.leasePushes(
+                of: lane ?? self.lane, limit: 9, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds)
+            ).pushes
+        }
+
+        func pushes(_ position: Int64, at now: Timestamp) async throws -> [PushRecord] {
+            try await store.pushes(for: fixture.envelope(position).id, of: device, at: now)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `an alert that is over makes room for one`(isForgotten: Bool) async throws {
+        let world = try await World()
+        let most = Int64(PushLimits.alertsPerDevice)
+        try await world.append(1...most, .alert, at: start)
+        let leased = try await world.lease(at: start)
+        try #require(leased.count == 1)
+        if isForgotten { world.store.memory.pushes.forgetAll() }
+        _ = try await world.store.endPushes([PushEnd(leased[0], .handed, at: start)])
+        try await world.append(most + 1...most + 2, .alert, at: start)
+        #expect(try await world.pushes(most + 1, at: start).map(\.kind) == [.alert])
+        #expect(try await world.pushes(most + 2, at: start).map(\.kind) == [.wake], "there are as many as may be")
+        #expect(world.store.memory.pushes[world.device]?.alerts == PushLimits.alertsPerDevice)
+    }
+
+    @Test(arguments: [false, true])
+    func `the end of a lease does not delay the next alert`(isEnded: Bool) async throws {
+        let world = try await World()
+        try await world.append(1...1, .alert, at: start)
+        let leased = try await world.lease(at: start)
+        try #require(leased.count == 1)
+        world.store.memory.pushes.forgetAll()
+        if isEnded { _ = try await world.store.endPushes([PushEnd(leased[0], .handed, at: start.adding(seconds: 1))]) }
+        let now = start.adding(seconds: LeasedPush.leaseSeconds - 15)
+        try await world.append(2...2, .alert, at: now)
+        #expect(try await world.pushes(2, at: now).map(\.dueAt) == [now])
+    }
+
+    @Test func `alerts that are due are known when they are read again`() async throws {
+        let world = try await World()
+        try await world.append(1...3, .alert, at: start)
+        world.store.memory.pushes.forgetAll()
+        try await world.append(4...4, .alert, at: start)
+        #expect(try await world.pushes(4, at: start).map(\.dueAt) == [start.adding(seconds: 3)])
+        #expect(world.store.memory.pushes[world.device]?.alerts == 4)
+        #expect(world.store.memory.pushes[world.device]?.kept == 4)
+    }
+}
