@@ -83,4 +83,36 @@ struct PushMemoryTests {
         #expect(world.store.memory.pushes[world.device]?.alerts == 4)
         #expect(world.store.memory.pushes[world.device]?.kept == 4)
     }
+
+    @Test func `nothing but the status is known of a device that cannot be reached, though it answers`() async throws {
+        let world = try await World()
+        try await world.append(1...1, .background, at: start)
+        let leased = try await world.lease(at: start)
+        try #require(leased.count == 1)
+        _ = try await world.store.endPushes([PushEnd(leased[0], .handed, at: start)])
+        try await world.register(DeviceProfile(), at: start)
+        world.store.memory.pushes.forgetAll()
+        _ = try await world.store.commit([world.fixture.acknowledge(1)])
+        #expect(world.store.memory.pushes[world.device] == PushReach())
+        #expect(try await world.store.rowCount(of: "wake") == 1, "the pace goes on when it can be reached")
+    }
+
+    @Test func `a suspended device stays out of reach, though its token is found in the other environment`() async throws {
+        let world = try await World()
+        let sandbox = PushLane(app: world.fixture.device.app, environment: .sandbox)
+        try await world.append(1...1, .background, at: start)
+        let leased = try await world.lease(at: start)
+        try #require(leased.count == 1)
+        _ = try await world.store.endPushes([PushEnd(leased[0], .elsewhere, at: start)])
+        let elsewhere = try await world.lease(in: sandbox, at: start)
+        try #require(elsewhere.map(\.isElsewhere) == [true])
+        _ = try await world.store.changeRegistration(of: world.device, at: start) { current in
+            RegistrationRules.suspend(current, because: .byOperator, at: start).map { .becomes($0) } ?? .nothing
+        }
+        _ = try await world.store.endPushes([PushEnd(elsewhere[0], .handed, at: start)])
+        let registration = try await world.store.registration(of: world.device)
+        #expect(registration?.profile.address?.environment == .sandbox)
+        #expect(world.store.memory.pushes[world.device] != nil)
+        #expect(world.store.memory.pushes[world.device]?.lane == nil)
+    }
 }

@@ -38,9 +38,8 @@ struct WakeTable {
     func answered(_ device: DeviceSerial, at now: Timestamp) throws {
         let known = memory.pushes[device]
         // Of a device that is not known here a wake is the exception.
-        guard let wake = known == nil ? try reader.wake(of: device) : known?.wake else { return }
+        guard try (known == nil ? reader.wake(of: device) : known?.wake) != nil else { return }
         var facts = WakeFacts(reach: try known ?? reader.read(device))
-        facts.reach.wake = wake
         try apply(decide(&facts, about: device, at: now) { rules.answered(at: now, knowing: $0) }, to: device)
     }
 
@@ -86,7 +85,8 @@ struct WakeTable {
     func moved(_ device: DeviceSerial, to lane: PushLane) throws {
         try writer.write(.moved(lane), of: device)
         try PushTable(db, memory: memory).move(of: device, to: lane)
-        memory.pushes[device]?.lane = lane
+        // A device that is suspended has no lane.
+        if memory.pushes[device]?.lane != nil { memory.pushes[device]?.lane = lane }
     }
 
     // MARK: Pushes

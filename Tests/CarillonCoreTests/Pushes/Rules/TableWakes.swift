@@ -129,7 +129,7 @@ struct TableWakes {
 
     mutating func acknowledge(_ position: Int64, at now: Timestamp) {
         waiting.removeAll { $0.position == position }
-        guard (reach ?? read()).wake != nil else { return }
+        guard isRemembered ? reach?.wake != nil : wake != nil else { return }
         _ = decide(at: now) { [rules] in rules.answered(at: now, knowing: $0) }
     }
 
