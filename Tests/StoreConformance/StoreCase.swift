@@ -23,7 +23,7 @@ package struct StoreCase: Sendable, CustomStringConvertible {
     static let inbox: [StoreCase] = [
         waiting, arrivals, ending, expiry, topics, room, idempotency, outcomes, origins, batches, inboxRaces,
     ].flatMap { $0 }
-    static let pushes = wakes + outbox + alerts + unacceptedAlerts + gateways
+    static let pushes = wakes + formerUserWakes + outbox + alerts + unacceptedAlerts + gateways
     static let watches: [StoreCase] = [
         watch, pings, fairness, callBounds, clock, news, callbacks, watchRaces,
     ].flatMap { $0 }
