@@ -13,6 +13,8 @@ struct WakeChangeWriter {
         case .due(let lane, let dueAt, let at): try put(device, lane, dueAt, at: at)
         case .idle: try db.run("UPDATE wake SET due_at = NULL WHERE device = ?", [device.rawValue])
         case .pushed:
+            // Without the number, nothing would end the wake.
+            guard let push else { throw StoreFault(.unavailable, "the push of a wake was not inserted") }
             var update = try BoundStatement(db, "UPDATE wake SET due_at = NULL, push = ? WHERE device = ?")
             update.bind(push)
             update.bind(device.rawValue)
