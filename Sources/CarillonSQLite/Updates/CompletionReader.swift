@@ -83,7 +83,7 @@ struct CompletionReader {
         _ questions: ConsequenceQuestions, about step: CompletionStep, into facts: inout ConsequenceFacts
     ) throws {
         let key = step.before.key
-        for orderKey in questions.orderKeys { facts.firsts[orderKey] = try first(of: orderKey, besides: key) }
+        for orderKey in questions.orderKeys { facts.firsts[orderKey] = try first(of: orderKey.text, besides: key) }
         if questions.absorbed { facts.absorbed = try absorbed(by: key) }
         if questions.content { facts.content = ConsequenceFacts.Content(try self.facts(of: key)) }
     }
