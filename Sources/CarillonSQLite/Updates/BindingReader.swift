@@ -93,7 +93,7 @@ struct BindingReader {
 
     /// Whether completions of the binding are still to be released.
     func isLeftOver(_ binding: BindingSerial) throws -> Bool {
-        var select = try BoundStatement(db, "SELECT 1 FROM binding WHERE serial = ? AND is_left_over")
+        var select = try BoundStatement(db, "SELECT 1 FROM binding WHERE serial = ? AND is_left_over = 1")
         select.bind(binding.rawValue)
         return try select.run()
     }
