@@ -86,6 +86,10 @@ struct UpdateRowTests {
                 binding.serial, revision: binding.revision, to: place, isFull: false, adding: [], at: start)
         }
         #expect(held == 2)
+        let found = try await run { _ = try await store.presentBinding(of: fixture.device.serial) }
+        #expect(found == 1)
+        let standing = try await run { _ = try await store.standing(of: binding.serial, [UpdateSerial(1)]) }
+        #expect(standing == 2)
         let changed = try await run { _ = try await store.change(binding, hasOtherKinds: false, at: start) }
         #expect(changed == 1)
     }
@@ -143,5 +147,21 @@ struct UpdateRowTests {
         }
         // The second one is due, and is asked for.
         #expect(reported == 4)
+        let again = UpdateOffer(
+            key: next.key, revision: binding.revision, isAgain: true, attempt: 1, orderKey: "k", at: start)
+        let copy = Envelope(
+            id: fixture.envelope(2).id, device: binding.device, app: app, origin: second.origin,
+            kind: .update(.init(body: second.body, shared: second.content, entry: 1, attempt: 1)), acceptedAt: start,
+            expiresAt: second.expiresAt)
+        let rules = AppendRules(topic: next.key.topic, effects: [.updateOffered(again)])
+        #expect(try await store.commit([.append(copy, rules)]) == [.stored(replaced: nil)])
+        let parked = try await run {
+            let failure = UpdateResult.failed(isPermanent: true, reason: nil)
+            let result = ReportedResult(update: second.id, entry: 1, attempt: nil, result: failure)
+            let report = try await store.report([result], receivedTo: nil, of: binding.serial, at: start)
+            #expect(report.answers == [.taken(copy.id)])
+        }
+        // Absorbed content is read as well.
+        #expect(parked == 5)
     }
 }

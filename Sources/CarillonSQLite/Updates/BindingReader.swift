@@ -7,27 +7,28 @@ struct BindingReader {
 
     init(_ db: Database) { self.db = db }
 
-    private static let columns = """
-        binding.serial, binding.user, binding.profile, binding.revision, binding.needs_resync, binding.ended_at
-        """
+    private static let columns = "binding.serial, binding.revision, binding.needs_resync, binding.ended_at"
 
-    /// The device and its bindings.
-    func beginFacts(of device: DeviceSerial) throws -> BeginFacts {
+    /// The device and its bindings. The one with the device's user and the profile is marked.
+    func beginFacts(of device: DeviceSerial, profile: String) throws -> BeginFacts {
         var select = try BoundStatement(
             db,
             """
-            SELECT \(Self.columns), device.app, app.ended_at, device_profile.user
+            SELECT \(Self.columns),
+                coalesce(binding.user, '') = coalesce(device_profile.user, '') AND binding.profile = ?,
+                device.app, app.ended_at, device_profile.user
             FROM device JOIN app ON app.serial = device.app
             LEFT JOIN device_profile ON device_profile.device = device.serial
             LEFT JOIN binding ON binding.device = device.serial
             WHERE device.serial = ?
             """)
+        select.bind(profile)
         select.bind(device.rawValue)
         var facts = BeginFacts()
         try select.forEachRow { columns in
             facts.owner = BindingOwner(
-                device: device, app: AppSerial(columns.integer(6)), user: columns.text(8).flatMap(UserID.init),
-                isAppDeleted: columns.integerIfAny(7) != nil)
+                device: device, app: AppSerial(columns.integer(5)), user: columns.text(7).flatMap(UserID.init),
+                isAppDeleted: columns.integerIfAny(6) != nil)
             // A device without bindings has one row without a binding.
             if columns.integerIfAny(0) != nil { facts.bindings.append(BindingRow(columns)) }
             return true
@@ -35,10 +36,14 @@ struct BindingReader {
         return facts
     }
 
-    /// The bindings of a device that did not end.
-    func openBindings(of device: DeviceSerial) throws -> [BindingRow] {
+    /// The bindings of a device that did not end. Those of the user are marked.
+    func openBindings(of device: DeviceSerial, user: UserID?) throws -> [BindingRow] {
         var select = try BoundStatement(
-            db, "SELECT \(Self.columns) FROM binding WHERE device = ? AND ended_at IS NULL")
+            db,
+            """
+            SELECT \(Self.columns), coalesce(binding.user, '') = coalesce(?, '') FROM binding WHERE device = ? AND ended_at IS NULL
+            """)
+        select.bind(user?.text)
         select.bind(device.rawValue)
         var found: [BindingRow] = []
         try select.forEachRow { columns in
@@ -88,7 +93,7 @@ struct BindingReader {
 
     /// Whether completions of the binding are still to be released.
     func isLeftOver(_ binding: BindingSerial) throws -> Bool {
-        var select = try BoundStatement(db, "SELECT 1 FROM binding WHERE serial = ? AND is_left_over")
+        var select = try BoundStatement(db, "SELECT 1 FROM binding WHERE serial = ? AND is_left_over = 1")
         select.bind(binding.rawValue)
         return try select.run()
     }
@@ -112,11 +117,10 @@ struct BindingReader {
 }
 
 extension BindingRow {
-    /// Of the columns from the first on.
+    /// - Parameter columns: The columns of a row, and whether it is marked.
     fileprivate init(_ columns: StatementColumns) {
         self.init(
-            serial: BindingSerial(columns.integer(0)), user: columns.text(1).flatMap(UserID.init),
-            profile: columns.text(2) ?? "", revision: columns.integer(3), needsResync: columns.integer(4) != 0,
-            endedAt: columns.integerIfAny(5).map(Timestamp.init(milliseconds:)))
+            serial: BindingSerial(columns.integer(0)), isOwn: columns.integer(4) != 0, revision: columns.integer(1),
+            needsResync: columns.integer(2) != 0, endedAt: columns.integerIfAny(3).map(Timestamp.init(milliseconds:)))
     }
 }

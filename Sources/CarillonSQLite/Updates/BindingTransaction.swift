@@ -17,7 +17,7 @@ struct BindingTransaction {
     /// The binding of a device with its present user and a profile. Nil if there is no such device, its app was deleted, or the device has
     /// too many; then nothing is written.
     func begin(of device: DeviceSerial, profile: String, at now: Timestamp) throws -> UpdateBinding? {
-        var facts = try reader.beginFacts(of: device)
+        var facts = try reader.beginFacts(of: device, profile: profile)
         while true {
             switch rules.begin(profile, at: now, knowing: facts) {
             case .needsUnfinished: facts.unfinished = try reader.unfinished(of: device)
@@ -31,7 +31,7 @@ struct BindingTransaction {
 
     /// The device's user changed: the bindings of others end, and what is unfinished of them is kept for their return.
     func userChanged(of device: DeviceSerial, to user: UserID?, at now: Timestamp) throws {
-        let changes = rules.userChanged(to: user, at: now, knowing: try reader.openBindings(of: device))
+        let changes = rules.userChanged(at: now, knowing: try reader.openBindings(of: device, user: user))
         try writer.write(changes)
         for end in changes.ended { try CompletionTransaction(db).endAll(of: end.binding, at: now) }
     }

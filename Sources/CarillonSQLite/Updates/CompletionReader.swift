@@ -45,7 +45,7 @@ struct CompletionReader {
             SELECT \(Self.standing),
                 EXISTS (SELECT 1 FROM completion WHERE binding = ? AND in_update = ? AND entry = ?),
                 EXISTS (SELECT 1 FROM completion INDEXED BY completion_order
-                    WHERE binding = ? AND order_key = ? AND order_key NOT NULL AND state < 4)
+                    WHERE binding = ? AND order_key = ? AND order_key IS NOT NULL AND state < 4)
             FROM audience_update WHERE audience_update.serial = ?
             """)
         let key = completion.key
@@ -83,7 +83,7 @@ struct CompletionReader {
         _ questions: ConsequenceQuestions, about step: CompletionStep, into facts: inout ConsequenceFacts
     ) throws {
         let key = step.before.key
-        for orderKey in questions.orderKeys { facts.firsts[orderKey] = try first(of: orderKey, besides: key) }
+        for orderKey in questions.orderKeys { facts.firsts[orderKey] = try first(of: orderKey.text, besides: key) }
         if questions.absorbed { facts.absorbed = try absorbed(by: key) }
         if questions.content { facts.content = ConsequenceFacts.Content(try self.facts(of: key)) }
     }
@@ -93,7 +93,7 @@ struct CompletionReader {
             db,
             """
             SELECT \(CompletionTable.columns) FROM completion INDEXED BY completion_order
-            WHERE binding = ? AND order_key = ? AND order_key NOT NULL AND state < 4 AND NOT (in_update = ? AND entry = ?)
+            WHERE binding = ? AND order_key = ? AND order_key IS NOT NULL AND state < 4 AND NOT (in_update = ? AND entry = ?)
             ORDER BY in_update, entry LIMIT 1
             """)
         select.bind(key.binding.rawValue)
@@ -109,9 +109,9 @@ struct CompletionReader {
             """
             SELECT \(CompletionTable.columns), audience_update.status FROM completion INDEXED BY completion_absorbed
             JOIN audience_update ON audience_update.serial = in_update AND audience_update.status IN (0, 3)
-            WHERE completion.binding = ? AND absorbed_by = ? AND absorbed_by NOT NULL
+            WHERE completion.binding = ? AND absorbed_by = ? AND absorbed_by IS NOT NULL
                 AND completion.state = \(CompletionMachine.State.superseded.rawValue)
-                AND NOT EXISTS (SELECT 1 FROM audience_update AS absorber WHERE absorber.serial = ? AND absorber.is_resync)
+                AND NOT EXISTS (SELECT 1 FROM audience_update AS absorber WHERE absorber.serial = ? AND absorber.is_resync = 1)
             ORDER BY in_update
             """)
         select.bind(key.binding.rawValue)

@@ -2,7 +2,12 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Changes of completions inside one transaction, as ``CompletionRules`` decides them. Each is decided on what the change before it left.
+/// Changes of completions inside one transaction, as ``CompletionRules`` decides them. The facts of a completion are read after the change
+/// before it was written.
+///
+/// ``endAll(of:at:)``, ``release(_:limit:at:)``, ``offerAgain(to:at:)`` and ``takeOut(of:after:limit:at:)`` read all their rows first. This is
+/// correct because a consequence only sets the due time of an unfinished row, which an end clears, or revives a final one, which is given
+/// when the binding begins again. The last two have no consequences.
 struct CompletionTransaction {
     private let db: Database
     private let rules = CompletionRules()

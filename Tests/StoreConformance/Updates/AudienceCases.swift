@@ -12,6 +12,9 @@ extension StoreCase {
         StoreCase("an unsupported update leaves the inbox with its completion", unsupportedLeaves),
         StoreCase("earlier content that a device did not receive is absorbed once", contentIsAbsorbed),
         StoreCase("absorbed content is due again when what stands for it ends", absorbedIsRevived),
+        StoreCase("revived content stands behind an earlier update of its order key", revivedStandsBehind),
+        StoreCase("absorbed content that expired is to be fetched when what stands for it ends", absorbedIsMissed),
+        StoreCase("content that expires is missed if its device may not have it", expiringContentIsMissed),
         StoreCase("concurrent requests to fetch everything have one update and one entry", resyncIsMadeOnce),
         StoreCase("a request to fetch everything stands for all content that was not received", resyncStandsForContent),
     ]
@@ -140,6 +143,64 @@ private func absorbedIsRevived(_ stores: any StoreMaker) async throws {
     #expect(completion.machine.state == .waiting && completion.machine.attempt == 0 && completion.machine.dueAt == moment)
 }
 
+private func revivedStandsBehind(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    let definition = fixture.definition(.content, orderKey: "k")
+    let first = try await fixture.publish(fixture.wish(1, definition))
+    let content = try await fixture.publish(fixture.wish(2, definition))
+    let absorber = try await fixture.publish(3, .content)
+    try await fixture.give(1, first, to: binding)
+    try await fixture.hold([content, absorber], binding)
+    _ = try await store.absorb([(fixture.name(content, binding), by: absorber.serial)], at: start)
+    #expect(try await fixture.state(content, binding) == .superseded)
+    try await store.endCompletions([(fixture.name(absorber, binding), .withdrawn)], at: start)
+    #expect(try await fixture.completion(content, binding)?.machine == CompletionMachine())
+    let later = start.adding(seconds: 9)
+    try await fixture.report(.done, of: first, binding, at: later)
+    #expect(try await fixture.completion(content, binding)?.machine == CompletionMachine(dueAt: later))
+}
+
+private func absorbedIsMissed(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    let earlier = try await fixture.publish(1, .content, ttl: 60)
+    let later = try await fixture.publish(2, .content)
+    try await fixture.hold([earlier, later], binding)
+    _ = try await store.absorb([(fixture.name(earlier, binding), by: later.serial)], at: start)
+    let end = start.adding(seconds: 60)
+    #expect(try await store.endExpiredUpdates(at: end, limit: 9).map(\.update) == [earlier.serial])
+    #expect(try await store.presentBinding(of: fixture.device)?.needsResync == false)
+    try await store.endCompletions([(fixture.name(later, binding), .withdrawn)], at: end)
+    #expect(try await store.presentBinding(of: fixture.device)?.needsResync == true)
+    #expect(try await fixture.state(earlier, binding) == .superseded)
+}
+
+private func expiringContentIsMissed(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let content = try await fixture.publish(1, .content)
+    let later = start.adding(seconds: 9)
+    let stored = CompletionMachine(.stored, attempt: 1, isReceived: true, dueAt: later)
+    func needsResync(_ number: UInt8, _ machine: CompletionMachine, bindingEnds: Bool = false) async throws -> Bool {
+        let device = try await fixture.anotherDevice(number).serial
+        let binding = try await fixture.bind("one", device)
+        try await fixture.hold([content], binding, machine: machine)
+        if bindingEnds { _ = try await fixture.bind("other", device) }
+        try await store.endCompletions([(fixture.name(content, binding), .expired)], at: start)
+        // Without this, content that ended without a result is to be fetched when the binding begins again.
+        #expect(try await fixture.report(.done, of: content, binding) == .late)
+        let again = try await fixture.bind("one", device)
+        #expect(again.serial == binding.serial)
+        return again.needsResync
+    }
+    #expect(try await needsResync(1, CompletionMachine(.waiting, attempt: 1)))
+    #expect(try await !needsResync(2, stored))
+    #expect(try await needsResync(3, stored, bindingEnds: true))
+}
+
 private func resyncWish(_ fixture: UpdateFixture, _ number: UInt64) -> ResyncWish {
     ResyncWish(proposed: fixture.id(1000 + number), body: [9, UInt8(number)])
 }
@@ -188,4 +249,10 @@ private func resyncStandsForContent(_ stores: any StoreMaker) async throws {
     #expect(!present.needsResync && present.seenTo >= popup.serial)
     let unreceived = try await store.unreceivedContent(of: binding.serial)
     #expect(unreceived.completions.isEmpty && unreceived.resync == resync.update)
+    // What tells the device to fetch everything stands for the content even if it comes to nothing.
+    let key = CompletionKey(update: resync.update, binding: binding.serial, entry: 1)
+    try await store.endCompletions([(key, .withdrawn)], at: start)
+    #expect(try await store.completions(of: binding.serial, [resync.update]).map(\.machine.state) == [.withdrawn])
+    #expect(try await fixture.state(content, binding) == .superseded)
+    #expect(try await store.presentBinding(of: fixture.device)?.needsResync == false)
 }

@@ -10,6 +10,7 @@ extension StoreCase {
         StoreCase("concurrent requests of a device and a profile begin one binding", bindingBeginsOnce),
         StoreCase("another profile ends the binding of a device, which can return to it", profileChanges),
         StoreCase("another user ends the binding of a device", userChanges),
+        StoreCase("canonically equivalent texts are different profiles and users", bindingsAreComparedByBytes),
         StoreCase("of concurrent changes of a binding one is written", bindingIsChangedOnce),
         StoreCase("a kind that a binding does not process any more leaves its inbox", kindsAreFollowed),
         StoreCase("the bindings of an app are listed in order", bindingsAreListed),
@@ -75,6 +76,24 @@ private func userChanges(_ stores: any StoreMaker) async throws {
     #expect(again.serial == own.serial && again.revision > own.revision)
     try await fixture.sign(.signedIn(ada))
     #expect(try await fixture.bind().serial == hers.serial)
+}
+
+private func bindingsAreComparedByBytes(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let (composed, decomposed) = ("\u{e9}", "e\u{301}")
+    let first = try await fixture.bind(composed)
+    let main = try await fixture.bind()
+    let second = try await fixture.bind(decomposed)
+    #expect(second.serial != first.serial && second.profile.utf8.count == decomposed.utf8.count)
+    #expect(try await fixture.bind(composed).serial == first.serial)
+    #expect(try await fixture.bind(decomposed).serial == second.serial)
+    var bindings: [BindingSerial] = []
+    for text in [composed, decomposed, composed] {
+        try await fixture.sign(.signedIn(try #require(UserID(text))))
+        bindings.append(try await fixture.bind().serial)
+        try await fixture.sign(.signedOut)
+    }
+    #expect(Set(bindings + [main.serial]).count == 3 && bindings[0] == bindings[2])
 }
 
 private func values(_ members: [(String, JSONValue)]) -> ParameterValues {

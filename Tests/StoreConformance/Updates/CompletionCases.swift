@@ -9,6 +9,7 @@ extension StoreCase {
         StoreCase("completions are written for the revision of a binding, and once", completionsAreHeld),
         StoreCase("of concurrent offers of an update one counts", updateIsOfferedOnce),
         StoreCase("offers and ends of one commit follow each other", offersOfOneCommitAreJudgedInOrder),
+        StoreCase("an offer and the end of one completion in one commit see each other", offerAndEndSeeEachOther),
         StoreCase("an update that a device received is stored until it reports", updateIsReported),
         StoreCase("a report is answered for each result, and a late one changes nothing", reportsAreAnswered),
         StoreCase("places that a device received never go back by a report", receivedPlacesRise),
@@ -117,6 +118,37 @@ private func offersOfOneCommitAreJudgedInOrder(_ stores: any StoreMaker) async t
         machines == [
             CompletionMachine(.withdrawn, attempt: 1), CompletionMachine(dueAt: start), waiting, waiting, waiting,
         ])
+}
+
+private func offerAndEndSeeEachOther(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    let updates = [
+        try await fixture.publish(fixture.wish(1, fixture.definition(orderKey: "a"))),
+        try await fixture.publish(fixture.wish(2, fixture.definition(orderKey: "b"))),
+    ]
+    try await fixture.hold(updates, binding)
+    let due = try await store.completions(of: binding.serial, updates.map(\.serial)).map(\.machine)
+    #expect(due == [CompletionMachine(dueAt: start), CompletionMachine(dueAt: start)])
+    func retraction(_ position: Int64, _ update: Update) -> InboxOperation {
+        let envelope = Envelope(
+            id: fixture.base.envelope(position).id, device: binding.device, app: fixture.app, origin: update.origin,
+            kind: .retraction(entry: 1), acceptedAt: start, expiresAt: start.adding(seconds: 60))
+        let end = Effect.updateRetracted(fixture.name(update, binding), as: .withdrawn, at: start)
+        return .append(envelope, AppendRules(effects: [end]))
+    }
+    let stored = InboxResult.stored(replaced: nil)
+    let endFirst = try await store.commit([
+        retraction(1, updates[0]), fixture.offer(2, updates[0], to: binding, isAgain: true),
+    ])
+    #expect(endFirst == [stored, .originGone])
+    let offerFirst = try await store.commit([
+        fixture.offer(3, updates[1], to: binding, isAgain: true), retraction(4, updates[1]),
+    ])
+    #expect(offerFirst == [stored, stored])
+    let machines = try await store.completions(of: binding.serial, updates.map(\.serial)).map(\.machine)
+    #expect(machines == [CompletionMachine(.withdrawn), CompletionMachine(.withdrawn, attempt: 1)])
 }
 
 private func updateIsReported(_ stores: any StoreMaker) async throws {
@@ -302,6 +334,13 @@ private func orderKeyIsKept(_ stores: any StoreMaker) async throws {
     let last = try await fixture.publish(fixture.wish(9, fixture.definition(orderKey: "k")))
     try await fixture.hold([last], binding)
     #expect(try await due() == [fixture.name(last, binding)])
+    // Of several that are written together the first holds up the others.
+    var together: [Update] = []
+    for number in UInt64(10)...12 {
+        together.append(try await fixture.publish(fixture.wish(number, fixture.definition(orderKey: "l"))))
+    }
+    try await fixture.hold(together, binding)
+    #expect(try await due() == [last, together[0]].map { fixture.name($0, binding) })
 }
 
 private func missedContentIsKnown(_ stores: any StoreMaker) async throws {

@@ -16,19 +16,19 @@ package struct BindingOwner: Equatable, Sendable {
 /// A binding of a device, without what the device said of itself.
 package struct BindingRow: Equatable, Sendable {
     package var serial: BindingSerial
-    package var user: UserID?
-    package var profile: String
+    /// Whether the binding is of the user and the profile with which the device comes. If the user of the device changes: whether it is of the new
+    /// user. The store compares bytes; canonically equivalent texts are different users and profiles.
+    package var isOwn: Bool
     package var revision: Int64
     package var needsResync: Bool
     /// Nil if the binding did not end.
     package var endedAt: Timestamp?
 
     package init(
-        serial: BindingSerial, user: UserID?, profile: String, revision: Int64, needsResync: Bool, endedAt: Timestamp?
+        serial: BindingSerial, isOwn: Bool, revision: Int64, needsResync: Bool, endedAt: Timestamp?
     ) {
         self.serial = serial
-        self.user = user
-        self.profile = profile
+        self.isOwn = isOwn
         self.revision = revision
         self.needsResync = needsResync
         self.endedAt = endedAt

@@ -24,7 +24,7 @@ package struct BindingRules: Sendable {
     /// A device comes with its present user and a profile. A device has one binding at a time: another one ends.
     package func begin(_ profile: String, at now: Timestamp, knowing facts: BeginFacts) -> BeginVerdict {
         guard let owner = facts.owner else { return .refused }
-        let own = facts.bindings.first { $0.user == owner.user && $0.profile == profile }
+        let own = facts.bindings.first(where: \.isOwn)
         if let own, own.endedAt == nil { return .present(own.serial) }
         guard !owner.isAppDeleted else { return .refused }
         var changes = BindingChanges()
@@ -60,11 +60,9 @@ package struct BindingRules: Sendable {
     }
 
     /// The user of a device changed. The caller ends the completions of the bindings that end.
-    package func userChanged(
-        to user: UserID?, at now: Timestamp, knowing bindings: [BindingRow]
-    ) -> BindingChanges {
+    package func userChanged(at now: Timestamp, knowing bindings: [BindingRow]) -> BindingChanges {
         var changes = BindingChanges()
-        changes.ended = bindings.filter { $0.endedAt == nil && $0.user != user }
+        changes.ended = bindings.filter { $0.endedAt == nil && !$0.isOwn }
             .map { BindingChanges.End($0, isLeftOver: false, at: now) }
         return changes
     }

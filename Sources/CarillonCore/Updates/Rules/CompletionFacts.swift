@@ -50,7 +50,7 @@ package struct NewCompletionFacts: Equatable, Sendable {
 /// What must be known of other rows when a completion changes.
 package struct ConsequenceQuestions: Equatable, Sendable {
     /// Which completion of the binding with this order key is the first that holds up others, without the one that changes?
-    package var orderKeys: Set<String> = []
+    package var orderKeys: Set<OrderKey> = []
     /// Which completions of the binding does the update stand for?
     package var absorbed = false
     /// Is the update content, and did the binding end?
@@ -85,7 +85,7 @@ package struct ConsequenceFacts: Equatable, Sendable {
     }
 
     /// One completion for each order key that was asked for, or none.
-    package var firsts: [String: [Completion]] = [:]
+    package var firsts: [OrderKey: [Completion]] = [:]
     /// In the order of their updates, and none if the update tells to fetch everything. Nil if they were not read.
     package var absorbed: [Absorbed]?
     /// Nil if it was not read.

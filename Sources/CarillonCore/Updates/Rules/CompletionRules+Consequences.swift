@@ -23,8 +23,9 @@ extension CompletionRules {
 
     private func questions(about step: CompletionStep, _ facts: ConsequenceFacts) -> ConsequenceQuestions {
         var questions = ConsequenceQuestions()
-        var orderKeys = Set((facts.absorbed ?? []).filter { !$0.isExpired }.compactMap(\.completion.orderKey))
-        if step.releasesNext, let orderKey = step.before.orderKey { orderKeys.insert(orderKey) }
+        let revived = (facts.absorbed ?? []).filter { !$0.isExpired }.compactMap(\.completion.orderKey)
+        var orderKeys = Set(revived.map { OrderKey($0) })
+        if step.releasesNext, let orderKey = step.before.orderKey { orderKeys.insert(OrderKey(orderKey)) }
         questions.orderKeys = orderKeys.filter { facts.firsts[$0] == nil }
         questions.absorbed = step.revivesAbsorbed && facts.absorbed == nil
         questions.content = step.expires && facts.content == nil

@@ -3,7 +3,7 @@ struct CompletionRuling {
     private let binding: BindingSerial
     private let now: Timestamp
     /// By order key, the completions that hold up others, as far as they are known.
-    private var queues: [String: [Completion]]
+    private var queues: [OrderKey: [Completion]]
     private(set) var changes = CompletionChanges()
 
     init(_ step: CompletionStep, _ facts: ConsequenceFacts, at now: Timestamp) {
@@ -17,7 +17,7 @@ struct CompletionRuling {
 
     /// The first of an order key may be given, if it was never given.
     mutating func release(_ orderKey: String?) {
-        guard let orderKey, let queue = queues[orderKey] else { return }
+        guard let orderKey = orderKey.map({ OrderKey($0) }), let queue = queues[orderKey] else { return }
         guard let next = queue.min(by: { $0.key.precedes($1.key) }), next.machine.state == .waiting,
             next.machine.attempt == 0, next.machine.dueAt == nil
         else { return }
@@ -37,7 +37,7 @@ struct CompletionRuling {
         changes.changed[key] = revived
         changes.revived.insert(key)
         guard let orderKey else { return }
-        queues[orderKey, default: []].append(revived)
+        queues[OrderKey(orderKey), default: []].append(revived)
         release(orderKey)
     }
 

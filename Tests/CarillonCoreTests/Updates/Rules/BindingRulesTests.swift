@@ -6,7 +6,6 @@ struct BindingRulesTests {
     private let rules = BindingRules(mostOfDevice: 3)
     private let now = Sample.now
     private let ada = UserID("ada")
-    private let bob = UserID("bob")
     private let nothingMissed = MissedContent(endedWithBinding: false, isWithoutResult: false)
 
     private func owner(_ user: UserID?, isAppDeleted: Bool = false) -> BindingOwner {
@@ -14,11 +13,10 @@ struct BindingRulesTests {
     }
 
     private func row(
-        _ serial: Int64, _ user: UserID?, _ profile: String = "main", revision: Int64 = 7, needsResync: Bool = false,
-        ended seconds: Int64? = nil
+        _ serial: Int64, isOwn: Bool = false, needsResync: Bool = false, ended seconds: Int64? = nil
     ) -> BindingRow {
         BindingRow(
-            serial: BindingSerial(serial), user: user, profile: profile, revision: revision, needsResync: needsResync,
+            serial: BindingSerial(serial), isOwn: isOwn, revision: 7, needsResync: needsResync,
             endedAt: seconds.map { now.adding(seconds: $0) })
     }
 
@@ -62,7 +60,7 @@ struct BindingRulesTests {
 
     @Test func `the present binding of the user and the profile goes on`() {
         let facts = BeginFacts(
-            owner: owner(ada), bindings: [row(1, nil, ended: -9), row(2, ada), row(3, ada, "other", ended: -9)])
+            owner: owner(ada), bindings: [row(1, ended: -9), row(2, isOwn: true), row(3, ended: -9)])
         #expect(begin(facts) == .present(BindingSerial(2)))
         var deleted = facts
         deleted.owner?.isAppDeleted = true
@@ -72,27 +70,25 @@ struct BindingRulesTests {
     @Test func `nothing begins without a device or its app`() {
         #expect(begin(BeginFacts()) == .refused)
         #expect(begin(BeginFacts(owner: owner(ada, isAppDeleted: true))) == .refused)
-        let ended = BeginFacts(owner: owner(ada, isAppDeleted: true), bindings: [row(1, ada, ended: -9)])
+        let ended = BeginFacts(owner: owner(ada, isAppDeleted: true), bindings: [row(1, isOwn: true, ended: -9)])
         #expect(begin(ended) == .refused)
     }
 
     @Test func `a binding of another profile or user ends`() {
-        let other = BeginFacts(owner: owner(ada), bindings: [row(1, ada, "other")])
-        #expect(begin(other) == .begins(changes(ended: [end(1)], new(ada))))
-        let user = BeginFacts(owner: owner(nil), bindings: [row(1, ada), row(2, bob, ended: -9)])
-        #expect(begin(user) == .begins(changes(ended: [end(1)], new(nil))))
+        let facts = BeginFacts(owner: owner(ada), bindings: [row(1), row(2, ended: -9)])
+        #expect(begin(facts) == .begins(changes(ended: [end(1)], new(ada))))
     }
 
     @Test func `an ended binding of the user and the profile begins again`() {
         var facts = BeginFacts(
-            owner: owner(nil), bindings: [row(1, nil, ended: -9), row(2, ada), row(3, nil, "other", ended: 0)])
+            owner: owner(nil), bindings: [row(1, isOwn: true, ended: -9), row(2), row(3, ended: 0)])
         #expect(begin(facts) == .needsMissedContent(of: BindingSerial(1)))
         facts.missed = nothingMissed
         #expect(begin(facts) == .begins(changes(ended: [end(2)], again(1))))
     }
 
     @Test func `missed content is to be fetched`() {
-        var facts = BeginFacts(owner: owner(ada), bindings: [row(1, ada, ended: -9)])
+        var facts = BeginFacts(owner: owner(ada), bindings: [row(1, isOwn: true, ended: -9)])
         func verdict(_ endedWithBinding: Bool, _ isWithoutResult: Bool) -> BindingRules.BeginVerdict {
             facts.missed = MissedContent(endedWithBinding: endedWithBinding, isWithoutResult: isWithoutResult)
             return begin(facts)
@@ -101,7 +97,7 @@ struct BindingRulesTests {
         #expect(both == .begins(changes(again(1, needsResync: true, expiresContent: true))))
         #expect(first == .begins(changes(again(1, needsResync: true, expiresContent: true))))
         #expect(second == .begins(changes(again(1, needsResync: true))))
-        facts.bindings = [row(1, ada, needsResync: true, ended: -9)]
+        facts.bindings = [row(1, isOwn: true, needsResync: true, ended: -9)]
         let before = verdict(false, false)
         #expect(before == .begins(changes(again(1, needsResync: true))), "what it missed before")
     }
@@ -109,21 +105,20 @@ struct BindingRulesTests {
     // MARK: The limit of a device
 
     @Test func `a device has so many bindings and no more`() {
-        let two = BeginFacts(owner: owner(ada), bindings: [row(1, ada, "a", ended: -9), row(2, ada, "b")])
+        let two = BeginFacts(owner: owner(ada), bindings: [row(1, ended: -9), row(2)])
         #expect(begin(two) == .begins(changes(ended: [end(2)], new(ada))))
         var three = two
-        three.bindings.append(row(3, bob, "c", ended: -8))
+        three.bindings.append(row(3, ended: -8))
         #expect(begin(three) == .needsUnfinished)
         three.unfinished = [BindingSerial(1), BindingSerial(2), BindingSerial(3)]
         #expect(begin(three) == .refused)
-        three.bindings[0] = row(1, ada, ended: -9)
+        three.bindings[0] = row(1, isOwn: true, ended: -9)
         #expect(begin(three) == .needsMissedContent(of: BindingSerial(1)), "it is one of them")
     }
 
     @Test func `the binding that was used least recently and has nothing unfinished is removed`() {
         var facts = BeginFacts(
-            owner: owner(ada), bindings: [row(4, ada, "a", ended: -8), row(2, ada, "b"), row(3, bob, "c", ended: -9)],
-            unfinished: [])
+            owner: owner(ada), bindings: [row(4, ended: -8), row(2), row(3, ended: -9)], unfinished: [])
         func removed(_ unfinished: Int64...) -> BindingRules.BeginVerdict {
             facts.unfinished = Set(unfinished.map { BindingSerial($0) })
             return begin(facts)
@@ -142,20 +137,19 @@ struct BindingRulesTests {
 
     @Test func `the limit of a server is that of its documentation`() {
         let rules = BindingRules()
-        var facts = BeginFacts(owner: owner(ada), bindings: (Int64(1)...99).map { row($0, ada, "p\($0)", ended: -9) })
+        var facts = BeginFacts(owner: owner(ada), bindings: (Int64(1)...99).map { row($0, ended: -9) })
         #expect(rules.begin("main", at: now, knowing: facts) == .begins(changes(new(ada))))
-        facts.bindings.append(row(100, ada, "p100", ended: -9))
+        facts.bindings.append(row(100, ended: -9))
         #expect(rules.begin("main", at: now, knowing: facts) == .needsUnfinished)
     }
 
     // MARK: Users
 
     @Test func `the bindings of other users end with a change of the user`() {
-        let rows = [row(1, nil), row(2, ada), row(3, bob), row(4, bob, ended: -9)]
-        func ended(_ user: UserID?) -> BindingChanges { rules.userChanged(to: user, at: now, knowing: rows) }
-        #expect(ended(ada) == changes(ended: [end(1, isLeftOver: false), end(3, isLeftOver: false)]))
-        #expect(ended(nil) == changes(ended: [end(2, isLeftOver: false), end(3, isLeftOver: false)]))
-        #expect(rules.userChanged(to: ada, at: now, knowing: [row(2, ada)]) == BindingChanges())
+        let rows = [row(1), row(2, isOwn: true), row(3), row(4, ended: -9)]
+        let ended = rules.userChanged(at: now, knowing: rows)
+        #expect(ended == changes(ended: [end(1, isLeftOver: false), end(3, isLeftOver: false)]))
+        #expect(rules.userChanged(at: now, knowing: [row(2, isOwn: true)]) == BindingChanges())
     }
 
     // MARK: Parameters and places

@@ -41,7 +41,7 @@ struct ConsequenceTests {
         isBindingEnded: Bool = false
     ) -> ConsequenceFacts {
         var facts = ConsequenceFacts()
-        facts.firsts = firsts
+        facts.firsts = Dictionary(uniqueKeysWithValues: firsts.map { (OrderKey($0), $1) })
         facts.absorbed = absorbed
         facts.content = isContent.map { ConsequenceFacts.Content(isContent: $0, isBindingEnded: isBindingEnded) }
         return facts
@@ -52,7 +52,7 @@ struct ConsequenceTests {
     @Test(arguments: CompletionMachine.State.allCases)
     func `the new state says what must be known`(state: CompletionMachine.State) {
         var expected = ConsequenceQuestions()
-        if state.isFinal || state == .parked { expected.orderKeys = ["a"] }
+        if state.isFinal || state == .parked { expected.orderKeys = [OrderKey("a")] }
         expected.absorbed = [.parked, .withdrawn, .superseded, .gone].contains(state)
         expected.content = state == .expired
         #expect(questions(step(given(), state)) == (expected.isEmpty ? nil : expected))
@@ -76,7 +76,7 @@ struct ConsequenceTests {
             ConsequenceFacts.Absorbed(completion: completion(2, orderKey: "c"), isExpired: true),
         ]
         var expected = ConsequenceQuestions()
-        expected.orderKeys = ["b"]
+        expected.orderKeys = [OrderKey("b")]
         #expect(questions(step(given(), .withdrawn), facts(firsts: ["a": []], absorbed: absorbed)) == expected)
     }
 
@@ -94,6 +94,20 @@ struct ConsequenceTests {
         #expect(next(CompletionMachine(.failed, attempt: 1, dueAt: now)) == nil)
         let alone = changes(step(given(), .done), facts(firsts: ["a": []], absorbed: nil))
         #expect(alone?.changed.count == 1 && alone?.removed == nil)
+    }
+
+    @Test func `canonically equivalent texts are different order keys`() {
+        let (composed, decomposed) = ("\u{e9}", "e\u{301}")
+        let absorbed = ConsequenceFacts.Absorbed(
+            completion: completion(1, CompletionMachine(.superseded), orderKey: decomposed), isExpired: false)
+        let step = step(given(orderKey: composed), .withdrawn)
+        var known = facts(absorbed: [absorbed])
+        #expect(questions(step, known)?.orderKeys.count == 2)
+        let next = completion(6, orderKey: composed)
+        known.firsts = [OrderKey(composed): [next], OrderKey(decomposed): []]
+        let changed = changes(step, known)?.changed
+        #expect(changed?[next.key]?.machine == CompletionMachine(dueAt: now))
+        #expect(changed?[absorbed.completion.key]?.machine == CompletionMachine(dueAt: now))
     }
 
     @Test func `a removed completion changes only others`() {

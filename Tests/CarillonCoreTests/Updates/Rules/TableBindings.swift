@@ -17,7 +17,7 @@ struct TableBindings {
         var facts = BeginFacts(
             owner: BindingOwner(
                 device: DeviceSerial(device), app: AppSerial(1), user: users[device], isAppDeleted: isAppDeleted),
-            bindings: bindings(of: device))
+            bindings: bindings(of: device) { [users] in $0.user == users[device] && $0.profile == profile })
         while true {
             switch rules.begin(profile, at: now, knowing: facts) {
             case .needsUnfinished:
@@ -30,10 +30,10 @@ struct TableBindings {
         }
     }
 
-    private func bindings(of device: Int64) -> [BindingRow] {
+    private func bindings(of device: Int64, _ isOwn: (NaiveBinding) -> Bool) -> [BindingRow] {
         rows.values.filter { $0.device == device }.map { row in
             BindingRow(
-                serial: BindingSerial(row.serial), user: row.user, profile: row.profile, revision: row.revision,
+                serial: BindingSerial(row.serial), isOwn: isOwn(row), revision: row.revision,
                 needsResync: row.needsResync, endedAt: row.endedAt)
         }
     }
@@ -66,7 +66,7 @@ struct TableBindings {
 
     mutating func signIn(_ device: Int64, _ user: UserID?, at now: Timestamp) {
         users[device] = user
-        _ = write(rules.userChanged(to: user, at: now, knowing: bindings(of: device)))
+        _ = write(rules.userChanged(at: now, knowing: bindings(of: device) { $0.user == user }))
     }
 
     mutating func change(_ serial: Int64, revision: Int64) -> Bool {

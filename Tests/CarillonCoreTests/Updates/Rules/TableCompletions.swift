@@ -6,7 +6,8 @@ struct TableCompletions {
     private let rules = CompletionRules()
     var world = CompletionWorld()
     private(set) var rows: [CompletionKey: CompletionRow] = [:]
-    private(set) var needsResync = false
+    /// A story sets this to false after each comparison.
+    var needsResync = false
 
     private func facts(of key: CompletionKey) -> CompletionFacts {
         CompletionFacts(

@@ -1,0 +1,13 @@
+/// An order key in a set or as the key of a dictionary. Order keys are the same if their bytes are, as in a store. Texts that are only canonically
+/// equivalent are different order keys.
+package struct OrderKey: Hashable, Sendable {
+    package let text: String
+
+    package init(_ text: String) { self.text = text }
+}
+
+extension OrderKey {
+    package static func == (one: Self, other: Self) -> Bool { one.text.utf8.elementsEqual(other.text.utf8) }
+
+    package func hash(into hasher: inout Hasher) { for byte in text.utf8 { hasher.combine(byte) } }
+}
