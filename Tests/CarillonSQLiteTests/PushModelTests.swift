@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// Whatever happens in whatever order, a device that is to be woken is, in time, and no other: acknowledgements against timers,
-/// leases and answers, other tokens between a lease and its answer, answers that never come.
+/// leases and answers, other tokens between a lease and its answer, answers that never come. Messages with alerts of their own are shown.
 @Suite(.timeLimit(.minutes(5)))
 struct PushModelTests {
     @Test(arguments: 0..<40 as Range<UInt64>)
@@ -15,6 +15,7 @@ struct PushModelTests {
         var world = try await World(seed: seed)
         for _ in 0..<150 { try await world.step() }
         try await world.finish()
+        #expect(world.alertsLeased > 0)
     }
 
     private struct Phone {
@@ -23,8 +24,15 @@ struct PushModelTests {
         var token = 0
         var isSuspended = false
         var isSuspendedByOperator = false
+        /// The messages that the phone is woken for.
         var waiting: [Int64] = []
-        /// When a push was last handed over.
+        /// The messages that have alerts.
+        var alerts: [Int64] = []
+        /// The messages whose alerts were handed over.
+        var shown: Set<Int64> = []
+        /// When an alert was last leased; nil if the store has forgotten it.
+        var alertLeasedAt: Timestamp?
+        /// When a wake was last handed over.
         var handedAt: Timestamp?
 
         var isReachable: Bool { token > 0 && !isSuspended }
@@ -44,6 +52,11 @@ struct PushModelTests {
         var random: SeededRandom
         var position: Int64 = 100
         var tokens = 0
+        /// When messages are over; of those that are over soon.
+        var ends: [Int64: Timestamp] = [:]
+        var alertsLeased = 0
+
+        private static let briefSeconds: Int64 = 300
 
         private var lane: PushLane { PushLane(app: fixture.device.app, environment: .production) }
 
@@ -51,17 +64,19 @@ struct PushModelTests {
             random = SeededRandom(seed: seed)
             store = try SQLiteStore(inMemory: .init())
             fixture = try await StoreFixture(store)
+            try await store.putAlertForTests(of: fixture.device.app)
             for number in 1...3 as ClosedRange<UInt64> {
                 let new = NewDevice(DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID)
                 let device = try #require(try await fixture.insert(new, secret: [9, UInt8(number)]))
                 let channel = try await StoreFixture.open(number, of: device, in: store)
                 phones.append(Phone(device: device, channel: channel))
             }
+            for index in 0..<2 { try await register(index) }
         }
 
         mutating func step() async throws {
             let index = Int.random(in: 0..<phones.count, using: &random)
-            switch Int.random(in: 0..<20, using: &random) {
+            switch Int.random(in: 0..<21, using: &random) {
             case 0..<4: try await append(index)
             case 4..<7: try await acknowledge(index)
             case 7..<11: try await lease()
@@ -69,27 +84,82 @@ struct PushModelTests {
             case 14: try await register(index)
             case 15: try await operate(index)
             // What is remembered is nothing more than what is stored.
-            case 16: store.memory.pushes.forgetAll()
-            case 17: _ = try await store.requeueParkedPushes(of: lane.app, at: now)
+            case 16:
+                store.memory.pushes.forgetAll()
+                paceIsForgotten()
+            case 17: try await requeue()
+            case 18: _ = try await store.sweepPushes(at: now, forgetting: nil, limit: 3)
             default: now = now.adding(seconds: [1, 10, 61, 600, 1200, 4000].randomElement(using: &random) ?? 1)
+            }
+            try await check()
+        }
+
+        /// The number of alerts that is remembered is the number of rows.
+        private func check() async throws {
+            for phone in phones {
+                guard let reach = store.memory.pushes[phone.device.serial], reach.lane != nil else { continue }
+                let rows = try await alerts(of: phone)
+                #expect(reach.alerts == rows.count)
             }
         }
 
+        /// Returns the messages of the alerts that are in the outbox.
+        private func alerts(of phone: Phone) async throws -> [Int64] {
+            try await store.numbers(
+                """
+                SELECT last FROM push WHERE device = \(phone.device.serial.rawValue) AND kind = \(PushKind.alert.rawValue)
+                    AND state IN (\(PushState.scheduled.rawValue), \(PushState.leased.rawValue)) ORDER BY serial
+                """)
+        }
+
+        private func isOver(_ position: Int64) -> Bool { ends[position].map { $0 <= now } ?? false }
+
         private mutating func append(_ index: Int) async throws {
-            position += 1
-            let envelope = fixture.envelope(position, on: phones[index].channel, ttl: 100_000_000, at: now)
-            let wish = WakeWish(.background, dueAt: now.adding(seconds: Bool.random(using: &random) ? 10 : 0))
-            let results = try await store.commit([.append(envelope, AppendRules(wake: wish))])
-            #expect(results == [.stored(replaced: nil)])
-            phones[index].waiting.append(position)
+            let isAlert = Bool.random(using: &random)
+            let isBurst = Int.random(in: 0..<3, using: &random) == 0
+            let most = isAlert && isBurst ? 15 : 1
+            let isBrief = isAlert && Int.random(in: 0..<4, using: &random) == 0
+            var (positions, operations) = ([] as [Int64], [] as [InboxOperation])
+            for _ in 0..<Int.random(in: 1...most, using: &random) {
+                position += 1
+                let ttl = isBrief ? Self.briefSeconds : 100_000_000
+                let envelope = fixture.envelope(position, on: phones[index].channel, ttl: ttl, at: now)
+                if isBrief { ends[position] = envelope.expiresAt }
+                let wait: Int64 = Bool.random(using: &random) ? 10 : 0
+                let wish = WakeWish(isAlert ? .alert : .background, dueAt: now.adding(seconds: wait))
+                positions.append(position)
+                operations.append(.append(envelope, AppendRules(wake: wish)))
+            }
+            let before = try await alerts(of: phones[index])
+            let results = try await store.commit(operations)
+            let areStored = results.allSatisfy { $0 == .stored(replaced: nil) }
+            #expect(areStored)
+            let isShown = isAlert && phones[index].isReachable
+            let room = isShown ? max(0, PushLimits.alertsPerDevice - before.count) : 0
+            let shown = Array(positions.prefix(room))
+            let after = try await alerts(of: phones[index])
+            #expect(after == before + shown, "twenty wait, and a wake stands for the others")
+            phones[index].alerts += shown
+            phones[index].waiting += positions.dropFirst(room)
         }
 
         private mutating func acknowledge(_ index: Int) async throws {
-            guard let which = phones[index].waiting.randomElement(using: &random) else { return }
+            let all = phones[index].waiting + phones[index].alerts
+            guard let which = all.randomElement(using: &random) else { return }
             let id = fixture.envelope(which, on: phones[index].channel).id
             let settlement = Settlement(.acknowledged, at: now)
             _ = try await store.commit([.settle(id, device: phones[index].device.serial, settlement)])
             phones[index].waiting.removeAll { $0 == which }
+            phones[index].alerts.removeAll { $0 == which }
+        }
+
+        private mutating func requeue() async throws {
+            // What is remembered of a device is forgotten with its parked pushes.
+            if try await store.requeueParkedPushes(of: lane.app, at: now) > 0 { paceIsForgotten() }
+        }
+
+        private mutating func paceIsForgotten() {
+            for index in phones.indices { phones[index].alertLeasedAt = nil }
         }
 
         mutating func lease() async throws {
@@ -99,15 +169,36 @@ struct PushModelTests {
                 let index = try #require(phones.firstIndex { $0.device.serial == push.device })
                 let phone = phones[index]
                 #expect(phone.isReachable, "what cannot be reached is not pushed to")
-                #expect(!phone.waiting.isEmpty, "who has everything is not woken")
                 #expect(try push.token == (PushToken(hexadecimal: Self.token(phone.token))), "nor an earlier token")
                 flights.removeAll { $0.until <= now }
-                #expect(!flights.contains { $0.push.device == push.device }, "one at a time")
-                if push.attempt == 1, let handedAt = phone.handedAt {
-                    #expect(now >= handedAt.adding(seconds: WakePace.shortestSeconds), "twenty minutes apart")
+                switch push.content {
+                case .wake: leasedWake(push, phone)
+                case .alert(let envelope, topic: _, badge: _): leasedAlert(push, envelope.position, index)
                 }
                 flights.append(Flight(push: push, until: until))
             }
+        }
+
+        private func leasedWake(_ push: LeasedPush, _ phone: Phone) {
+            let isWoken = phone.waiting.contains { !isOver($0) }
+            #expect(isWoken, "who has everything is not woken")
+            let isUnderWay = flights.contains { $0.push.device == push.device && $0.push.content == .wake }
+            #expect(!isUnderWay, "one at a time")
+            if push.attempt == 1, let handedAt = phone.handedAt {
+                #expect(now >= handedAt.adding(seconds: WakePace.shortestSeconds), "twenty minutes apart")
+            }
+        }
+
+        private mutating func leasedAlert(_ push: LeasedPush, _ position: Int64, _ index: Int) {
+            let waits = phones[index].alerts.contains(position) && !isOver(position)
+            #expect(waits, "what was acknowledged or is over is not shown")
+            let isUnderWay = flights.contains { $0.push.lease.work == push.lease.work }
+            #expect(!isUnderWay)
+            if let last = phones[index].alertLeasedAt {
+                #expect(now >= last.adding(seconds: PushLimits.secondsBetweenAlerts), "one a second")
+            }
+            phones[index].alertLeasedAt = now
+            alertsLeased += 1
         }
 
         private mutating func answer() async throws {
@@ -126,13 +217,32 @@ struct PushModelTests {
             let fact = try await store.endPushes([PushEnd(push, verdict, at: now)]).first
             let index = try #require(phones.firstIndex { $0.device.serial == push.device })
             switch fact {
-            case .handed: phones[index].handedAt = now
+            case .handed: handed(push, index)
             case .rejected(_, let isSuspended):
                 let isCurrent = try push.token == PushToken(hexadecimal: Self.token(phones[index].token))
                 #expect(!isSuspended || isCurrent)
                 if isSuspended { phones[index].isSuspended = true }
             case .parked, .retried, nil: break
             }
+        }
+
+        private mutating func handed(_ push: LeasedPush, _ index: Int) {
+            switch push.content {
+            case .wake: phones[index].handedAt = now
+            case .alert(let envelope, topic: _, badge: _): phones[index].shown.insert(envelope.position)
+            }
+        }
+
+        /// A wake stands for the older alerts of a device that had too many when it could be reached again.
+        private mutating func takeFolded(_ index: Int) async throws {
+            let positions = try await store.numbers(
+                """
+                SELECT position FROM envelope WHERE device = \(phones[index].device.serial.rawValue)
+                    AND wake = \(WakeMode.background.number)
+                """)
+            let folded = Set(positions).intersection(phones[index].alerts)
+            phones[index].alerts.removeAll { folded.contains($0) }
+            phones[index].waiting += folded.sorted()
         }
 
         private mutating func register(_ index: Int) async throws {
@@ -147,6 +257,7 @@ struct PushModelTests {
             _ = try #require(result).get()
             phones[index].token = tokens
             if !phones[index].isSuspendedByOperator { phones[index].isSuspended = false }
+            try await takeFolded(index)
         }
 
         private mutating func operate(_ index: Int) async throws {
@@ -162,24 +273,41 @@ struct PushModelTests {
             _ = try #require(result).get()
             phones[index].isSuspended = isSuspending
             phones[index].isSuspendedByOperator = isSuspending
+            try await takeFolded(index)
         }
 
         private static func token(_ number: Int) -> String { "aa\(10_000 + number)" + "0" }
 
-        /// In time, each that is to be woken is.
+        /// In time, each that is to be woken is, and each alert is shown.
         mutating func finish() async throws {
             while !flights.isEmpty { try await end(0, .handed) }
-            _ = try await store.requeueParkedPushes(of: lane.app, at: now)
+            now = now.adding(seconds: Self.briefSeconds)
+            for index in phones.indices {
+                phones[index].waiting = phones[index].waiting.filter { !isOver($0) }
+                phones[index].alerts = phones[index].alerts.filter { !isOver($0) }
+            }
+            try await requeue()
             var woken: Set<DeviceSerial> = []
             for _ in 0..<60 {
                 now = now.adding(seconds: 3600)
                 let until = now.adding(seconds: LeasedPush.leaseSeconds)
-                let pushes = try await store.leasePushes(of: lane, limit: 10, at: now, until: until).pushes
-                woken.formUnion(pushes.map(\.device))
-                _ = try await store.endPushes(pushes.map { PushEnd($0, .handed, at: now) })
+                let pushes = try await store.leasePushes(of: lane, limit: 1000, at: now, until: until).pushes
+                woken.formUnion(pushes.filter { $0.content == .wake }.map(\.device))
+                let facts = try await store.endPushes(pushes.map { PushEnd($0, .handed, at: now) })
+                #expect(facts.count == pushes.count)
+                for push in pushes {
+                    let index = try #require(phones.firstIndex { $0.device.serial == push.device })
+                    if push.content != .wake { alertsLeased += 1 }
+                    handed(push, index)
+                }
             }
             let wanted = phones.filter { $0.isReachable && !$0.waiting.isEmpty }.map(\.device.serial)
             #expect(woken == Set(wanted))
+            for phone in phones where phone.isReachable {
+                let missing = phone.alerts.filter { !phone.shown.contains($0) }
+                #expect(missing.isEmpty)
+            }
+            try await check()
         }
     }
 }

@@ -303,7 +303,8 @@ private func found<Value>(_ value: Value?) throws -> Value {
 }
 
 extension SQLiteStore {
-    fileprivate func putAlertForTests(of app: AppSerial) async throws {
+    /// The app has a text for alerts.
+    func putAlertForTests(of app: AppSerial) async throws {
         try await run("INSERT INTO app_alert (app, document) VALUES (\(app.rawValue), '{}')")
     }
 }

@@ -112,14 +112,19 @@ struct PushChangeWriter {
         }
     }
 
-    /// The push goes to a lane, with another due time or with none.
+    /// The scheduled push goes to a lane.
     func move(_ push: Readdressing.Move, to lane: PushLane, at now: Timestamp) throws {
-        if let dueAt = push.dueAt {
-            try db.run(
-                "UPDATE push SET lane = ?, is_elsewhere = 0, set_at = ?, due_at = ? WHERE serial = ?",
-                [lane.number, now.milliseconds, dueAt.milliseconds, push.serial])
-        } else {
-            try db.run("UPDATE push SET lane = ?, is_elsewhere = 0 WHERE serial = ?", [lane.number, push.serial])
-        }
+        try db.run(
+            "UPDATE push SET lane = ?, is_elsewhere = 0, set_at = ?, due_at = ? WHERE serial = ?",
+            [lane.number, now.milliseconds, push.dueAt.milliseconds, push.serial])
+    }
+
+    /// The pushes of a device that are under way or parked go to a lane.
+    func moveUnscheduled(of device: DeviceSerial, to lane: PushLane) throws {
+        try db.run(
+            """
+            UPDATE push SET lane = ?, is_elsewhere = 0
+            WHERE device = ? AND state IN (\(PushState.leased.rawValue), \(PushState.parked.rawValue))
+            """, [lane.number, device.rawValue])
     }
 }

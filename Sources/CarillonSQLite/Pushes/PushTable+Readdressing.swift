@@ -25,7 +25,8 @@ extension PushTable {
     func readdress(
         of device: DeviceSerial, to lane: PushLane, hasOtherAddress: Bool, at now: Timestamp
     ) throws -> Int64? {
-        let changes = rules.readdress(try unaccepted(device), to: lane, hasOtherAddress: hasOtherAddress, at: now)
+        let pushes = try unaccepted(device, at: now)
+        let changes = rules.readdress(pushes, to: lane, hasOtherAddress: hasOtherAddress, at: now)
         for alert in changes.sent { try writer.readdress(alert, to: lane, at: now) }
         var first: Int64?
         for alert in changes.folded {
@@ -34,24 +35,28 @@ extension PushTable {
         }
         db.count(changes.folded.count, of: Self.folded)
         for push in changes.moved { try writer.move(push, to: lane, at: now) }
+        // After the others: an alert that was parked is sent or folded already.
+        if changes.movesUnscheduled { try writer.moveUnscheduled(of: device, to: lane) }
         return first
     }
 
     private static let folded = ServerMetric.pushesFolded.counter()
 
-    /// The oldest first. What is under way is not looked at for its envelope.
-    private func unaccepted(_ device: DeviceSerial) throws -> [UnacceptedPush] {
+    /// Returns the pushes of a device that were not accepted, the oldest first. The envelope is read only if a push can begin anew.
+    func unaccepted(_ device: DeviceSerial, at now: Timestamp) throws -> [UnacceptedPush] {
         var select = try BoundStatement(
             db,
             """
             SELECT serial, kind, state, lane, due_at, expires_at, reason IS NOT NULL, awaits_address,
-                CASE WHEN kind = \(PushKind.wake.rawValue) OR state = \(PushState.leased.rawValue) THEN 0
+                CASE WHEN kind = \(PushKind.wake.rawValue) OR state = \(PushState.leased.rawValue) OR expires_at <= ?1
+                    OR state <> \(PushState.scheduled.rawValue) AND awaits_address = 0 THEN 0
                     ELSE EXISTS (SELECT 1 FROM envelope WHERE position = push.last) END
             FROM push
-            WHERE device = ? AND state IN (\(PushState.scheduled.rawValue), \(PushState.leased.rawValue),
+            WHERE device = ?2 AND state IN (\(PushState.scheduled.rawValue), \(PushState.leased.rawValue),
                 \(PushState.rejected.rawValue), \(PushState.parked.rawValue))
             ORDER BY serial
             """)
+        select.bind(now.milliseconds)
         select.bind(device.rawValue)
         var pushes: [UnacceptedPush] = []
         try select.forEachRow { columns in

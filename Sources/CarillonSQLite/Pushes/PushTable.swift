@@ -231,9 +231,10 @@ struct PushTable {
 
     /// What is over or parked, and was kept long enough. Answers how many there were.
     private func forget(by retention: RetentionTime, limit: Int) throws -> Int {
+        let cutoff = rules.cutoff(by: retention)
         let old = try rows(
-            "state >= 2 AND state_served <= ? AND ends_at <= ? LIMIT ?",
-            rules.cutoff(by: retention).served, retention.now.milliseconds, Int64(limit))
+            "state >= 2 AND state_served <= ? AND ends_at <= ? LIMIT ?", cutoff.served, cutoff.wall.milliseconds,
+            Int64(limit))
         for row in old {
             if row.state == .parked { db.count(1, of: Self.parkedForgotten) }
             if rules.isFoldedWhenForgotten(row.kind, in: row.state) {

@@ -33,12 +33,12 @@ package enum PushChange: Equatable, Sendable {
 
 /// What becomes of pushes when their device has another address, or can be reached again.
 package struct Readdressing: Equatable, Sendable {
-    /// A push that goes to another lane. `dueAt` is nil for a push that is under way or parked.
+    /// A scheduled push that goes to another lane.
     package struct Move: Equatable, Sendable {
         package var serial: Int64
-        package var dueAt: Timestamp?
+        package var dueAt: Timestamp
 
-        package init(serial: Int64, dueAt: Timestamp?) {
+        package init(serial: Int64, dueAt: Timestamp) {
             self.serial = serial
             self.dueAt = dueAt
         }
@@ -59,6 +59,9 @@ package struct Readdressing: Equatable, Sendable {
     package var sent: [UnacceptedAlerts.Sending] = []
     package var folded: [Fold] = []
     package var moved: [Move] = []
+    /// Whether the device has pushes that are under way, or parked and in neither list. They all go to the lane, and stay as they are
+    /// otherwise.
+    package var movesUnscheduled = false
 
     package init() {}
 }

@@ -86,8 +86,8 @@ extension OutboxRules {
         let suspended = RegistrationRules.suspend(
             current, because: .tokenDead, ofRevision: end.addressRevision, knownSince: since, at: end.at)
         if suspended == nil, current.status == .registered, current.profile.address != nil {
-            let isStale = current.addressRevision == end.addressRevision
-            let dueAt = isStale ? end.at.adding(seconds: PushRules.staleSeconds) : end.at
+            // `restart` decides about an answer that concerns an earlier address.
+            let dueAt = end.at.adding(seconds: PushRules.staleSeconds)
             return EndRuling(.retried(facts.kind), .retried(dueAt, reason: reason, attempts: 0, at: end.at))
         }
         var ruling = EndRuling(.rejected(facts.kind, deviceIsSuspended: suspended != nil), rejected)

@@ -65,7 +65,7 @@ package struct OutboxRules: Sendable {
                 let isFree = hasOtherAddress && push.hasReason
                 changes.moved.append(.init(serial: push.serial, dueAt: isFree ? now : push.dueAt ?? now))
             // It goes there when it is tried again.
-            case .leased, .parked: changes.moved.append(.init(serial: push.serial, dueAt: nil))
+            case .leased, .parked: changes.movesUnscheduled = true
             case .handed, .rejected, .cancelled, .expired: break
             }
         }

@@ -60,8 +60,19 @@ struct ReaddressRulesTests {
             let gone = push(1, state) { ($0.awaitsAddress, $0.hasEnvelope) = (true, false) }
             #expect(readdress([gone], isOther: true).sent.isEmpty)
         }
-        #expect(readdress([push(1, .parked), push(2, .leased), push(3, .rejected)]).moved.map(\.serial) == [1, 2])
-        #expect(readdress([push(1, .parked), push(2, .leased)]).moved.map(\.dueAt) == [nil, nil])
+    }
+
+    @Test func `pushes that are under way or parked go to the lane at once`() {
+        for state in PushState.allCases {
+            let changes = readdress([push(1, state) { $0.dueAt = WakeSample.now }, push(2, .rejected)])
+            let moves = state == .leased || state == .parked
+            #expect(changes.movesUnscheduled == moves, "\(state)")
+            let moved: [Int64] = state == .scheduled ? [1] : []
+            #expect(changes.moved.map(\.serial) == moved, "\(state)")
+        }
+        let sent = push(1, .parked) { $0.awaitsAddress = true }
+        let isMoved = readdress([sent], isOther: true).movesUnscheduled
+        #expect(!isMoved)
     }
 
     @Test func `the newest alerts are sent one a second, and a wake stands for the others`() {
@@ -119,8 +130,12 @@ struct ReaddressRulesTests {
         var lines: [Int64: String] = [:]
         for alert in changes.sent { lines[alert.serial, default: ""] += " sent \(alert.dueAt.milliseconds)" }
         for alert in changes.folded { lines[alert.serial, default: ""] += " folded \(alert.isCancelled)" }
-        for move in changes.moved {
-            lines[move.serial, default: ""] += move.dueAt.map { " moved \($0.milliseconds)" } ?? " moved"
+        for move in changes.moved { lines[move.serial, default: ""] += " moved \(move.dueAt.milliseconds)" }
+        if changes.movesUnscheduled {
+            // As the statement selects them: by their state, after the alerts were written.
+            for push in pushes where push.state == .leased || push.state == .parked {
+                if lines[push.serial] == nil { lines[push.serial] = " moved" }
+            }
         }
         return pushes.map { "\($0.serial)\(lines[$0.serial] ?? "")" }
     }
