@@ -144,6 +144,18 @@ struct RegistrationRowTests {
         #expect(try await released(store) == [1, 1, 3])
     }
 
+    @Test func `a token is remembered if its environment cannot be read`() async throws {
+        let fixture = try await StoreFixture(StoreKind.memory)
+        let store = fixture.sqlite
+        _ = try await insert(new(1, token: "aa01"), store)
+        let second = try #require(try await insert(new(2, token: "aa01"), store)).serial
+        try await store.group.run { db in
+            try db.run("UPDATE device_profile SET environment = 'none' WHERE device = ?", [second.rawValue])
+        }
+        _ = try await store.deleteDevice(second, at: start)
+        #expect(try await released(store) == [1])
+    }
+
     // MARK: Statements
 
     /// The statements on rows of devices and channels, without those of triggers. A statement counts once.
