@@ -156,6 +156,30 @@ struct RegistrationRowTests {
         #expect(try await released(store) == [1])
     }
 
+    // MARK: Statuses
+
+    @Test func `a status lasts from its change, whatever the device says meanwhile`() async throws {
+        let fixture = try await StoreFixture(StoreKind.memory)
+        let (store, device, now) = (fixture.sqlite, fixture.device.serial, start)
+        func served() async throws -> [Int64] {
+            try await store.read { db in try Int64.fetchAll(db, sql: "SELECT status_served FROM device_profile") }
+        }
+        try await store.noteServed(50)
+        _ = try await store.changeRegistration(of: device, at: now) { current in
+            RegistrationRules.suspend(current, because: .byOperator, at: now).map { .becomes($0) } ?? .nothing
+        }
+        #expect(try await served() == [50])
+        try await store.noteServed(100)
+        let said = try profile("aa01")
+        _ = try await store.changeRegistration(of: device, at: now) { _ in .says(said, confirms: true) }
+        #expect(try await store.registration(of: device)?.profile == said)
+        #expect(try await served() == [50])
+        _ = try await store.changeRegistration(of: device, at: now) { current in
+            RegistrationRules.resume(current, at: now).map { .becomes($0) } ?? .nothing
+        }
+        #expect(try await served() == [100])
+    }
+
     // MARK: Statements
 
     /// The statements on rows of devices and channels, without those of triggers. A statement counts once.
