@@ -144,7 +144,47 @@ struct RegistrationRowTests {
         #expect(try await released(store) == [1, 1, 3])
     }
 
+    @Test func `a token is remembered if its environment cannot be read`() async throws {
+        let fixture = try await StoreFixture(StoreKind.memory)
+        let store = fixture.sqlite
+        _ = try await insert(new(1, token: "aa01"), store)
+        let second = try #require(try await insert(new(2, token: "aa01"), store)).serial
+        try await store.group.run { db in
+            try db.run("UPDATE device_profile SET environment = 'none' WHERE device = ?", [second.rawValue])
+        }
+        _ = try await store.deleteDevice(second, at: start)
+        #expect(try await released(store) == [1])
+    }
+
+    // MARK: Statuses
+
+    @Test func `a status lasts from its change, whatever the device says meanwhile`() async throws {
+        let fixture = try await StoreFixture(StoreKind.memory)
+        let (store, device, now) = (fixture.sqlite, fixture.device.serial, start)
+        func served() async throws -> [Int64] {
+            try await store.read { db in try Int64.fetchAll(db, sql: "SELECT status_served FROM device_profile") }
+        }
+        try await store.noteServed(50)
+        _ = try await store.changeRegistration(of: device, at: now) { current in
+            RegistrationRules.suspend(current, because: .byOperator, at: now).map { .becomes($0) } ?? .nothing
+        }
+        #expect(try await served() == [50])
+        try await store.noteServed(100)
+        let said = try profile("aa01")
+        _ = try await store.changeRegistration(of: device, at: now) { _ in .says(said, confirms: true) }
+        #expect(try await store.registration(of: device)?.profile == said)
+        #expect(try await served() == [50])
+        _ = try await store.changeRegistration(of: device, at: now) { current in
+            RegistrationRules.resume(current, at: now).map { .becomes($0) } ?? .nothing
+        }
+        #expect(try await served() == [100])
+    }
+
     // MARK: Statements
+
+    private static let words = ["device", "channel", "address", "released_token"]
+    /// Of statements about pushes, watches and inboxes, which run in the same calls.
+    private static let otherWords = ["FROM wake", "UPDATE wake", "INTO wake", "push", "token NOT NULL", "watch", "inbox"]
 
     /// The statements on rows of devices and channels, without those of triggers. A statement counts once.
     private func statements(of store: SQLiteStore, in work: () async throws -> Void) async throws -> Int {
@@ -157,7 +197,11 @@ struct RegistrationRowTests {
         }
         try await work()
         try await store.group.run { db in db.trace(nil) }
-        return seen.withLock { $0.count { sql in ["device", "channel", "address"].contains { sql.contains($0) } } }
+        return seen.withLock { statements in
+            statements.count { sql in
+                Self.words.contains { sql.contains($0) } && !Self.otherWords.contains { sql.contains($0) }
+            }
+        }
     }
 
     @Test func `a registration runs as many statements as the documentation says`() async throws {
@@ -187,5 +231,29 @@ struct RegistrationRowTests {
             _ = try await store.changeRegistration(of: device, at: start) { .says($0.profile, confirms: true) }
         }
         #expect(said == 1)
+    }
+
+    @Test func `another token and the end of a device run as many statements as the documentation says`() async throws {
+        let fixture = try await StoreFixture(StoreKind.memory)
+        let store = fixture.sqlite
+        let first = try #require(try await insert(new(1), store)).serial
+        let second = try #require(try await insert(new(2, token: "aa02"), store)).serial
+        func say(_ token: String) async throws -> Int {
+            let said = try profile(token)
+            return try await statements(of: store) {
+                _ = try await store.changeRegistration(of: first, at: start) { _ in .says(said, confirms: true) }
+            }
+        }
+        func remove(_ device: DeviceSerial) async throws -> Int {
+            try await statements(of: store) { _ = try await store.deleteDevice(device, at: start) }
+        }
+        #expect(try await say("aa01") == 3)
+        #expect(try await say("aa02") == 3, "another device had the token")
+        #expect(try await say("aa03") == 5, "the token before was taken")
+        #expect(try await released(store) == [1])
+        #expect(try await remove(second) == 3)
+        let third = try #require(try await insert(new(3, token: "aa03"), store)).serial
+        #expect(try await remove(third) == 5)
+        #expect(try await released(store) == [1, 1])
     }
 }

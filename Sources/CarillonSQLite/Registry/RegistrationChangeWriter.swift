@@ -125,8 +125,8 @@ struct RegistrationChangeWriter {
             ON CONFLICT (app, platform, token) DO UPDATE SET takings = excluded.takings, taken_on = excluded.taken_on
             """)
         insert.bind(released.app.rawValue)
-        insert.bind(released.address.platform.rawValue)
-        insert.bind(released.address.token.bytes)
+        insert.bind(released.token.platform.rawValue)
+        insert.bind(released.token.token.bytes)
         insert.bind(released.takings.count)
         insert.bind(released.takings.day)
         try insert.run()

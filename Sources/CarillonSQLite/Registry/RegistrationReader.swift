@@ -76,7 +76,7 @@ struct RegistrationReader {
         var channels: [ChannelSerial] = []
         try select.forEachRow { columns in
             if facts == nil { facts = DeviceEndFacts(columns, of: device) }
-            if let channel = columns.integerIfAny(9) { channels.append(ChannelSerial(channel)) }
+            if let channel = columns.integerIfAny(8) { channels.append(ChannelSerial(channel)) }
             return true
         }
         guard let facts else { return nil }
@@ -138,7 +138,7 @@ struct RegistrationReader {
 
     private static let selectEnd = """
         SELECT device.app, app.devices, device.seen_at, device.seen_served, profile.platform, profile.token,
-            profile.environment, profile.takings, profile.taken_on, channel.serial
+            profile.takings, profile.taken_on, channel.serial
         FROM device JOIN app ON app.serial = device.app
         LEFT JOIN device_profile AS profile ON profile.device = device.serial
         LEFT JOIN channel ON channel.device = device.serial
@@ -161,18 +161,17 @@ struct RegistrationReader {
 
 extension DeviceEndFacts {
     fileprivate init(_ columns: StatementColumns, of device: DeviceSerial) {
-        var address: DeviceProfile.Address?
-        // No device can present a token that cannot be read.
+        var token: PlatformToken?
+        // No device can present a token that cannot be read. The environment is not read: it may be damaged.
         if let platform = columns.text(4).flatMap(PushPlatform.init),
-            let token = columns.bytes(5).flatMap(PushToken.init(stored:)),
-            let environment = columns.text(6).flatMap(PushEnvironment.init)
+            let bytes = columns.bytes(5).flatMap(PushToken.init(stored:))
         {
-            address = .init(platform: platform, token: token, environment: environment)
+            token = PlatformToken(platform: platform, token: bytes)
         }
         self.init(
             device: device, app: AppSerial(columns.integer(0)), devicesOfApp: Int(columns.integer(1)),
-            seenAt: columns.timestamp(2), seenServed: columns.integer(3), address: address,
-            takings: .init(count: Int(columns.integer(7)), day: columns.integer(8)))
+            seenAt: columns.timestamp(2), seenServed: columns.integer(3), token: token,
+            takings: .init(count: Int(columns.integer(6)), day: columns.integer(7)))
     }
 }
 

@@ -232,15 +232,20 @@ private func statusIsTold(_ stores: any StoreMaker) async throws {
     let untold = UntoldStatus(device: device, app: fixture.device.app, status: .suspended(.byOperator), at: at)
     #expect(try await store.untoldStatuses(limit: 10) == [untold])
     #expect(try await store.untoldStatuses(limit: 0).isEmpty)
+    func say(_ locale: String) async throws {
+        var said = DeviceProfile()
+        said.locale = locale
+        let profile = said
+        _ = try await store.changeRegistration(of: device, at: start) { _ in .says(profile, confirms: true) }
+    }
+    try await say("de")
+    #expect(try await store.untoldStatuses(limit: 10) == [untold], "it is still to be told")
     // What is old news is not told.
     #expect(try await store.commit([news(1, start)]) == [.originGone])
     #expect(try await store.commit([news(2, at)]) == [.stored(replaced: nil)])
     #expect(try await store.untoldStatuses(limit: 10).isEmpty)
     #expect(try await store.commit([news(3, at)]) == [.originGone], "once")
-    var said = DeviceProfile()
-    said.locale = "de"
-    let profile = said
-    _ = try await store.changeRegistration(of: device, at: start) { _ in .says(profile, confirms: true) }
+    try await say("fr")
     #expect(try await store.untoldStatuses(limit: 10).isEmpty, "its status is what it was")
     let later = start.adding(seconds: 9)
     try await change(at: later) { RegistrationRules.resume($0, at: later) }

@@ -54,14 +54,14 @@ package struct RegistrationChanges: Equatable, Sendable {
     /// A token that no device has from now on, and how often it was taken.
     package struct ReleasedToken: Equatable, Sendable {
         package var app: AppSerial
-        package var address: DeviceProfile.Address
+        package var token: PlatformToken
         package var takings: RegistrationRules.Takings
         /// So many tokens that were taken on earlier days are forgotten.
         package var forgotten: Int
 
-        package init(app: AppSerial, address: DeviceProfile.Address, takings: RegistrationRules.Takings, forgotten: Int) {
+        package init(app: AppSerial, token: PlatformToken, takings: RegistrationRules.Takings, forgotten: Int) {
             self.app = app
-            self.address = address
+            self.token = token
             self.takings = takings
             self.forgotten = forgotten
         }

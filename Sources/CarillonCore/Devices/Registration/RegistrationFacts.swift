@@ -1,3 +1,5 @@
+package import CarillonWire
+
 /// What must be known of a device to change its registration.
 package struct RegistrationFacts: Equatable, Sendable {
     package var device: DeviceSerial
@@ -66,6 +68,17 @@ package struct NewDeviceFacts: Equatable, Sendable {
     }
 }
 
+/// A push token in whatever environment.
+package struct PlatformToken: Equatable, Sendable {
+    package var platform: PushPlatform
+    package var token: PushToken
+
+    package init(platform: PushPlatform, token: PushToken) {
+        self.platform = platform
+        self.token = token
+    }
+}
+
 /// What must be known to remove a device.
 package struct DeviceEndFacts: Equatable, Sendable {
     package var device: DeviceSerial
@@ -76,19 +89,19 @@ package struct DeviceEndFacts: Equatable, Sendable {
     /// The counter of served seconds when the device was last seen.
     package var seenServed: Int64
     /// The push token of the device, and how often it was taken.
-    package var address: DeviceProfile.Address?
+    package var token: PlatformToken?
     package var takings: RegistrationRules.Takings
 
     package init(
         device: DeviceSerial, app: AppSerial, devicesOfApp: Int, seenAt: Timestamp, seenServed: Int64,
-        address: DeviceProfile.Address?, takings: RegistrationRules.Takings
+        token: PlatformToken?, takings: RegistrationRules.Takings
     ) {
         self.device = device
         self.app = app
         self.devicesOfApp = devicesOfApp
         self.seenAt = seenAt
         self.seenServed = seenServed
-        self.address = address
+        self.token = token
         self.takings = takings
     }
 }

@@ -144,7 +144,8 @@ extension RegistrationRules {
                 userChange: isNew ? nil : changeOfUser(decision),
                 isOfNewDevice: isNew))
         if let stored, let address = stored.profile.address, address.token != registration.profile.address?.token {
-            changes.released = released(address, Takings(count: stored.takings, day: stored.takenOn), in: app)
+            let token = PlatformToken(platform: address.platform, token: address.token)
+            changes.released = released(token, Takings(count: stored.takings, day: stored.takenOn), in: app)
         }
         return changes
     }
@@ -156,11 +157,11 @@ extension RegistrationRules {
 
     /// A device has a token no more. The token that another device took is not released.
     private static func released(
-        _ address: DeviceProfile.Address, _ takings: Takings, in app: AppSerial
+        _ token: PlatformToken, _ takings: Takings, in app: AppSerial
     ) -> RegistrationChanges.ReleasedToken? {
         guard takings.count > 0 else { return nil }
         return RegistrationChanges.ReleasedToken(
-            app: app, address: address, takings: takings, forgotten: forgottenAtOnce)
+            app: app, token: token, takings: takings, forgotten: forgottenAtOnce)
     }
 
     // MARK: Ends
@@ -174,7 +175,7 @@ extension RegistrationRules {
         var changes = RegistrationChanges(in: facts.app)
         changes.removed = facts.device
         if facts.devicesOfApp > 0 { changes.devices = -1 }
-        if let address = facts.address { changes.released = released(address, facts.takings, in: facts.app) }
+        if let token = facts.token { changes.released = released(token, facts.takings, in: facts.app) }
         return changes
     }
 }

@@ -51,7 +51,7 @@ struct ChangedRegistrationTests {
             #expect(
                 taken.changes.released
                     == .init(
-                        app: Sample.app, address: Sample.address(1), takings: .init(count: 2, day: day), forgotten: 10))
+                        app: Sample.app, token: Sample.token(1), takings: .init(count: 2, day: day), forgotten: 10))
             let quiet = try ruling(.says(says, confirms: true), facts(Sample.registration(Sample.device, 1)))
             #expect(quiet.changes.released == nil && quiet.changes.profiles.first?.isAddressChanged == true)
         }
@@ -108,7 +108,7 @@ struct ChangedRegistrationTests {
     private func end(devices: Int = 3, token: UInt8? = nil, takings: Int = 0) -> DeviceEndFacts {
         DeviceEndFacts(
             device: Sample.device, app: Sample.app, devicesOfApp: devices, seenAt: now, seenServed: 50,
-            address: token.map(Sample.address), takings: .init(count: takings, day: day))
+            token: token.map(Sample.token), takings: .init(count: takings, day: day))
     }
 
     @Test func `a device that was seen after the cutoff stays`() {
@@ -125,7 +125,7 @@ struct ChangedRegistrationTests {
     @Test func `the end of a device is counted, and releases its token`() throws {
         let changes = try #require(RegistrationRules.end(knowing: end(token: 1, takings: 1)))
         #expect(changes.removed == Sample.device && changes.devices == -1 && changes.app == Sample.app)
-        #expect(changes.released?.address == Sample.address(1))
+        #expect(changes.released?.token == Sample.token(1))
         #expect(changes.released?.takings == .init(count: 1, day: day))
         #expect(RegistrationRules.end(knowing: end(token: 1))?.released == nil)
         #expect(RegistrationRules.end(knowing: end(takings: 1))?.released == nil)

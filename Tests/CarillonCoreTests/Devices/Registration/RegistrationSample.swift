@@ -22,6 +22,11 @@ enum RegistrationSample {
         return DeviceProfile.Address(platform: .apple, token: token, environment: .production)
     }
 
+    static func token(_ token: UInt8) -> PlatformToken {
+        let address = address(token)
+        return PlatformToken(platform: address.platform, token: address.token)
+    }
+
     static func profile(_ token: UInt8?) -> DeviceProfile {
         var profile = DeviceProfile()
         profile.address = token.map(address)

@@ -106,7 +106,8 @@ struct TableRegistrations {
         let profile = profiles[serial]
         let facts = DeviceEndFacts(
             device: serial, app: row.device.app, devicesOfApp: counts[row.device.app, default: 0],
-            seenAt: row.device.seenAt, seenServed: 0, address: profile?.profile.address,
+            seenAt: row.device.seenAt, seenServed: 0,
+            token: profile?.profile.address.map { PlatformToken(platform: $0.platform, token: $0.token) },
             takings: .init(count: profile?.takings ?? 0, day: profile?.takenOn ?? 0))
         let changes = RegistrationRules.end(
             unlessSeenAfter: cutoff.map { RetentionCutoff(wall: $0, served: 0) }, knowing: facts)
@@ -166,7 +167,7 @@ struct TableRegistrations {
             if profile.isStatusChanged { news[registration.device, default: 0] += 1 }
         }
         if let token = changes.released {
-            released[Token(app: token.app, bytes: token.address.token.bytes)] = token.takings
+            released[Token(app: token.app, bytes: token.token.token.bytes)] = token.takings
             let old = released.filter { $0.value.day < token.takings.day }.keys.prefix(token.forgotten)
             for key in old { released[key] = nil }
         }
