@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Synchronization
 import TestSupport
 import Testing
@@ -305,5 +306,35 @@ struct DelegateCallsTests {
             }
         }
         #expect(delegate.heard.withLock { $0 } == ["result \(ServiceEngineFixture.id(1))"])
+    }
+    @Test func `a result that is not stored and whose turn comes while the app names another user is told as well`()
+        async throws
+    {
+        let fixture = try await ServiceEngineFixture()
+        try await fixture.become("ada")
+        try await eventually { await fixture.engine.owner.user == "ada" }
+        let delegate = Delegate()
+        fixture.client.addDelegate(delegate)
+        let bob = UserWord.signedIn("bob")
+        let runner = await fixture.engine.runner
+        let id = try await fixture.ask(2)
+        try await whileHeldUp(fixture) {
+            try await fixture.store.inStep {
+                try $0.execute(
+                    sql: "CREATE TRIGGER full BEFORE INSERT ON service_result BEGIN SELECT raise(ABORT, 'full'); END")
+            }
+            await fixture.engine.finish(id, .failure(ServiceError(.storageUnavailable, "full")), nil)
+            try await runner.perform { session, context in session.userSet(bob, at: context.now) }
+            runner.suspects.end(.message(1))
+            try await eventually { await fixture.engine.unconfirmed.told.isEmpty }
+            #expect(delegate.heard.withLock { $0 } == [])
+            try await runner.perform { session, context in
+                guard let identity = session.identity else { return [] }
+                return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
+            }
+            try await eventually { delegate.heard.withLock { $0.count } == 2 }
+        }
+        #expect(
+            Set(delegate.heard.withLock { $0 }) == ["result \(ServiceEngineFixture.id(1))", "result \(id)"])
     }
 }

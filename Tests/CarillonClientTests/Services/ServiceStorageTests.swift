@@ -186,6 +186,46 @@ struct ServiceStorageTests {
         #expect(delegate.ids == [call.id])
     }
 
+    @Test func `a result that cannot be stored while the app names another user is told when the server refuses that user`()
+        async throws
+    {
+        let fixture = try await Fixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        try await fixture.become("ada")
+        try await eventually { await fixture.engine.owner.user == "ada" }
+        let runner = await fixture.engine.runner
+        let bob = UserWord.signedIn("bob")
+        try await runner.perform { session, context in session.userSet(bob, at: context.now) }
+        let id = try await fixture.ask(1)
+        try await fill(fixture, "INSERT ON service_result")
+        let failure = ServiceError(.storageUnavailable, "full")
+        await fixture.engine.finish(id, .failure(failure), nil)
+        #expect(try await fixture.box.call(id) == nil)
+        #expect(delegate.ids.isEmpty)
+        try await fixture.running {
+            try await runner.perform { session, context in
+                guard let identity = session.identity else { return [] }
+                return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
+            }
+            try await eventually { delegate.ids == [id] }
+        }
+        try await eventually { await fixture.engine.unstoredResults.isEmpty }
+        try await fixture.running { try await Task.sleep(for: .milliseconds(50)) }
+        #expect(delegate.ids == [id])
+    }
+
+    @Test func `a result that could not be stored and that no delegate heard is told in the next run`() async throws {
+        let fixture = try await Fixture()
+        let id = try await fixture.ask(1)
+        try await fill(fixture, "INSERT ON service_result")
+        let failure = ServiceError(.storageUnavailable, "full")
+        await fixture.engine.finish(id, .failure(failure), nil)
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        try await fixture.running { try await eventually { delegate.ids == [id] } }
+    }
+
     @Test func `an end of a request that cannot be stored does not hold up what comes later`() async throws {
         let fixture = try await Fixture()
         let (first, second) = (try await fixture.ask(1), try await fixture.ask(2))

@@ -94,7 +94,9 @@ extension ServiceEngine {
         endSending(id)
         removeAttachments(call.files)
         clientProgress.ended(id)
-        tell(KeptResult(call, .failure(error), files: [], fileBytes: 0))
+        let kept = KeptResult(call, .failure(error), files: [], fileBytes: 0)
+        unstoredResults.append(kept)
+        tell(kept)
         // Nothing is told once more, should another result come before the deletion.
         unconfirmed.delivered(id)
         await change("forget request") { [weak self, box] in
@@ -135,6 +137,11 @@ extension ServiceEngine {
         suspects.end(.result(id))
         late.remove(id)
         clientListeners.release { $0.isResult(of: id) }
+        if let place = unstoredResults.firstIndex(where: { $0.id == id }) {
+            // The storage has only the request, which `giveUp` deletes.
+            unstoredResults.remove(at: place)
+            return
+        }
         unconfirmed.delivered(id)
         await change("confirm result") { [weak self, box] in
             try await box.confirmResult(id)
@@ -170,11 +177,13 @@ extension ServiceEngine {
     func tellKeptResults() async {
         await removeSurplusResults()
         await removeCrashingResults()
+        for kept in unstoredResults where !unconfirmed.told.contains(kept.id) { tell(kept) }
         await change("read results") { [weak self, box] in await self?.tell(try await box.results()) }
     }
 
     /// Tells the results that came, or were left, while the app named another user. The device has kept its user.
     func tellHeldBackResults() async {
+        for kept in unstoredResults where heldBack.contains(kept.id) { tell(kept) }
         guard !heldBack.isEmpty else { return }
         await change("read results") { [weak self, box] in
             let results = try await box.results()

@@ -51,8 +51,10 @@ actor ServiceEngine {
     let late = LateReplies()
     var unconfirmed = UnconfirmedResults()
     nonisolated let heard = HeardResults()
-    /// The stored results that are told when the server has refused the user whom the app named.
+    /// The results that are told when the server has refused the user whom the app named.
     var heldBack: Set<String> = []
+    /// The errors of requests whose result could not be stored, until the app confirms them. There is one for a request at most.
+    var unstoredResults: [KeptResult] = []
     /// The requests whose end is being stored.
     var ending: Set<String> = []
     /// The calls that wait for the storage, or whose reply does.
@@ -328,6 +330,7 @@ actor ServiceEngine {
         for id in unconfirmed.started { suspects.end(.result(id)) }
         unconfirmed = UnconfirmedResults()
         heldBack = []
+        unstoredResults = []
         // Whoever hears it finds nothing any more.
         endUnderWayOfOthers()
         for waiting in pending.values { waiting.resume(.failure(Self.userMismatch)) }
