@@ -114,16 +114,17 @@ extension ServiceEngine {
         if let stored { await forget(stored) }
     }
 
-    private func tell(_ kept: KeptResult) {
+    private func tell(_ kept: KeptResult, to audience: ResultAudience = .all) {
         guard !runner.isOtherUserPending else {
-            heldBack.insert(kept.id)
+            heldBack[kept.id] = audience
             return
         }
-        heldBack.remove(kept.id)
+        heldBack[kept.id] = nil
         let (id, result) = (kept.id, kept.result(inbox.absolute))
         // A delegate that returns is noted after this.
         let isTold = clientListeners.deliver([.didReceive(from: kept.application, result, id: id)], isKept: true)
         unconfirmed.kept(id, isTold: isTold, isSuspect: kept.starts > 0)
+        guard audience == .all else { return }
         late.add(
             LateReply(id: id, provider: kept.application, method: kept.serviceMethod, result: result) { [weak self] in
                 await self?.confirm(id)
@@ -134,6 +135,7 @@ extension ServiceEngine {
     func confirm(_ id: String) async {
         defer { heard.confirmed(id) }
         guard unconfirmed.ended(id) else { return }
+        heldBack[id] = nil
         suspects.end(.result(id))
         late.remove(id)
         clientListeners.release { $0.isResult(of: id) }
@@ -167,7 +169,7 @@ extension ServiceEngine {
     private func missed(_ id: String) {
         heard.finished(id)
         if unconfirmed.missed(id) {
-            heldBack.insert(id)
+            heldBack[id] = .delegates
             runner.serviceChanges.send()
         }
         released(id, by: .delegate)
@@ -183,7 +185,7 @@ extension ServiceEngine {
 
     /// Tells the results that came, or were left, while the app named another user. The device has kept its user.
     func tellHeldBackResults() async {
-        for kept in unstoredResults where heldBack.contains(kept.id) { tell(kept) }
+        tellHeldBack(unstoredResults)
         guard !heldBack.isEmpty else { return }
         await change("read results") { [weak self, box] in
             let results = try await box.results()
@@ -192,7 +194,9 @@ extension ServiceEngine {
     }
 
     private func tellHeldBack(_ results: [KeptResult]) {
-        for kept in results where heldBack.contains(kept.id) { tell(kept) }
+        for kept in results {
+            if let audience = heldBack[kept.id] { tell(kept, to: audience) }
+        }
     }
 
     private func tell(_ results: [KeptResult]) {
@@ -219,6 +223,7 @@ extension ServiceEngine {
             if unconfirmed.isDelivered(result.id) { continue }
             if unconfirmed.told.contains(result.id) { heard.removed(result.id) }
             _ = unconfirmed.ended(result.id)
+            heldBack[result.id] = nil
             suspects.end(.result(result.id))
             late.remove(result.id)
             clientListeners.cancelCalls { $0.isResult(of: result.id) }

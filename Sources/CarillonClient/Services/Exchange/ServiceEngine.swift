@@ -51,8 +51,8 @@ actor ServiceEngine {
     let late = LateReplies()
     var unconfirmed = UnconfirmedResults()
     nonisolated let heard = HeardResults()
-    /// The results that are told when the server has refused the user whom the app named.
-    var heldBack: Set<String> = []
+    /// The results that are told when the server has refused the user whom the app named, by the id of their request.
+    var heldBack: [String: ResultAudience] = [:]
     /// The errors of requests whose result could not be stored, until the app confirms them. There is one for a request at most.
     var unstoredResults: [KeptResult] = []
     /// The requests whose end is being stored.
@@ -75,6 +75,13 @@ actor ServiceEngine {
         var revision: String?
         /// The server does not have it any more.
         var isLost = false
+    }
+
+    /// Who is told a result.
+    enum ResultAudience {
+        case all
+        /// The readers of late replies had the result in this run, or can get it.
+        case delegates
     }
 
     struct RequestWork {
@@ -329,7 +336,7 @@ actor ServiceEngine {
         providerListeners.cancelCalls { if case .didReceive = $0 { true } else { false } }
         for id in unconfirmed.started { suspects.end(.result(id)) }
         unconfirmed = UnconfirmedResults()
-        heldBack = []
+        heldBack = [:]
         unstoredResults = []
         // Whoever hears it finds nothing any more.
         endUnderWayOfOthers()
