@@ -90,6 +90,7 @@ extension ServiceEngine {
         _ call: StoredCall, _ error: ServiceError, _ files: [String], _ stored: StoredServiceEvent?
     ) async {
         let id = call.id
+        logger.error("cannot store result; request ends", metadata: ["id": "\(id)", "reason": "\(error.text)"])
         inbox.removeMessages(of: files)
         endSending(id)
         removeAttachments(call.files)
