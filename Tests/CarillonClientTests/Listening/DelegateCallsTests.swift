@@ -223,7 +223,7 @@ struct DelegateCallsTests {
         try await whileHeldUp(fixture) {
             await fixture.engine.finish(id, .success(ServiceReply("x")), nil)
             try await fixture.box.confirmResult(id)
-            await fixture.engine.removed([RemovedResult(id: id, application: Self.address, files: [])])
+            await fixture.engine.removed([RemovedResult(id: id, application: Self.address, files: [], reason: .limit)])
             let isForgotten = fixture.engine.heard.begins(id)
             #expect(isForgotten, "its call does not wait")
         }
@@ -389,7 +389,7 @@ struct DelegateCallsTests {
         try await eventually { await engine.heldBack[id] == .delegates }
         switch end {
         case .confirmed: await reply?.confirm()
-        case .removed: await engine.removed([RemovedResult(id: id, application: Self.address, files: [])])
+        case .removed: await engine.removed([RemovedResult(id: id, application: Self.address, files: [], reason: .limit)])
         case .kept: break
         }
         fixture.client.removeDelegate(delegate)

@@ -229,7 +229,7 @@ extension ServiceEngine {
             late.remove(result.id)
             clientListeners.cancelCalls { $0.isResult(of: result.id) }
             inbox.removeMessages(of: result.files)
-            clientListeners.tell([.resultRemoved(from: result.application, id: result.id)])
+            clientListeners.tell([.resultRemoved(from: result.application, id: result.id, reason: result.reason)])
         }
     }
 }
