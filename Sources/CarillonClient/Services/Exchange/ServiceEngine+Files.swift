@@ -281,7 +281,7 @@ extension ServiceEngine {
                 await Self.cancel(download, logger)
             }
         } catch {
-            logger.error("What was left of files of services could not be cleared", metadata: ["reason": "\(error)"])
+            logger.error("cannot clear files of earlier runs; retrying at the next start", metadata: ["reason": "\(error)"])
         }
     }
 }

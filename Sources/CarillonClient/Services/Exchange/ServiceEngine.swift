@@ -231,7 +231,7 @@ actor ServiceEngine {
                         try await box.events(after: place, at: Self.now, limit: Self.eventsAtOnce)
                     }
                     if repeated > 0 {
-                        logger.warning("Requests came once more", metadata: ["count": "\(repeated)"])
+                        logger.warning("received requests again", metadata: ["count": "\(repeated)"])
                     }
                     for event in events {
                         activity.began()
@@ -251,7 +251,7 @@ actor ServiceEngine {
                     activity.read(upTo: arrivals)
                 } catch {
                     if Task.isCancelled { break }
-                    logger.error("Requests of services cannot be read", metadata: ["reason": "\(error)"])
+                    logger.error("cannot read received requests", metadata: ["reason": "\(error)"])
                 }
                 await runner.serviceChanges.wait()
             }
@@ -338,7 +338,7 @@ actor ServiceEngine {
         unconfirmed = UnconfirmedResults()
         heldBack = [:]
         unstoredResults = []
-        // Whoever hears it finds nothing any more.
+        // The callers that are resumed here find no state of the former user.
         endUnderWayOfOthers()
         for waiting in pending.values { waiting.resume(.failure(Self.userMismatch)) }
         clientProgress.allEnded(but: Set(underWay.filter { isCurrent($1.owner) }.keys))
@@ -387,7 +387,7 @@ actor ServiceEngine {
                     schedule.succeeded()
                     continue
                 case .refused(let error):
-                    logger.error("The server does not take what the app offers", metadata: ["reason": "\(error)"])
+                    logger.error("server refused offered services", metadata: ["reason": "\(error)"])
                     if present != nil { providerListeners.tell([.offerRefused(error)]) }
                     saying.revision = nil
                     said = saying
@@ -397,7 +397,7 @@ actor ServiceEngine {
             } catch is CancellationError {
                 return
             } catch {
-                logger.error("The keys of services cannot be had", metadata: ["reason": "\(error)"])
+                logger.error("cannot read keys of services; retrying", metadata: ["reason": "\(error)"])
                 // Cancelled: the loop ends.
                 try? await health.wait(atMost: schedule.storageFailed())
             }
