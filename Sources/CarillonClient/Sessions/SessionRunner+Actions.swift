@@ -28,10 +28,14 @@ extension SessionRunner {
         case .signedOut:
             asks.disconnected()
             firings.ownerChanged()
+            deviceListeners.ownerChanged()
             subscriptions.signedOut()
-        case .userChanged: firings.ownerChanged()
+        case .userChanged:
+            firings.ownerChanged()
+            deviceListeners.ownerChanged()
         case .deviceLost:
             asks.disconnected()
+            deviceListeners.ownerChanged()
             subscriptions.deviceLost()
         case .answered(let answer): subscriptions.answered(answer)
         case .fired(let firing, let starts):

@@ -111,6 +111,35 @@ struct CallOwnerTests {
         second.cancel()
     }
 
+    @Test func `iterations do not hear the events of a former user that wait`() async throws {
+        let engine = consumer.engine
+        let (clients, providers) = await (engine.clientListeners, engine.providerListeners)
+        var consumed = consumer.client.events.makeAsyncIterator()
+        var provided = consumer.provider.events.makeAsyncIterator()
+        let address = ServiceApplication(ServiceEngineFixture.other)
+        let error = ServiceError(.storageUnavailable, "no")
+        clients.tell([
+            .didFinishSending(to: address, attachments: ["/ada"], parameters: "for ada", id: "1"),
+            .willStartReceivingFile(from: address, path: "ada", size: 1, id: "1"),
+            .didReceive(from: address, .success(ServiceReply("for ada")), id: "1"),
+        ])
+        providers.tell([
+            .willStartReceivingFile(from: address, path: "ada", size: 1, id: "2"), .offerRefused(error),
+            .requestFailed(from: address, error, id: "2"),
+        ])
+        try await name("bob")
+        try await take("bob")
+        try await eventually { await engine.owner.user == "bob" }
+        clients.tell([.identityChanged(address, fingerprint: "for bob")])
+        providers.tell([.cancelled(id: "3")])
+        let first = await consumed.next()
+        if case .identityChanged? = first {} else { Issue.record("the consumer hears of the former user") }
+        let refused = await provided.next()
+        if case .offerRefused? = refused {} else { Issue.record("the offer is the device's") }
+        let cancelled = await provided.next()
+        if case .cancelled(id: "3")? = cancelled {} else { Issue.record("the provider hears of the former user") }
+    }
+
     @Test func `no handler is called for the present user while the app names another one`()
         async throws
     {
