@@ -168,6 +168,61 @@ struct CallOwnerTests {
         await run.value
     }
 
+    /// Notes the requests of which it hears, and which app asks this one to come to the front.
+    private final class RequestDelegate: ServiceProviderDelegate {
+        private let noted = Mutex<[String]>([])
+
+        func serviceProvider(_ provider: ServiceProvider, didReceive request: ServiceRequest) {
+            noted.withLock { $0.append(request.id) }
+        }
+
+        func serviceProvider(_ provider: ServiceProvider, isAskedToFrontBy application: ServiceApplication) {
+            noted.withLock { $0.append("front") }
+        }
+
+        var all: [String] { noted.withLock(\.self) }
+    }
+
+    @Test(arguments: [true, false])
+    func `a delegate that waits for a request is not called while the app names another user`(isTaken: Bool) async throws {
+        let delegate = RequestDelegate()
+        let engine = consumer.engine
+        consumer.provider.addDelegate(delegate)
+        let providers = await engine.providerListeners
+        let application = ServiceApplication(ServiceEngineFixture.other)
+        let request = ServiceRequest(
+            id: "for ada", consumer: application, method: ServiceEngineFixture.method, parameters: .null, attachments: [],
+            foreground: .none, user: nil, deadline: Date.now + 60)
+        try await consumer.running {
+            try await eventually { await engine.isRunning }
+            try await name("bob")
+            providers.tell([.didReceive(request)])
+            try await sendAnother()
+            #expect(delegate.all.isEmpty)
+            if isTaken { try await take("bob") } else { try await refuse("bob") }
+            try await eventually { await !engine.isBetweenUsers }
+            providers.tell([.frontRequested(by: application)])
+            try await eventually { delegate.all.last == "front" }
+            #expect(delegate.all == (isTaken ? ["front"] : ["for ada", "front"]))
+        }
+    }
+
+    @Test func `the call of a delegate ends with the run if the server does not answer whether the device has another user`()
+        async throws
+    {
+        let engine = consumer.engine
+        try await consumer.running {
+            try await eventually { await engine.isRunning }
+            try await name("bob")
+        }
+        let isCalled = await engine.willCallDelegateWithRequest()
+        #expect(!isCalled)
+        try await take("bob")
+        try await eventually { await !engine.isBetweenUsers }
+        let isCalledLater = await engine.willCallDelegateWithRequest()
+        #expect(isCalledLater)
+    }
+
     @Test func `results of the present user are not told while the app names another one, and are when that one is refused`()
         async throws
     {
