@@ -88,6 +88,7 @@ extension SessionRunner {
             failures.obstructed(PushError(code, message))
         case .reportDevice(let report, let identity): self.report(report, identity)
         case .reportUser(let word, let identity): report(word, identity)
+        case .sayFarewell(let farewell): say(farewell)
         case .tellDevice(let events): deviceListeners.tell(events)
         case .tellSubscriptions(let fact): tell(fact)
         case .tellServices:
