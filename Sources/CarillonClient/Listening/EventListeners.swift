@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Who hears what happens to something: iterations, and delegates, which are called one after the other. The calls that wait are bounded by
+/// The listeners of an object: iterations, and delegates, which are called one after the other. The calls that wait are bounded by
 /// ``DelegateCalls``.
 final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>: Sendable {
     typealias Delegate = AnyObject & Sendable
@@ -12,8 +12,8 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         let happened: @Sendable (any Delegate, Event, Subject) -> Void
         /// Called before delegates are called with an event. Returns whether they are called.
         var willHappen: @Sendable (Event, Subject) async -> Bool = { _, _ in true }
-        /// Called after the delegates. No delegate heard the event if all were removed before their call, if ``willHappen`` returned false, or
-        /// if the event was dropped.
+        /// Called after the delegates. No delegate heard the event if all were removed before their call, if ``willHappen`` returned false, if
+        /// the user changed, or if the event was dropped.
         var finished: @Sendable (Event, Subject, _ wasHeard: Bool) -> Void = { _, _, _ in }
     }
 
@@ -36,6 +36,8 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         weak var subject: Subject?
         var calls = DelegateCalls<Event, Call>()
         var isCalling = false
+        /// Whether the device's user changed since the call under way was taken.
+        var hasOwnerChanged = false
     }
 
     private let state = Mutex(State())
@@ -100,6 +102,17 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         finish { $0.calls.remove(where: isCancelled) }
     }
 
+    /// The device has another user, or none: events of the former user are not told any more, also one whose delegates are called now. They are
+    /// not counted as missed.
+    func ownerChanged() {
+        // Removed events are taken out of the lock, so that they are not released inside it.
+        _ = state.withLock { state in state.readers.values.flatMap { $0.remove(where: \.isOfUser) } }
+        finish { state in
+            state.hasOwnerChanged = true
+            return state.calls.remove(where: \.isOfUser)
+        }
+    }
+
     private func finish(_ take: (inout State) -> [Event]) {
         let (subject, events) = state.withLock { state in (state.subject, take(&state)) }
         guard let subject else { return }
@@ -154,8 +167,8 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
                     var isTold = !present.isEmpty
                     if isTold { isTold = await calls.willHappen(event, subject) }
                     var wasHeard = false
-                    // A delegate may have been removed meanwhile.
-                    for delegate in present where isTold && self.isThere(delegate) {
+                    // A delegate may have been removed meanwhile, and the user may be another one.
+                    for delegate in present where isTold && self.isThere(delegate) && self.isCurrent(event) {
                         wasHeard = true
                         calls.happened(delegate, event, subject)
                     }
@@ -169,8 +182,12 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         state.withLock { state in state.delegates.contains { $0.delegate === delegate } }
     }
 
+    /// Whether the event that was taken last is not one of a former user.
+    private func isCurrent(_ event: Event) -> Bool { !event.isOfUser || !state.withLock { $0.hasOwnerChanged } }
+
     private func next() -> Call? {
         state.withLock { state -> Call? in
+            state.hasOwnerChanged = false
             while let next = state.calls.next() {
                 switch next {
                 case .call(let call): return call

@@ -113,7 +113,7 @@ struct ConnectionLoop: Sendable {
             await take("farewellSaid") { session, _ in session.farewellSaid(farewell) }
         case .failed(let failure, let error):
             failures.failed(at: server, by: .http, error)
-            defer { failures.willRetry(at: server, after: runner.retryDelay) }
+            defer { failures.willRetry(at: server, after: runner.farewellDelay) }
             await take("farewellFailed") { session, context in
                 session.farewellFailed(
                     farewell, retryAfter: failure.retryAfter, at: context.now, random: context.random)

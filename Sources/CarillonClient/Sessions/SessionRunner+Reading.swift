@@ -24,6 +24,11 @@ extension SessionRunner {
         }
     }
 
+    /// How long it is until a farewell that failed is said again; nil if none waits.
+    var farewellDelay: Duration? {
+        session.withLock { session in session.farewellDueAt.map { max(.zero, $0 - .now) } }
+    }
+
     /// Whether something runs the session.
     var isRunning: Bool { session.withLock { $0.phase != .stopped } }
 

@@ -264,6 +264,18 @@ struct FiringStartsTests {
         #expect(subscription.status == .triggered)
     }
 
+    @Test(arguments: [SubscriptionFact.userChanged, .signedOut, .deviceLost])
+    func `iterations do not hear of a firing of a former owner`(fact: SubscriptionFact) async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        var events = PushDeviceEvents(listeners: runner.deviceListeners).makeAsyncIterator()
+        let crashed = try firing("a")
+        try await runner.perform { _, _ in
+            [.tellDevice([.firingCrashed(crashed), .resumed]), .tellSubscriptions(fact)]
+        }
+        #expect(await events.next() == .resumed)
+    }
+
     @Test(arguments: [9, 10])
     func `after ten starts that ended with the process the server hears of a firing, and the app hears an event`(
         times: Int

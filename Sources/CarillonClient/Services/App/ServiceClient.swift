@@ -180,6 +180,8 @@ public final class ServiceClient: Sendable {
     /// than 16 MiB; the newest event is kept whatever its size. After a drop the next event is
     /// ``ServiceClientEvent/missed(_:)``. Results of ``send(_:to:_:attachments:deadline:foreground:id:)`` can be read from ``replies``; those of
     /// ``call(_:of:_:attachments:deadline:foreground:id:)`` are returned to its caller.
+    ///
+    /// When the device gets another user or signs out, the events that wait are dropped, and are not counted as missed.
     public var events: AsyncStream<ServiceClientEvent> { engine.clientListeners.subscribe() }
 
     /// Adds one that is told the same, but for progress; it is held weakly. Up to 1,000 events and 16 MiB of their content wait for delegates that do

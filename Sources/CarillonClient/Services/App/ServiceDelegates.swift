@@ -68,7 +68,8 @@ public protocol ServiceProviderDelegate: AnyObject, Sendable {
     func serviceProvider(
         _ provider: ServiceProvider, willStartReceivingFrom application: ServiceApplication, path: String, fileSize: UInt64,
         id: String)
-    /// A request is here with all its files; its handler is called.
+    /// A request is here with all its files; its handler is called. While the app names another user, the call waits until the server takes or
+    /// refuses that user, and is not made for a former user.
     func serviceProvider(_ provider: ServiceProvider, didReceive request: ServiceRequest)
     /// A file of a reply begins to be sent.
     func serviceProvider(
@@ -159,6 +160,10 @@ extension ServiceProviderListeners {
                 added: { _, _ in }, removed: { _, _ in },
                 happened: { delegate, event, provider in
                     (delegate as? any ServiceProviderDelegate)?.hear(event, of: provider)
+                },
+                willHappen: { event, provider in
+                    guard case .didReceive = event else { return true }
+                    return await provider.engine.willCallDelegateWithRequest()
                 }))
     }
 }

@@ -373,6 +373,8 @@ extension ServiceEngine {
             _ = try await server.persist(until: deadline, .post, "\(ServiceServer.path)/requests/\(id)/reply", reply)
         }
         await forget(stored)
+        // The device may have another user by now.
+        guard requests[id] != nil else { return }
         providerListeners.tell([
             .didFinishSending(to: ServiceApplication(from), attachments: attachments, id: id)
         ])

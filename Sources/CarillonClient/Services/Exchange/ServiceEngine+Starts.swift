@@ -15,6 +15,17 @@ extension ServiceEngine {
         return !isPostponed
     }
 
+    /// Waits until it is known whether the device keeps its user. The listeners drop the request of a former user.
+    ///
+    /// - Returns: False if the run ends before that. The next run calls the delegate when it handles the request again.
+    func willCallDelegateWithRequest() async -> Bool {
+        while isBetweenUsers {
+            guard isRunning else { return false }
+            do { try await Task.sleep(for: .milliseconds(10)) } catch { return false }
+        }
+        return true
+    }
+
     /// The results that no task waits for, for one reader at a time. A start is stored before the reader is given a result, and taken back when
     /// the reader asks for the next one, or its iteration ends.
     nonisolated func replies() -> AsyncStream<LateReply> {

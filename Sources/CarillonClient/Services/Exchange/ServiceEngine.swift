@@ -330,10 +330,10 @@ actor ServiceEngine {
         known.removeAll()
         memory = ServiceMemory(owner: present)
         late.removeAll()
-        // A delegate that is about to be called is not called any more.
+        // A delegate that is about to be called is not called any more, and iterations lose the events that wait for them.
         for id in unconfirmed.told { heard.removed(id) }
-        clientListeners.cancelCalls { if case .didReceive = $0 { true } else { false } }
-        providerListeners.cancelCalls { if case .didReceive = $0 { true } else { false } }
+        clientListeners.ownerChanged()
+        providerListeners.ownerChanged()
         for id in unconfirmed.started { suspects.end(.result(id)) }
         unconfirmed = UnconfirmedResults()
         heldBack = [:]
