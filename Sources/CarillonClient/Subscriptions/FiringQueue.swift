@@ -23,6 +23,12 @@ final class FiringQueue: Sendable {
         var brokeOff: @Sendable (Entry) -> Void = { _ in }
     }
 
+    private struct Told {
+        let number: Int
+        /// The starts that ended with the process before the firing came.
+        let starts: Int
+    }
+
     private struct State {
         var waiting: [Entry] = []
         /// Given to the app, which is not done with them.
@@ -35,6 +41,9 @@ final class FiringQueue: Sendable {
         var ends = 0
         /// Rises when the device gets another user, or is signed out.
         var owner = 0
+        /// The firings of which the listeners of subscriptions heard, until the server is answered.
+        var told: [String: Told] = [:]
+        var lastTold = 0
 
         mutating func release(_ id: String) {
             if let entry = inHand.removeValue(forKey: id) { bytes -= entry.firing.bytes }
@@ -50,6 +59,8 @@ final class FiringQueue: Sendable {
     static let limit = 1000
     /// The most bytes of these firings. A firing that is larger is taken alone.
     static let byteLimit = 8 << 20
+    /// How many firings are remembered of which the listeners of subscriptions heard.
+    static let toldLimit = 1000
 
     private let state = Mutex(State())
     private let calls: Calls
@@ -69,8 +80,30 @@ final class FiringQueue: Sendable {
     /// Whether the app has a firing, and is not done with it.
     func isInHand(_ id: String) -> Bool { state.withLock { $0.inHand[id] != nil } }
 
-    /// Answers whether it was taken. What the app has, or is to have, may come again with another connection, and is not taken; nor is what is
-    /// beyond the limits, which stays unanswered.
+    /// Returns the starts that ended with the process before the firing came; nil if it did not come in this process. A start of this process has
+    /// not ended with it.
+    func starts(of id: String) -> Int? { state.withLock { $0.inHand[id]?.starts ?? $0.told[id]?.starts } }
+
+    /// Returns the firing with which the listeners of its subscription are called; nil if they were called when the firing came before.
+    func tells(_ firing: SubscriptionFiring, starts: Int) -> Entry? {
+        state.withLock { state in
+            guard state.told[firing.id] == nil else { return nil }
+            if state.told.count >= Self.toldLimit,
+                let oldest = state.told.min(by: { $0.value.number < $1.value.number })?.key
+            {
+                state.told[oldest] = nil
+            }
+            state.lastTold += 1
+            state.told[firing.id] = Told(number: state.lastTold, starts: starts)
+            return Entry(firing: firing, starts: starts, owner: state.owner)
+        }
+    }
+
+    /// The server is answered, or no listener was called with the firing: nothing is remembered of it.
+    func forget(_ id: String) { state.withLock { $0.told[id] = nil } }
+
+    /// Returns whether the firing was added. A firing that waits, that the app has, or that exceeds a limit is not added, and the server sends it
+    /// again.
     ///
     /// - Parameter starts: The starts of the app's code for the firing that ended with the process.
     @discardableResult func add(_ firing: SubscriptionFiring, starts: Int = 0) -> Bool {
@@ -114,6 +147,7 @@ final class FiringQueue: Sendable {
     func ownerChanged() {
         state.withLock { state in
             state.owner += 1
+            state.told = [:]
             state.dropWaiting()
         }
     }

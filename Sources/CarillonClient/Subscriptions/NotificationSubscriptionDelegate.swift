@@ -9,7 +9,8 @@ public protocol NotificationSubscriptionDelegate: AnyObject, Sendable {
     func didSubscribe(_ subscription: NotificationSubscription)
     /// It is gone: by the app's wish, as its time was over, or with its device or user.
     func didUnsubscribe(_ subscription: NotificationSubscription)
-    /// It fired.
+    /// The subscription fired. It is called once for a firing in each run of the app. If the process ends during ten calls, the firing is not
+    /// given to the app again: see ``SubscriptionFirings``.
     func didTrigger(_ subscription: NotificationSubscription)
     /// The server refused it, or the connection ended before its answer.
     func didFailSubscription(_ subscription: NotificationSubscription, _ error: PushError)

@@ -241,27 +241,160 @@ struct FiringStartsTests {
         #expect(await next.value == "e")
     }
 
-    @Test func `a firing that the app is not given triggers its subscription`() async throws {
-        let fixture = try await Fixture()
-        let runner = await fixture.engine.runner
+    /// Returns the subscription of the firings, as the server has it.
+    private func subscription(_ runner: SessionRunner) throws -> NotificationSubscription {
         let subscription = NotificationSubscription(
             items: ["i"], fields: ["price"], format: CarillonClient.NotificationFormat(title: "t"), trigger: "price > 1.0",
             key: "k")
         runner.subscriptions.connected(version: 3)
         try runner.subscriptions.subscribe(subscription)
-        let firing = try firing("v")
         let definition = subscription.present.definition
         let at = "2026-01-01T00:00:00.000Z"
         let body = SubscriptionBody(
-            id: firing.subscriptionID, items: definition.items, fields: definition.fields, mode: nil,
+            id: try firing("v").subscriptionID, items: definition.items, fields: definition.fields, mode: nil,
             trigger: definition.trigger, format: definition.format.json, policy: "once", coolDown: nil, key: "k", tags: [],
             expiresAt: nil, status: "subscribed", statusAt: at, createdAt: at, firedAt: nil,
             hash: definition.hash)
         // The subscription is the first request.
         runner.subscriptions.answered(.init(id: 1, status: 201, body: Array(try JSONEncoder().encode(body))))
         #expect(subscription.status == .subscribed)
+        return subscription
+    }
+
+    /// Hears of the firings of a subscription.
+    private final class Delegate: NotificationSubscriptionDelegate {
+        let heard = Mutex<[String]>([])
+        private let trigger: @Sendable () -> String
+
+        init(trigger: @escaping @Sendable () -> String = { "triggered" }) { self.trigger = trigger }
+
+        func didTrigger(_ subscription: NotificationSubscription) {
+            let text = trigger()
+            heard.withLock { $0.append(text) }
+        }
+
+        func didChangeStatus(of subscription: NotificationSubscription, to status: NotificationSubscription.Status) {
+            let text = trigger()
+            heard.withLock { $0.append("status: " + text) }
+        }
+
+        func didUnsubscribe(_ subscription: NotificationSubscription) { heard.withLock { $0.append("end") } }
+    }
+
+    /// Ends the subscription, and returns what a delegate heard before that.
+    private func all(_ delegate: Delegate, _ runner: SessionRunner) async throws -> [String] {
+        runner.subscriptions.signedOut()
+        try await eventually { delegate.heard.withLock { $0.last } == "end" }
+        // The end is a change of the status, too.
+        return delegate.heard.withLock { Array($0.dropLast(2)) }
+    }
+
+    @Test func `a firing that the app is not given changes its subscription, and calls no delegate with the firing`()
+        async throws
+    {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        let subscription = try subscription(runner)
+        let delegate = Delegate()
+        subscription.addDelegate(delegate)
+        let firing = try firing("v")
         try await runner.perform { _, _ in [.noteCrashingFiring(firing, starts: HandlerStarts.most)] }
         #expect(subscription.status == .triggered)
+        #expect(try await all(delegate, runner) == ["status: triggered"])
+    }
+
+    @Test func `a start is stored while the delegates of a subscription are called with a firing`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        let subscription = try subscription(runner)
+        let entry = FiringQueue.Entry(firing: try firing("a"), starts: 2)
+        let delegate = Delegate { runner.firingStarts.hasStarted(entry) ? "started" : "not started" }
+        subscription.addDelegate(delegate)
+        try await send("a", starts: 2, fixture)
+        #expect(try await all(delegate, runner) == ["status: started", "started"])
+        await runner.settle()
+        #expect(!runner.firingStarts.hasStarted(entry))
+        #expect(try await starts(of: "a", in: fixture.store) == 2)
+    }
+
+    @Test func `the delegates and the reader of a firing have one start, which the last of them takes back`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await send("a", starts: 2, fixture)
+        let start = runner.delegateStart(of: FiringQueue.Entry(firing: try firing("a"), starts: 2))
+        #expect(await start.begins())
+        #expect(try await starts(of: "a", in: fixture.store) == 3)
+        for await firing in SubscriptionFirings(queue: runner.firings) {
+            #expect(firing.id == "a")
+            #expect(try await starts(of: "a", in: fixture.store) == 3)
+            break
+        }
+        try await eventually { !runner.firings.isInHand("a") }
+        await runner.settle()
+        #expect(try await starts(of: "a", in: fixture.store) == 3, "the delegates have it")
+        start.ended()
+        await runner.settle()
+        #expect(try await starts(of: "a", in: fixture.store) == 2)
+    }
+
+    @Test func `delegates of an answered firing leave no start`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        let entry = FiringQueue.Entry(firing: try firing("a"), starts: 2)
+        let start = runner.delegateStart(of: entry)
+        #expect(await start.begins())
+        runner.firings.handled(entry)
+        await runner.settle()
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+        start.ended()
+        #expect(await start.begins(), "the delegates are called")
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+        start.ended()
+        await runner.settle()
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+    }
+
+    @Test func `delegates are not called with a firing of a former owner`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        let start = runner.delegateStart(of: FiringQueue.Entry(firing: try firing("a"), starts: 1))
+        runner.firings.ownerChanged()
+        #expect(await !start.begins())
+        start.ended()
+        await runner.settle()
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+    }
+
+    @Test func `delegates are called once with a firing that comes again, until the server is answered`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        let subscription = try subscription(runner)
+        let delegate = Delegate()
+        subscription.addDelegate(delegate)
+        try await send("a", starts: 2, fixture)
+        runner.firings.disconnected()
+        #expect(runner.firings.starts(of: "a") == 2, "a start of this process has not ended with it")
+        try await send("a", starts: 2, fixture)
+        try await send("b", fixture)
+        #expect(try await all(delegate, runner) == ["status: triggered", "triggered", "triggered"])
+        let reading = FiringReading(runner.firings)
+        let first = await reading.next()
+        #expect(first?.id == "a")
+        _ = await reading.next()
+        await runner.settle()
+        #expect(runner.firings.starts(of: "a") == nil)
+        #expect(runner.firings.starts(of: "b") == 0)
+    }
+
+    @Test func `the newest thousand firings that were told are remembered, and none of a former owner`() throws {
+        let queue = FiringQueue(.init())
+        for number in 0...1000 {
+            #expect(queue.tells(try firing("\(number)"), starts: 1) != nil)
+            #expect(queue.tells(try firing("\(number)"), starts: 1) == nil)
+        }
+        #expect(queue.starts(of: "0") == nil && queue.starts(of: "1") == 1 && queue.starts(of: "1000") == 1)
+        queue.ownerChanged()
+        #expect(queue.starts(of: "1000") == nil)
     }
 
     @Test(arguments: [9, 10])
