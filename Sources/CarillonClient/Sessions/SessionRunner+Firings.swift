@@ -2,18 +2,27 @@ import Logging
 
 /// Firings that the app receives: a firing with which the app's code ends the process is not given to the app for ever.
 extension SessionRunner {
-    /// Waits for the turn of a firing that was under way when the process ended, and stores that the app is given it. Returns false if the
-    /// iteration is over before, or the delegates must not be called.
+    /// Waits while firings are paused, and for the turn of a firing that was under way when the process ended. Then stores that the app is given
+    /// the firing. Returns false if the iteration is over before, or the delegates must not be called.
     ///
     /// If the storage cannot be written, the app is given the firing as well.
     func beginFiring(
         _ entry: FiringQueue.Entry, by holder: StartHolder = .reader, isOver: @Sendable () -> Bool
     ) async -> Bool {
-        if entry.starts > 0 {
-            guard await firingStarts.hasTurn(entry, isOver: isOver) else { return false }
+        while await firings.isResumed(isOver: isOver) {
+            if entry.starts > 0 {
+                guard await firingStarts.hasTurn(entry, isOver: isOver) else { return false }
+            }
+            await storeStart(of: entry, by: holder)
+            guard firings.isPaused else { return true }
+            // The app named another user meanwhile.
+            takeBackStart(of: entry, by: holder)
         }
-        await storeStart(of: entry, by: holder)
-        return true
+        return false
+    }
+
+    private func takeBackStart(of entry: FiringQueue.Entry, by holder: StartHolder) {
+        if let started = firingStarts.released(entry.suspect, by: holder) { takeBack(started) }
     }
 
     private func storeStart(of entry: FiringQueue.Entry, by holder: StartHolder) async {
@@ -36,8 +45,12 @@ extension SessionRunner {
     func delegateStart(of entry: FiringQueue.Entry) -> DelegateStart {
         DelegateStart(
             begins: { [weak self, firings] in
-                guard firings.isCurrent(entry), let self else { return false }
-                guard await self.beginFiring(entry, by: .delegate, isOver: { !firings.isCurrent(entry) }) else {
+                let ends = firings.ends
+                let isOver: @Sendable () -> Bool = { !firings.isCurrent(entry) || firings.ends != ends }
+                // The client is not retained while the call waits.
+                guard await firings.isResumed(isOver: isOver), firings.isCurrent(entry), let self,
+                    await self.beginFiring(entry, by: .delegate, isOver: isOver)
+                else {
                     // The delegates are called when the firing comes again.
                     firings.forget(entry.id)
                     return false
@@ -45,10 +58,7 @@ extension SessionRunner {
                 // The owner may have changed while the start was stored.
                 return firings.isCurrent(entry)
             },
-            ended: { [weak self] in
-                guard let self, let started = self.firingStarts.released(entry.suspect, by: .delegate) else { return }
-                self.takeBack(started)
-            })
+            ended: { [weak self] in self?.takeBackStart(of: entry, by: .delegate) })
     }
 
     /// The app is done with a firing. It is tried again until that is stored: the server sends no more than its window before.

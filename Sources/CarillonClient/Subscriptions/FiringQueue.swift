@@ -44,6 +44,12 @@ final class FiringQueue: Sendable {
         /// The firings of which the listeners of subscriptions heard, until the server is answered.
         var told: [String: Told] = [:]
         var lastTold = 0
+        /// The app named another user, and the server has not answered: the app is not given firings.
+        var isPaused = false
+        /// How often something changed for those who wait in ``FiringQueue/isResumed(isOver:)``.
+        var changes = 0
+        /// Those who wait for a change, by the numbers of readers.
+        var pausedReaders: [Int: CheckedContinuation<Void, Never>] = [:]
 
         mutating func release(_ id: String) {
             if let entry = inHand.removeValue(forKey: id) { bytes -= entry.firing.bytes }
@@ -138,7 +144,11 @@ final class FiringQueue: Sendable {
             return state.readers
         }
         for reader in readers { reader.continuation.resume(returning: nil) }
+        noteChange()
     }
+
+    /// The number of times that iterations were ended.
+    var ends: Int { state.withLock { $0.ends } }
 
     /// What waits comes again with the next connection.
     func disconnected() { state.withLock { $0.dropWaiting() } }
@@ -150,7 +160,59 @@ final class FiringQueue: Sendable {
             state.told = [:]
             state.dropWaiting()
         }
+        noteChange()
     }
+
+    // MARK: Pauses
+
+    /// Whether the app named another user and the server has not answered: the app is not given firings then.
+    var isPaused: Bool { state.withLock { $0.isPaused } }
+
+    func setPaused(_ isPaused: Bool) {
+        state.withLock { $0.isPaused = isPaused }
+        noteChange()
+    }
+
+    /// Waits while firings are paused. Returns false if the task is cancelled or the iteration is over before.
+    func isResumed(isOver: @Sendable () -> Bool) async -> Bool {
+        while true {
+            let (isPaused, changes) = state.withLock { ($0.isPaused, $0.changes) }
+            guard isPaused else { return true }
+            if Task.isCancelled || isOver() { return false }
+            await change(after: changes)
+        }
+    }
+
+    /// Waits until something changes, or the task is cancelled.
+    private func change(after changes: Int) async {
+        let number = state.withLock { state in
+            state.lastReader += 1
+            return state.lastReader
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                let isReady = state.withLock { state in
+                    if Task.isCancelled || state.changes != changes { return true }
+                    state.pausedReaders[number] = continuation
+                    return false
+                }
+                if isReady { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.pausedReaders.removeValue(forKey: number) }?.resume()
+        }
+    }
+
+    private func noteChange() {
+        let readers = state.withLock { state in
+            state.changes += 1
+            defer { state.pausedReaders = [:] }
+            return Array(state.pausedReaders.values)
+        }
+        for reader in readers { reader.resume() }
+    }
+
+    // MARK: Reading
 
     /// Whether a firing belongs to the present owner of the device.
     func isCurrent(_ entry: Entry) -> Bool { state.withLock { $0.owner == entry.owner } }

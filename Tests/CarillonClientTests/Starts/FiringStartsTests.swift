@@ -1,5 +1,6 @@
 import CarillonWire
 import Foundation
+import Logging
 import Synchronization
 import TestSupport
 import Testing
@@ -157,6 +158,103 @@ struct FiringStartsTests {
         await runner.settle()
         #expect(try await starts(of: "a", in: fixture.store) == 0)
         #expect(try await starts(of: "b", in: fixture.store) == 0)
+    }
+
+    /// The app names bob, and the server answers.
+    private func nameBob(_ runner: SessionRunner) async throws {
+        try await runner.perform { session, context in session.userSet(.signedIn("bob"), at: context.now) }
+    }
+
+    private func answer(_ runner: SessionRunner, isTaken: Bool) async throws {
+        try await runner.perform { session, context in
+            guard let identity = session.identity else { return [] }
+            let bob = UserWord.signedIn("bob")
+            if isTaken { return session.userTaken(bob, of: identity, as: "bob", at: context.now) }
+            return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `firings wait for the answer about another user, and are dropped if the server takes that user`(isTaken: Bool)
+        async throws
+    {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await fixture.become("ada")
+        try await send("a", fixture)
+        let start = runner.delegateStart(of: FiringQueue.Entry(firing: try firing("d"), starts: 0))
+        #expect(!runner.firings.isPaused)
+        try await nameBob(runner)
+        #expect(runner.firings.isPaused)
+        let waiting = Task { await FiringReading(runner.firings).next()?.id }
+        let delegates = Task { await start.begins() }
+        try await eventually { runner.firings.isInHand("a") }
+        for _ in 0..<10 { await runner.settle() }
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+        #expect(try await starts(of: "d", in: fixture.store) == 0)
+        try await answer(runner, isTaken: isTaken)
+        #expect(!runner.firings.isPaused)
+        try await send("c", fixture)
+        #expect(await waiting.value == (isTaken ? "c" : "a"))
+        #expect(await delegates.value == !isTaken)
+        start.ended()
+        await runner.settle()
+        #expect(try await starts(of: "d", in: fixture.store) == 0)
+    }
+
+    @Test func `the start of a firing is taken back when the app names another user meanwhile`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await fixture.become("ada")
+        try await send("a", starts: 2, fixture)
+        #expect(runner.suspects.begin(.message(1), at: .now))
+        let waiting = Task { await FiringReading(runner.firings).next()?.id }
+        try await eventually { runner.firings.isInHand("a") }
+        // The firing waits for its turn.
+        try await nameBob(runner)
+        runner.suspects.end(.message(1))
+        // The start was stored, and taken back.
+        try await eventually {
+            try await fixture.store.inStep { try ClientStore.firingStarts(of: "a", in: $0) } == 2
+        }
+        try await answer(runner, isTaken: false)
+        #expect(await waiting.value == "a")
+    }
+
+    @Test(arguments: [true, false])
+    func `an iteration that waits for the answer about a user can be ended and cancelled`(isCancelled: Bool) async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await send("a", fixture)
+        runner.firings.setPaused(true)
+        let waiting = Task { await FiringReading(runner.firings).next()?.id }
+        let start = runner.delegateStart(of: FiringQueue.Entry(firing: try firing("d"), starts: 0))
+        let delegates = Task { await start.begins() }
+        try await eventually { runner.firings.isInHand("a") }
+        if isCancelled {
+            waiting.cancel()
+            delegates.cancel()
+        } else {
+            runner.firings.endIterations()
+        }
+        #expect(await waiting.value == nil)
+        // The delegates may have begun to wait after the iterations ended.
+        delegates.cancel()
+        #expect(await !delegates.value)
+        #expect(!runner.firings.isInHand("a"))
+    }
+
+    @Test func `a run begins without firings if an earlier one named another user`() async throws {
+        let fixture = try await Fixture()
+        let users: [UserWord?] = [.signedIn("bob"), nil]
+        for user in users {
+            var stored = StoredState()
+            stored.user = user
+            let runner = SessionRunner(
+                store: fixture.store, session: ClientSession(.init(), restoring: stored),
+                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+            #expect(runner.firings.isPaused == (user != nil))
+        }
     }
 
     @Test(arguments: [true, false])
