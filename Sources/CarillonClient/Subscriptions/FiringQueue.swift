@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Firings that wait for the app. The server gives no more than its window while they are not answered for.
+/// Firings that wait for the app. The server sends no more than its window until the firings are answered.
 final class FiringQueue: Sendable {
     /// A firing, with the starts of the app's code for it that ended with the process.
     struct Entry: CountedEntry {
@@ -13,7 +13,7 @@ final class FiringQueue: Sendable {
         var suspect: SuspectTurns.Entry { .firing(id) }
     }
 
-    /// What is done with firings that the app is given.
+    /// What is done with firings that the app receives.
     struct Calls: Sendable {
         /// Called before the app is given a firing. Returns false if the iteration is over.
         var begins: @Sendable (Entry, _ isOver: @Sendable () -> Bool) async -> Bool = { _, _ in true }
@@ -33,7 +33,7 @@ final class FiringQueue: Sendable {
         var waiting: [Entry] = []
         /// Given to the app, which is not done with them.
         var inHand: [String: Entry] = [:]
-        /// The size of both.
+        /// The bytes of the firings that wait and of those that the app has.
         var bytes = 0
         var readers: [(number: Int, continuation: CheckedContinuation<Entry?, Never>)] = []
         var lastReader = 0
@@ -150,10 +150,10 @@ final class FiringQueue: Sendable {
     /// The number of times that iterations were ended.
     var ends: Int { state.withLock { $0.ends } }
 
-    /// What waits comes again with the next connection.
+    /// Drops the firings that wait. They come again with the next connection.
     func disconnected() { state.withLock { $0.dropWaiting() } }
 
-    /// The device has another user, or was signed out: firings that came before are not given to the app.
+    /// The device has another user, or was signed out: the app does not receive firings that came before.
     func ownerChanged() {
         state.withLock { state in
             state.owner += 1
