@@ -25,7 +25,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         case added(any Delegate, Subject)
         case removed(any Delegate, Subject)
         /// To those who were there then.
-        case happened(Event, Subject, [Weak])
+        case happened(Event, Subject, [Weak], DelegateStart? = nil)
     }
 
     private struct State {
@@ -66,13 +66,15 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         return AsyncStream(unfolding: { await reading.reader.next() })
     }
 
-    func tell(_ events: [Event]) { _ = deliver(events) }
+    func tell(_ events: [Event], start: DelegateStart? = nil) { _ = deliver(events, start: start) }
 
     /// Tells events.
     ///
-    /// - Parameter isKept: Whether nobody but the delegates has the events, which are not dropped for them then.
+    /// - Parameters:
+    ///   - isKept: Whether nobody but the delegates has the events, which are not dropped for them then.
+    ///   - start: Surrounds the calls of the delegates with each of the events.
     /// - Returns: Whether there are delegates, so that ``Calls/finished`` is called for each event.
-    func deliver(_ events: [Event], isKept: Bool = false) -> Bool {
+    func deliver(_ events: [Event], isKept: Bool = false, start: DelegateStart? = nil) -> Bool {
         guard !events.isEmpty else { return false }
         // Dropped events are taken out of the lock, so that they are not released inside it.
         let (subject, begins, dropped, _) = state.withLock { state -> (Subject?, Bool, [Event], [Event]) in
@@ -81,7 +83,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
             guard let subject = state.subject, !state.delegates.isEmpty else { return (nil, false, [], removed) }
             var dropped: [Event] = []
             for event in events {
-                let call = Call.happened(event, subject, state.delegates)
+                let call = Call.happened(event, subject, state.delegates, start)
                 dropped += state.calls.append(call, for: event, isKept: isKept)
             }
             return (subject, Self.begin(&state), dropped, removed)
@@ -162,9 +164,11 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
                 switch next {
                 case .added(let delegate, let subject): calls.added(delegate, subject)
                 case .removed(let delegate, let subject): calls.removed(delegate, subject)
-                case .happened(let event, let subject, let listeners):
+                case .happened(let event, let subject, let listeners, let start):
                     let present = listeners.compactMap(\.delegate).filter { self.isThere($0) }
                     var isTold = !present.isEmpty
+                    let begun = isTold ? start : nil
+                    if let begun { isTold = await begun.begins() }
                     if isTold { isTold = await calls.willHappen(event, subject) }
                     var wasHeard = false
                     // A delegate may have been removed meanwhile, and the user may be another one.
@@ -172,6 +176,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
                         wasHeard = true
                         calls.happened(delegate, event, subject)
                     }
+                    begun?.ended()
                     calls.finished(event, subject, wasHeard)
                 }
             }

@@ -41,7 +41,9 @@ extension SessionRunner {
         case .fired(let firing, let starts):
             guard firings.add(firing, starts: starts) else { return }
             catchUps.took()
-            subscriptions.fired(firing.subscriptionID, at: firing.milliseconds)
+            // A firing comes again with each connection until the app is done with it.
+            guard let entry = firings.tells(firing, starts: starts) else { return }
+            subscriptions.fired(firing.subscriptionID, at: firing.milliseconds, start: delegateStart(of: entry))
         }
     }
 

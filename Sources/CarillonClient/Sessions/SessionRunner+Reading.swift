@@ -42,7 +42,7 @@ extension SessionRunner {
     /// The number of what the app said of its user, until the server answers; nil if the app named the user whom the server knows.
     var pendingUserNumber: UInt64? {
         session.withLock { session in
-            session.user?.mayDiffer(from: session.takenUser) == true ? session.userNumbers.said : nil
+            session.isOtherUserPending ? session.userNumbers.said : nil
         }
     }
 

@@ -127,6 +127,29 @@ struct EventListenersTests {
         withExtendedLifetime((subject, delegate)) {}
     }
 
+    @Test(arguments: [true, false])
+    func `what surrounds the calls for an event begins before them and ends after them`(isBegun: Bool) async throws {
+        let steps = Mutex<[String]>([])
+        let listeners = Listeners(
+            calling: .init(
+                added: { _, _ in }, removed: { _, _ in }, happened: { _, _, _ in steps.withLock { $0.append("called") } },
+                finished: { _, _, wasHeard in steps.withLock { $0.append("heard: \(wasHeard)") } }))
+        let start = DelegateStart(
+            begins: {
+                steps.withLock { $0.append("begins") }
+                return isBegun
+            },
+            ended: { steps.withLock { $0.append("ended") } })
+        let (subject, delegate) = (Subject(), Payload())
+        listeners.tell([Notice()], start: start)
+        #expect(steps.withLock { $0.isEmpty }, "there is no delegate")
+        listeners.add(delegate, to: subject)
+        listeners.tell([Notice()], start: start)
+        let expected = ["begins"] + (isBegun ? ["called"] : []) + ["ended", "heard: \(isBegun)"]
+        try await eventually { steps.withLock { $0 } == expected }
+        withExtendedLifetime((subject, delegate)) {}
+    }
+
     @Test func `a stream that was released keeps no event`() {
         let listeners = Self.listeners()
         var streams = [listeners.subscribe()]
