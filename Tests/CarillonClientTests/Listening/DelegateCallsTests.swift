@@ -252,11 +252,11 @@ struct DelegateCallsTests {
     /// Does not return before it is released.
     private final class WaitingProviderDelegate: ServiceProviderDelegate {
         let heard = Mutex<[String]>([])
-        let isReleased = Mutex(false)
+        let hold = ThreadHold()
 
         func serviceProvider(_ provider: ServiceProvider, didReceive request: ServiceRequest) {
             heard.withLock { $0.append(request.id) }
-            while !isReleased.withLock({ $0 }) { Thread.sleep(forTimeInterval: 0.002) }
+            hold.wait()
         }
     }
 
@@ -267,7 +267,8 @@ struct DelegateCallsTests {
                 foreground: .none, user: nil, deadline: .distantFuture))
     }
 
-    @Test func `a delegate of a provider is not called with the requests of a former user that wait for it`()
+    @Test(.holdsThread)
+    func `a delegate of a provider is not called with the requests of a former user that wait for it`()
         async throws
     {
         let fixture = try await ServiceEngineFixture()
@@ -281,7 +282,7 @@ struct DelegateCallsTests {
         try await fixture.become("bob")
         try await eventually { await fixture.engine.owner.user == "bob" }
         listeners.tell([Self.request("3")])
-        delegate.isReleased.withLock { $0 = true }
+        delegate.hold.release()
         try await eventually { delegate.heard.withLock { $0.last } == "3" }
         #expect(delegate.heard.withLock { $0 } == ["1", "3"])
     }
@@ -342,7 +343,7 @@ struct DelegateCallsTests {
     /// Does not return from a sent request before it is released.
     private final class HoldingDelegate: ServiceClientDelegate {
         let heard = Mutex<[String]>([])
-        let isReleased = Mutex(false)
+        let hold = ThreadHold()
 
         func serviceClient(
             _ client: ServiceClient, didReceiveFrom application: ServiceApplication,
@@ -354,7 +355,7 @@ struct DelegateCallsTests {
             parameters: ServiceValue, id: String
         ) {
             heard.withLock { $0.append("sent") }
-            while !isReleased.withLock({ $0 }) { Thread.sleep(forTimeInterval: 0.002) }
+            hold.wait()
         }
     }
 
@@ -362,7 +363,7 @@ struct DelegateCallsTests {
         case confirmed, removed, kept
     }
 
-    @Test(arguments: ReaderEnd.allCases)
+    @Test(.holdsThread, arguments: ReaderEnd.allCases)
     func `a result that a reader has is not told to readers again when the server refuses another user`(
         end: ReaderEnd
     ) async throws {
@@ -385,7 +386,7 @@ struct DelegateCallsTests {
         let reply = await iterator.next()
         #expect(reply?.id == id)
         try await runner.perform { session, context in session.userSet(bob, at: context.now) }
-        delegate.isReleased.withLock { $0 = true }
+        delegate.hold.release()
         try await eventually { await engine.heldBack[id] == .delegates }
         switch end {
         case .confirmed: await reply?.confirm()

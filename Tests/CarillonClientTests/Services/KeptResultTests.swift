@@ -128,7 +128,8 @@ struct KeptResultTests {
         #expect(delegate.removed.withLock { $0 } == (times == 10 ? [id] : []))
     }
 
-    @Test func `the start of a delegate is stored for one result at a time, and a stop takes it back`() async throws {
+    @Test(.holdsThread)
+    func `the start of a delegate is stored for one result at a time, and a stop takes it back`() async throws {
         let fixture = try await Fixture()
         for number in 1...2 { _ = try await keep(number, fixture.box, at: ServiceEngine.now) }
         let starts: @Sendable () async throws -> [Int] = {
@@ -143,7 +144,7 @@ struct KeptResultTests {
             #expect(try await starts() == [1, 0])
         }
         #expect(try await starts() == [0, 0])
-        delegate.isReleased.withLock { $0 = true }
+        delegate.hold.release()
         try await eventually { try await starts().isEmpty }
     }
 
@@ -248,14 +249,14 @@ struct KeptResultTests {
     /// Does not return before it is released.
     private final class WaitingDelegate: ServiceClientDelegate {
         let calls = Mutex(0)
-        let isReleased = Mutex(false)
+        let hold = ThreadHold()
 
         func serviceClient(
             _ client: ServiceClient, didReceiveFrom application: ServiceApplication,
             _ result: Result<ServiceReply, ServiceError>, id: String
         ) {
             calls.withLock { $0 += 1 }
-            while !isReleased.withLock({ $0 }) { Thread.sleep(forTimeInterval: 0.002) }
+            hold.wait()
         }
     }
 
