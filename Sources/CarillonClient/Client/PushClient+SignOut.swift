@@ -6,7 +6,7 @@ extension PushClient {
     /// registers another device when a channel is connected, and not before.
     /// - Throws: ``PushError`` with ``PushError/Code/serverUnreachable`` or ``PushError/Code/serverUnavailable`` when the
     ///   server could not be told now: that it must be is stored, and a client that runs with this storage tries again
-    ///   until it is. The same is true of ``PushError/Code/clientKeyMissing`` and ``PushError/Code/registrationRefused``: a server
+    ///   until it is. Meanwhile it can register another device. The same is true of ``PushError/Code/clientKeyMissing`` and ``PushError/Code/registrationRefused``: a server
     ///   of an earlier version replaced the device's credential, and another one needs a valid client key. With
     ///   ``PushError/Code/storageUnavailable`` nothing has changed.
     public func signOut() async throws(PushError) {

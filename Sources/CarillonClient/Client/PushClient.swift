@@ -106,7 +106,7 @@ public final class PushClient: Sendable, Service {
                 runner.repeatsRegistration(afterRefusalOf: credential)
             },
             files: AttachmentStore(directory: storage + "/services", storage: storage, server: transfers),
-            inbox: MessageFiles(root: storage + "/Inbox"),
+            inbox: MessageFiles(root: storage + "/Inbox", logger: configuration.logger),
             local: configuration.localDirectory.map { LocalSockets(directory: AbsolutePath.of($0)) },
             logger: configuration.logger)
         serviceClient = ServiceClient(engine: services)

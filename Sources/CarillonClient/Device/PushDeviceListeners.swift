@@ -37,7 +37,8 @@ extension PushDeviceDelegate {
 /// client is released.
 ///
 /// Up to 100 events, and 16 MiB of their content, wait for a slow iteration. Beyond that the oldest event is dropped, and the next event is
-/// ``PushDeviceEvent/missed(_:)``; the present state is in the properties of ``PushDevice``.
+/// ``PushDeviceEvent/missed(_:)``; the present state is in the properties of ``PushDevice``. When the device gets another user or signs out,
+/// ``PushDeviceEvent/firingCrashed(_:)`` is dropped, and is not counted.
 public struct PushDeviceEvents: AsyncSequence, Sendable {
     public typealias Element = PushDeviceEvent
     public typealias Failure = Never

@@ -76,6 +76,15 @@ struct EventBuffer<Event: StreamedEvent> {
         return waiting.isEmpty ? nil : remove(at: 0)
     }
 
+    /// Removes events that are not to be told any more, which are not counted as missed.
+    mutating func remove(where isRemoved: (Event) -> Bool) -> [Event] {
+        var removed: [Event] = []
+        for place in waiting.indices.reversed() where isRemoved(waiting[place].event) {
+            removed.append(remove(at: place))
+        }
+        return removed
+    }
+
     private mutating func remove(at place: Int) -> Event {
         let entry = waiting.remove(at: place)
         if entry.isProgress { progressCount -= 1 }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Who hears what happens to something: iterations, and delegates, which are called one after the other. The calls that wait are bounded by
+/// The listeners of an object: iterations, and delegates, which are called one after the other. The calls that wait are bounded by
 /// ``DelegateCalls``.
 final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>: Sendable {
     typealias Delegate = AnyObject & Sendable
@@ -12,8 +12,8 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         let happened: @Sendable (any Delegate, Event, Subject) -> Void
         /// Called before delegates are called with an event. Returns whether they are called.
         var willHappen: @Sendable (Event, Subject) async -> Bool = { _, _ in true }
-        /// Called after the delegates. No delegate heard the event if all were removed before their call, if ``willHappen`` returned false, or
-        /// if the event was dropped.
+        /// Called after the delegates. No delegate heard the event if all were removed before their call, if ``willHappen`` returned false, if
+        /// the user changed, or if the event was dropped.
         var finished: @Sendable (Event, Subject, _ wasHeard: Bool) -> Void = { _, _, _ in }
     }
 
@@ -25,7 +25,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         case added(any Delegate, Subject)
         case removed(any Delegate, Subject)
         /// To those who were there then.
-        case happened(Event, Subject, [Weak])
+        case happened(Event, Subject, [Weak], DelegateStart? = nil)
     }
 
     private struct State {
@@ -36,6 +36,8 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         weak var subject: Subject?
         var calls = DelegateCalls<Event, Call>()
         var isCalling = false
+        /// Whether the device's user changed since the call under way was taken.
+        var hasOwnerChanged = false
     }
 
     private let state = Mutex(State())
@@ -64,13 +66,15 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         return AsyncStream(unfolding: { await reading.reader.next() })
     }
 
-    func tell(_ events: [Event]) { _ = deliver(events) }
+    func tell(_ events: [Event], start: DelegateStart? = nil) { _ = deliver(events, start: start) }
 
     /// Tells events.
     ///
-    /// - Parameter isKept: Whether nobody but the delegates has the events, which are not dropped for them then.
+    /// - Parameters:
+    ///   - isKept: Whether nobody but the delegates has the events, which are not dropped for them then.
+    ///   - start: Surrounds the calls of the delegates with each of the events.
     /// - Returns: Whether there are delegates, so that ``Calls/finished`` is called for each event.
-    func deliver(_ events: [Event], isKept: Bool = false) -> Bool {
+    func deliver(_ events: [Event], isKept: Bool = false, start: DelegateStart? = nil) -> Bool {
         guard !events.isEmpty else { return false }
         // Dropped events are taken out of the lock, so that they are not released inside it.
         let (subject, begins, dropped, _) = state.withLock { state -> (Subject?, Bool, [Event], [Event]) in
@@ -79,7 +83,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
             guard let subject = state.subject, !state.delegates.isEmpty else { return (nil, false, [], removed) }
             var dropped: [Event] = []
             for event in events {
-                let call = Call.happened(event, subject, state.delegates)
+                let call = Call.happened(event, subject, state.delegates, start)
                 dropped += state.calls.append(call, for: event, isKept: isKept)
             }
             return (subject, Self.begin(&state), dropped, removed)
@@ -98,6 +102,17 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
     /// Events that wait for delegates are not to be told any more.
     func cancelCalls(where isCancelled: (Event) -> Bool) {
         finish { $0.calls.remove(where: isCancelled) }
+    }
+
+    /// The device has another user, or none: events of the former user are not told any more, also one whose delegates are called now. They are
+    /// not counted as missed.
+    func ownerChanged() {
+        // Removed events are taken out of the lock, so that they are not released inside it.
+        _ = state.withLock { state in state.readers.values.flatMap { $0.remove(where: \.isOfUser) } }
+        finish { state in
+            state.hasOwnerChanged = true
+            return state.calls.remove(where: \.isOfUser)
+        }
     }
 
     private func finish(_ take: (inout State) -> [Event]) {
@@ -149,16 +164,19 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
                 switch next {
                 case .added(let delegate, let subject): calls.added(delegate, subject)
                 case .removed(let delegate, let subject): calls.removed(delegate, subject)
-                case .happened(let event, let subject, let listeners):
+                case .happened(let event, let subject, let listeners, let start):
                     let present = listeners.compactMap(\.delegate).filter { self.isThere($0) }
                     var isTold = !present.isEmpty
+                    let begun = isTold ? start : nil
+                    if let begun { isTold = await begun.begins() }
                     if isTold { isTold = await calls.willHappen(event, subject) }
                     var wasHeard = false
-                    // A delegate may have been removed meanwhile.
-                    for delegate in present where isTold && self.isThere(delegate) {
+                    // A delegate may have been removed meanwhile, and the user may be another one.
+                    for delegate in present where isTold && self.isThere(delegate) && self.isCurrent(event) {
                         wasHeard = true
                         calls.happened(delegate, event, subject)
                     }
+                    begun?.ended()
                     calls.finished(event, subject, wasHeard)
                 }
             }
@@ -169,8 +187,12 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         state.withLock { state in state.delegates.contains { $0.delegate === delegate } }
     }
 
+    /// Whether the event that was taken last is not one of a former user.
+    private func isCurrent(_ event: Event) -> Bool { !event.isOfUser || !state.withLock { $0.hasOwnerChanged } }
+
     private func next() -> Call? {
         state.withLock { state -> Call? in
+            state.hasOwnerChanged = false
             while let next = state.calls.next() {
                 switch next {
                 case .call(let call): return call

@@ -13,10 +13,14 @@ protocol StreamedEvent: Sendable {
 
     /// The bytes of the values, texts and paths that the event carries; 0 if its size has a small bound.
     var contentBytes: Int { get }
+
+    /// Whether the event is about data of the device's user. Such an event is not told after the user changed.
+    var isOfUser: Bool { get }
 }
 
 extension StreamedEvent {
     var contentBytes: Int { 0 }
+    var isOfUser: Bool { true }
 }
 
 /// Which events a full buffer drops first.
@@ -60,6 +64,8 @@ extension ServiceClientEvent: StreamedEvent {
         default: 0
         }
     }
+
+    var isOfUser: Bool { if case .missed = self { false } else { true } }
 }
 
 extension ServiceProviderEvent: StreamedEvent {
@@ -80,12 +86,22 @@ extension ServiceProviderEvent: StreamedEvent {
         default: 0
         }
     }
+
+    var isOfUser: Bool {
+        switch self {
+        case .missed, .offerRefused: false
+        default: true
+        }
+    }
 }
 
 extension PushDeviceEvent: StreamedEvent {
     var rank: EventRank { .lasting }
 
     var contentBytes: Int { if case .firingCrashed(let firing) = self { firing.bytes } else { 0 } }
+
+    /// All other events are about the state of the device.
+    var isOfUser: Bool { if case .firingCrashed = self { true } else { false } }
 }
 
 extension NotificationSubscriptionEvent: StreamedEvent {

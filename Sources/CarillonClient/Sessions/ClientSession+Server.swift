@@ -107,15 +107,38 @@ extension ClientSession {
     mutating func farewellSaid(_ farewell: Farewell) -> [SessionAction] {
         farewells.removeAll { $0 == farewell }
         isFarewellUnderWay = false
-        return [.write(.removeFarewell(device: farewell.device))] + (phase == .parting ? goOn() : [])
+        farewellRetryAt = nil
+        farewellSchedule.succeeded()
+        return [.write(.removeFarewell(device: farewell.device))] + (phase == .parting ? goOn() : nextFarewell())
     }
 
+    /// The server could not be told, or refused: it is told again after a while. Meanwhile the client goes on, so that a farewell that never
+    /// succeeds keeps no other device from the server.
     mutating func farewellFailed(
         _ farewell: Farewell, retryAfter: Duration? = nil, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
         isFarewellUnderWay = false
-        guard phase == .parting || phase == .resting else { return [] }
-        phase = .waiting(until: now + schedule.failed(hint: retryAfter, random: random))
-        return []
+        guard phase != .stopped else { return [] }
+        farewellRetryAt = now + farewellSchedule.failed(hint: retryAfter, random: random)
+        // Another farewell is said first then.
+        if let place = farewells.firstIndex(of: farewell) { farewells.append(farewells.remove(at: place)) }
+        return phase == .parting ? goOn() : []
+    }
+
+    /// When the farewell that failed is said again; nil if none waits for its time.
+    var farewellDueAt: ContinuousClock.Instant? { isFarewellUnderWay || farewells.isEmpty ? nil : farewellRetryAt }
+
+    /// Returns whether the farewell that failed is due.
+    @discardableResult mutating func endFarewellWait(at now: ContinuousClock.Instant) -> Bool {
+        guard let farewellDueAt, farewellDueAt <= now else { return false }
+        farewellRetryAt = nil
+        return true
+    }
+
+    /// Says a farewell beside the live connection.
+    mutating func nextFarewell() -> [SessionAction] {
+        guard phase == .live, !isFarewellUnderWay, let farewell = farewells.first else { return [] }
+        isFarewellUnderWay = true
+        return [.sayFarewell(farewell)]
     }
 }

@@ -1,10 +1,10 @@
 import CarillonWire
 
 extension ClientSession {
-    /// Asks something on the live session. What is lost with it is asked again by whoever wants it.
+    /// Sends a request on the live session. The caller repeats a request that is lost with the session.
     func asked(_ request: ClientFrame.Request) -> [SessionAction] { phase == .live ? [.send(.request(request))] : [] }
 
-    /// Subscriptions are made for whom the device belongs to, once that is known.
+    /// Subscriptions are made for the user of the device, once the server has answered about the user.
     mutating func resumeSubscriptions() -> [SessionAction] {
         guard phase == .live, user == nil else { return [] }
         defer { mayHaveLostSubscriptions = false }
@@ -12,7 +12,7 @@ extension ClientSession {
             + (takesServices ? [.openAsks] : [])
     }
 
-    /// There is to be a device: the app has subscriptions for it.
+    /// The app has subscriptions, and needs a device for them.
     mutating func deviceWanted() -> [SessionAction] {
         guard awaitsDemand else { return [] }
         awaitsDemand = false
@@ -20,12 +20,12 @@ extension ClientSession {
     }
 
     /// - Parameters:
-    ///   - answered: What the server was told of it before, when it came before.
-    ///   - starts: The starts of the app's code for it that ended with the process.
+    ///   - answered: The code that the server received for the firing before; nil for a new firing.
+    ///   - starts: The starts of the app's code for the firing that ended with the process.
     func firedReceived(_ frame: FiredFrame, answered: Int?, starts: Int) -> [SessionAction] {
         if let answered { return [.send(MessageAnswer(id: frame.version, code: answered).frame)] }
         guard let firing = SubscriptionFiring(frame) else {
-            // One of a later version.
+            // A later version of the server sent it.
             let answer = MessageAnswer(id: frame.version, code: ResultCode.other)
             return [.send(answer.frame)]
         }
@@ -39,7 +39,7 @@ extension ClientSession {
         return [.tellSubscriptions(.fired(firing, starts: starts))]
     }
 
-    /// The app is done with one.
+    /// The app finished handling a firing.
     func firingHandled(_ firing: SubscriptionFiring) -> [SessionAction] {
         let answer = MessageAnswer(id: firing.id, code: ResultCode.delivered)
         return [.write(.saveAnswer(answer)), .write(.saveFiringStarts(id: firing.id, 0))]

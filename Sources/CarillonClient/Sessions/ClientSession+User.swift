@@ -40,6 +40,9 @@ struct UserNumbers: Equatable, Sendable {
 /// What is said to the server of the user, by HTTP beside the socket. It is kept until the server took or refused it, and no channel
 /// is opened before: whose the channel is, is whose the device is then.
 extension ClientSession {
+    /// Whether the app named another user, and the server has not answered.
+    var isOtherUserPending: Bool { user?.mayDiffer(from: takenUser) == true }
+
     mutating func userSet(_ word: UserWord, at now: ContinuousClock.Instant) -> [SessionAction] {
         user = word
         userNumbers.say()
@@ -70,7 +73,7 @@ extension ClientSession {
         let isOther = takenUser != nil && takenUser != name
         takenUser = name
         var actions: [SessionAction] = [.write(.saveTakenUser(name))]
-        if isOther { actions += dropMessagesOfEnded() + [.tellSubscriptions(.userChanged)] }
+        if isOther { actions += dropMessagesOfEnded() + [.tellSubscriptions(.userChanged)] + reopenForUser() }
         // Another word is said after this one.
         guard user == word else { return actions + reportUser(at: now) }
         userReporting.schedule.succeeded()
@@ -78,6 +81,17 @@ extension ClientSession {
         userNumbers.take()
         actions += [.write(.saveUser(nil)), .tellDevice([.userTaken])]
         return actions + (phase == .live ? registrations() : []) + resumeSubscriptions()
+    }
+
+    /// Replaces the connection: envelopes of the former user can be on their way on it. The server sends the present ones on the next one.
+    private mutating func reopenForUser() -> [SessionAction] {
+        switch phase {
+        case .live, .identifying:
+            let actions = close(.normal)
+            goodbyeDelay = .zero
+            return actions
+        case .stopped, .resting, .parting, .registering, .locating, .renewing, .opening, .closing, .waiting: return []
+        }
     }
 
     /// The server will not take a word. Channels that were to be opened for that user are opened for nobody else.

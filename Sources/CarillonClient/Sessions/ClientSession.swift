@@ -9,8 +9,8 @@ import CarillonWire
 /// | Phase | Left by |
 /// |---|---|
 /// | stopped | `started` |
-/// | resting | an app's `connectRequested`: there is nobody to be until a channel is wanted |
-/// | parting | `farewellSaid` → the next of these; `farewellFailed` → waiting |
+/// | resting | an app's `connectRequested`: there is nobody to be until a channel is wanted; the time of a farewell that failed → parting |
+/// | parting | `farewellSaid`, `farewellFailed` → the next of these, or resting |
 /// | registering | `deviceRegistered` → opening; `deviceRegistrationFailed` → waiting or resting |
 /// | locating | `serverLocated` → opening or renewing; another server's answer → waiting; none → the same, or waiting when it moved |
 /// | renewing | `credentialRenewed`, `renewalUnsupported` → opening; `renewalRefused` → resting or waiting; `renewalFailed` → waiting |
@@ -99,8 +99,11 @@ struct ClientSession: Sendable {
     /// There was no connection at the address that the server gave: it may have another by now.
     var mustLocate = false
     var farewells: [Farewell]
-    /// The call that signed out says farewell itself, and nobody else meanwhile.
+    /// The call that signed out says farewell itself, or a task beside the live connection does, and nobody else meanwhile.
     var isFarewellUnderWay = false
+    /// When the farewell that failed is said again. Until then the client does its other work.
+    var farewellRetryAt: ContinuousClock.Instant?
+    var farewellSchedule: ClientReconnectSchedule
     /// Somebody waits until it is known that nothing waits.
     var awaitsPong = false
     /// On this connection all that waited has come.
@@ -155,6 +158,7 @@ struct ClientSession: Sendable {
         reporting = DeviceReporting(schedule: ClientReconnectSchedule(settings.backOff))
         userReporting = reporting
         schedule = ClientReconnectSchedule(settings.backOff)
+        farewellSchedule = schedule
         registrationRetries = RegistrationRetries(settings.backOff)
         identifiers = [:]
         for (identifier, channel) in stored.channels {
@@ -183,8 +187,10 @@ struct ClientSession: Sendable {
         case .live:
             if let keepAlive { deadlines.append(keepAlive.deadline) }
             if let retryAt { deadlines.append(retryAt) }
-            deadlines += [reporting.retryAt, userReporting.retryAt, registrationRetries.dueAt].compactMap(\.self)
-        case .stopped, .resting, .parting, .registering, .locating, .renewing, .opening, .closing: break
+            deadlines += [reporting.retryAt, userReporting.retryAt, registrationRetries.dueAt, farewellDueAt]
+                .compactMap(\.self)
+        case .resting: if let farewellDueAt { deadlines.append(farewellDueAt) }
+        case .stopped, .parting, .registering, .locating, .renewing, .opening, .closing: break
         }
         return deadlines.min()
     }
@@ -197,6 +203,7 @@ struct ClientSession: Sendable {
         // What was under way when the last run ended is answered to nobody.
         reporting.isUnderWay = false
         userReporting.isUnderWay = false
+        farewellRetryAt = nil
         let delay = settings.readerDelay
         for identifier in Array(buffers.keys) { buffers[identifier]?.lookLater(than: now, delay) }
         return goOn() + deliverTokens(at: now)
@@ -217,7 +224,10 @@ struct ClientSession: Sendable {
         if phase != .stopped { actions += lookForReaders(at: now) }
         switch phase {
         case .waiting(let until) where until <= now:
+            endFarewellWait(at: now)
             actions += goOn()
+        case .resting:
+            if endFarewellWait(at: now) { actions += goOn() }
         case .identifying(let until) where until <= now:
             actions += close(.protocolError)
         case .live:
@@ -234,6 +244,7 @@ struct ClientSession: Sendable {
             }
             actions += registerAgain(at: now)
             actions += reportUser(at: now) + reportDevice(at: now)
+            if endFarewellWait(at: now) { actions += nextFarewell() }
         default: break
         }
         return actions
@@ -246,7 +257,9 @@ struct ClientSession: Sendable {
         case .live:
             awaitsPong = hasCaughtUp
             return [.send(.ping)]
-        case .waiting: return goOn()
+        case .waiting:
+            endFarewellWait(at: now)
+            return goOn()
         case .stopped, .resting, .parting, .registering, .locating, .renewing, .opening, .identifying, .closing: return []
         }
     }
@@ -319,7 +332,7 @@ struct ClientSession: Sendable {
 
     /// Takes up what is to be done when there is no connection and no reason to wait.
     mutating func goOn() -> [SessionAction] {
-        if !farewells.isEmpty, !isFarewellUnderWay {
+        if !farewells.isEmpty, !isFarewellUnderWay, farewellRetryAt == nil {
             phase = .parting
         } else if identity != nil, !mustRegisterAgain {
             phase = formerServer != nil || mustLocate ? .locating : reaching

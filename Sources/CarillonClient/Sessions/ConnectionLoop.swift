@@ -113,7 +113,7 @@ struct ConnectionLoop: Sendable {
             await take("farewellSaid") { session, _ in session.farewellSaid(farewell) }
         case .failed(let failure, let error):
             failures.failed(at: server, by: .http, error)
-            defer { failures.willRetry(at: server, after: runner.retryDelay) }
+            defer { failures.willRetry(at: server, after: runner.farewellDelay) }
             await take("farewellFailed") { session, context in
                 session.farewellFailed(
                     farewell, retryAfter: failure.retryAfter, at: context.now, random: context.random)
@@ -231,8 +231,11 @@ struct ConnectionLoop: Sendable {
             case .deviceStatus(let status): answered = try context.answer(to: status.version)
             case .fired(let fired):
                 answered = try context.answer(to: fired.version)
-                // A start of this process has not ended.
-                if !runner.firings.isInHand(fired.version) { firingStarts = try context.firingStarts(of: fired.version) }
+                if let known = runner.firings.starts(of: fired.version) {
+                    firingStarts = known
+                } else {
+                    firingStarts = try context.firingStarts(of: fired.version)
+                }
             case .service(let service): answered = try context.answer(to: service.version)
             default: break
             }

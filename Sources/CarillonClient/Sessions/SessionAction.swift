@@ -26,6 +26,8 @@ enum SessionAction: Equatable, Sendable {
     /// Say this to the server by HTTP, and say what became of it.
     case reportDevice(PushDeviceMachine.Report, DeviceIdentity)
     case reportUser(UserWord, DeviceIdentity)
+    /// Delete a device that was signed out, and say `farewellSaid` or `farewellFailed`.
+    case sayFarewell(Farewell)
     case tellDevice([PushDeviceEvent])
     case tellSubscriptions(SubscriptionFact)
     /// Something about requests of services was stored.

@@ -28,16 +28,22 @@ extension SessionRunner {
         case .signedOut:
             asks.disconnected()
             firings.ownerChanged()
+            deviceListeners.ownerChanged()
             subscriptions.signedOut()
-        case .userChanged: firings.ownerChanged()
+        case .userChanged:
+            firings.ownerChanged()
+            deviceListeners.ownerChanged()
         case .deviceLost:
             asks.disconnected()
+            deviceListeners.ownerChanged()
             subscriptions.deviceLost()
         case .answered(let answer): subscriptions.answered(answer)
         case .fired(let firing, let starts):
             guard firings.add(firing, starts: starts) else { return }
             catchUps.took()
-            subscriptions.fired(firing.subscriptionID, at: firing.milliseconds)
+            // A firing comes again with each connection until the app is done with it.
+            guard let entry = firings.tells(firing, starts: starts) else { return }
+            subscriptions.fired(firing.subscriptionID, at: firing.milliseconds, start: delegateStart(of: entry))
         }
     }
 
@@ -84,6 +90,7 @@ extension SessionRunner {
             failures.obstructed(PushError(code, message))
         case .reportDevice(let report, let identity): self.report(report, identity)
         case .reportUser(let word, let identity): report(word, identity)
+        case .sayFarewell(let farewell): say(farewell)
         case .tellDevice(let events): deviceListeners.tell(events)
         case .tellSubscriptions(let fact): tell(fact)
         case .tellServices:

@@ -24,6 +24,11 @@ extension SessionRunner {
         }
     }
 
+    /// How long it is until a farewell that failed is said again; nil if none waits.
+    var farewellDelay: Duration? {
+        session.withLock { session in session.farewellDueAt.map { max(.zero, $0 - .now) } }
+    }
+
     /// Whether something runs the session.
     var isRunning: Bool { session.withLock { $0.phase != .stopped } }
 
@@ -37,7 +42,7 @@ extension SessionRunner {
     /// The number of what the app said of its user, until the server answers; nil if the app named the user whom the server knows.
     var pendingUserNumber: UInt64? {
         session.withLock { session in
-            session.user?.mayDiffer(from: session.takenUser) == true ? session.userNumbers.said : nil
+            session.isOtherUserPending ? session.userNumbers.said : nil
         }
     }
 

@@ -72,4 +72,34 @@ extension SessionRunner {
             }
         }
     }
+
+    /// Deletes a device that was signed out, beside the live connection of another one.
+    func say(_ farewell: Farewell) {
+        guard let registrar = deviceReporter.withLock({ $0 }) else { return }
+        // Ends with a few requests, each of which has a time limit.
+        Task {
+            let server = WebAddress(http: farewell.server) ?? registrar.server
+            var retryAfter: Duration?
+            do throws(PushError) {
+                switch await registrar.delete(farewell) {
+                case .done:
+                    failures.answered(at: server)
+                    return try await perform { session, _ in session.farewellSaid(farewell) }
+                case .failed(let failure, let error):
+                    failures.failed(at: server, by: .http, error)
+                    retryAfter = failure.retryAfter
+                }
+            } catch {
+                failures.note(error)
+                logger.error(
+                    "cannot store that the server deleted the device; retrying", metadata: ["error": "\(error)"])
+            }
+            let wait = retryAfter
+            // Nothing is written by this.
+            try? await perform { session, context in
+                session.farewellFailed(farewell, retryAfter: wait, at: context.now, random: context.random)
+            }
+            failures.willRetry(at: server, after: farewellDelay)
+        }
+    }
 }

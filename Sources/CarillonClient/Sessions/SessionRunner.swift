@@ -102,6 +102,7 @@ final class SessionRunner: Sendable {
                 begins: { entry, isOver in await own.runner?.beginFiring(entry, isOver: isOver) ?? false },
                 handled: { entry in own.runner?.firingHandled(entry) },
                 brokeOff: { entry in own.runner?.firingBrokeOff(entry) }))
+        firings.setPaused(session.isOtherUserPending)
         own.set(self)
         shareKeys(of: session, isFirst: true)
     }
@@ -216,6 +217,7 @@ final class SessionRunner: Sendable {
     /// Takes in facts together. Answers false, and has done nothing, when they could not be stored and may be one by one.
     private func take(_ group: [StepQueue.Step], isLastTry: Bool = false, _ database: Database) -> Bool {
         var next = session.withLock { $0 }
+        let (user, takenUser) = (next.user, next.takenUser)
         var actions: [SessionAction] = []
         var results: [Result<Void, PushError>] = []
         do {
@@ -243,6 +245,8 @@ final class SessionRunner: Sendable {
             scopeListener.withLock { $0 }?()
         }
         for action in actions { carryOut(action) }
+        // Firings of a former user are dropped by now.
+        if next.user != user || next.takenUser != takenUser { firings.setPaused(next.isOtherUserPending) }
         setAlarm(at: next.deadline)
         for (step, result) in zip(group, results) { step.done(result) }
         return true

@@ -1,7 +1,7 @@
 import ServiceLifecycle
 import Synchronization
 
-/// An entry whose starts are counted, and that is given to the reader of a stream.
+/// An entry whose starts are counted, and that the app receives as the reader of a stream or as a delegate.
 protocol CountedEntry: Equatable, Sendable {
     var suspect: SuspectTurns.Entry { get }
 }
@@ -9,10 +9,17 @@ protocol CountedEntry: Equatable, Sendable {
 typealias MessageStarts = ReaderStarts<BufferedMessage>
 typealias FiringStarts = ReaderStarts<FiringQueue.Entry>
 
-/// The entries of one kind that the readers of the app were given and are not done with, for each of which a start is stored.
+/// The code of the app that handles an entry.
+enum StartHolder: Hashable, Sendable {
+    case delegate, reader
+}
+
+/// The entries of one kind that the app received and has not finished handling. One start is stored for each entry, also if both a reader and
+/// delegates handle it.
 final class ReaderStarts<Entry: CountedEntry>: Sendable {
     private struct State {
         var entries: [SuspectTurns.Entry: Entry] = [:]
+        var holders: [SuspectTurns.Entry: Set<StartHolder>] = [:]
         /// The client stopped: the process may end in an orderly way.
         var isStopped = false
     }
@@ -36,10 +43,11 @@ final class ReaderStarts<Entry: CountedEntry>: Sendable {
     func resume() { state.withLock { $0.isStopped = false } }
 
     /// Notes that the app is given an entry. Returns false, and no start is stored, between the end of a run and the next run.
-    func began(_ entry: Entry) -> Bool {
+    func began(_ entry: Entry, by holder: StartHolder = .reader) -> Bool {
         state.withLock { state in
             guard !state.isStopped else { return false }
             state.entries[entry.suspect] = entry
+            state.holders[entry.suspect, default: []].insert(holder)
             return true
         }
     }
@@ -52,13 +60,25 @@ final class ReaderStarts<Entry: CountedEntry>: Sendable {
     /// Returns the entry whose start must be taken back; nil if no start is stored.
     func take(_ suspect: SuspectTurns.Entry) -> Entry? {
         suspects.end(suspect)
-        return state.withLock { $0.entries.removeValue(forKey: suspect) }
+        return state.withLock { state in
+            state.holders[suspect] = nil
+            return state.entries.removeValue(forKey: suspect)
+        }
+    }
+
+    /// One holder no longer handles an entry. Returns the entry if no other holder handles it and its start must be taken back.
+    func released(_ suspect: SuspectTurns.Entry, by holder: StartHolder) -> Entry? {
+        let isHeld = state.withLock { state in
+            state.holders[suspect]?.remove(holder)
+            return state.holders[suspect]?.isEmpty == false
+        }
+        return isHeld ? nil : take(suspect)
     }
 
     /// The client stops. Returns the entries whose starts are to be taken back.
     func stop() -> [Entry] {
         let all = state.withLock { state in
-            defer { state.entries = [:] }
+            defer { (state.entries, state.holders) = ([:], [:]) }
             state.isStopped = true
             return Array(state.entries.values)
         }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Firings that wait for the app. The server gives no more than its window while they are not answered for.
+/// Firings that wait for the app. The server sends no more than its window until the firings are answered.
 final class FiringQueue: Sendable {
     /// A firing, with the starts of the app's code for it that ended with the process.
     struct Entry: CountedEntry {
@@ -13,7 +13,7 @@ final class FiringQueue: Sendable {
         var suspect: SuspectTurns.Entry { .firing(id) }
     }
 
-    /// What is done with firings that the app is given.
+    /// What is done with firings that the app receives.
     struct Calls: Sendable {
         /// Called before the app is given a firing. Returns false if the iteration is over.
         var begins: @Sendable (Entry, _ isOver: @Sendable () -> Bool) async -> Bool = { _, _ in true }
@@ -23,11 +23,17 @@ final class FiringQueue: Sendable {
         var brokeOff: @Sendable (Entry) -> Void = { _ in }
     }
 
+    private struct Told {
+        let number: Int
+        /// The starts that ended with the process before the firing came.
+        let starts: Int
+    }
+
     private struct State {
         var waiting: [Entry] = []
         /// Given to the app, which is not done with them.
         var inHand: [String: Entry] = [:]
-        /// The size of both.
+        /// The bytes of the firings that wait and of those that the app has.
         var bytes = 0
         var readers: [(number: Int, continuation: CheckedContinuation<Entry?, Never>)] = []
         var lastReader = 0
@@ -35,6 +41,15 @@ final class FiringQueue: Sendable {
         var ends = 0
         /// Rises when the device gets another user, or is signed out.
         var owner = 0
+        /// The firings of which the listeners of subscriptions heard, until the server is answered.
+        var told: [String: Told] = [:]
+        var lastTold = 0
+        /// The app named another user, and the server has not answered: the app is not given firings.
+        var isPaused = false
+        /// How often something changed for those who wait in ``FiringQueue/isResumed(isOver:)``.
+        var changes = 0
+        /// Those who wait for a change, by the numbers of readers.
+        var pausedReaders: [Int: CheckedContinuation<Void, Never>] = [:]
 
         mutating func release(_ id: String) {
             if let entry = inHand.removeValue(forKey: id) { bytes -= entry.firing.bytes }
@@ -50,6 +65,8 @@ final class FiringQueue: Sendable {
     static let limit = 1000
     /// The most bytes of these firings. A firing that is larger is taken alone.
     static let byteLimit = 8 << 20
+    /// How many firings are remembered of which the listeners of subscriptions heard.
+    static let toldLimit = 1000
 
     private let state = Mutex(State())
     private let calls: Calls
@@ -69,8 +86,30 @@ final class FiringQueue: Sendable {
     /// Whether the app has a firing, and is not done with it.
     func isInHand(_ id: String) -> Bool { state.withLock { $0.inHand[id] != nil } }
 
-    /// Answers whether it was taken. What the app has, or is to have, may come again with another connection, and is not taken; nor is what is
-    /// beyond the limits, which stays unanswered.
+    /// Returns the starts that ended with the process before the firing came; nil if it did not come in this process. A start of this process has
+    /// not ended with it.
+    func starts(of id: String) -> Int? { state.withLock { $0.inHand[id]?.starts ?? $0.told[id]?.starts } }
+
+    /// Returns the firing with which the listeners of its subscription are called; nil if they were called when the firing came before.
+    func tells(_ firing: SubscriptionFiring, starts: Int) -> Entry? {
+        state.withLock { state in
+            guard state.told[firing.id] == nil else { return nil }
+            if state.told.count >= Self.toldLimit,
+                let oldest = state.told.min(by: { $0.value.number < $1.value.number })?.key
+            {
+                state.told[oldest] = nil
+            }
+            state.lastTold += 1
+            state.told[firing.id] = Told(number: state.lastTold, starts: starts)
+            return Entry(firing: firing, starts: starts, owner: state.owner)
+        }
+    }
+
+    /// The server is answered, or no listener was called with the firing: nothing is remembered of it.
+    func forget(_ id: String) { state.withLock { $0.told[id] = nil } }
+
+    /// Returns whether the firing was added. A firing that waits, that the app has, or that exceeds a limit is not added, and the server sends it
+    /// again.
     ///
     /// - Parameter starts: The starts of the app's code for the firing that ended with the process.
     @discardableResult func add(_ firing: SubscriptionFiring, starts: Int = 0) -> Bool {
@@ -105,18 +144,75 @@ final class FiringQueue: Sendable {
             return state.readers
         }
         for reader in readers { reader.continuation.resume(returning: nil) }
+        noteChange()
     }
 
-    /// What waits comes again with the next connection.
+    /// The number of times that iterations were ended.
+    var ends: Int { state.withLock { $0.ends } }
+
+    /// Drops the firings that wait. They come again with the next connection.
     func disconnected() { state.withLock { $0.dropWaiting() } }
 
-    /// The device has another user, or was signed out: firings that came before are not given to the app.
+    /// The device has another user, or was signed out: the app does not receive firings that came before.
     func ownerChanged() {
         state.withLock { state in
             state.owner += 1
+            state.told = [:]
             state.dropWaiting()
         }
+        noteChange()
     }
+
+    // MARK: Pauses
+
+    /// Whether the app named another user and the server has not answered: the app is not given firings then.
+    var isPaused: Bool { state.withLock { $0.isPaused } }
+
+    func setPaused(_ isPaused: Bool) {
+        state.withLock { $0.isPaused = isPaused }
+        noteChange()
+    }
+
+    /// Waits while firings are paused. Returns false if the task is cancelled or the iteration is over before.
+    func isResumed(isOver: @Sendable () -> Bool) async -> Bool {
+        while true {
+            let (isPaused, changes) = state.withLock { ($0.isPaused, $0.changes) }
+            guard isPaused else { return true }
+            if Task.isCancelled || isOver() { return false }
+            await change(after: changes)
+        }
+    }
+
+    /// Waits until something changes, or the task is cancelled.
+    private func change(after changes: Int) async {
+        let number = state.withLock { state in
+            state.lastReader += 1
+            return state.lastReader
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                let isReady = state.withLock { state in
+                    if Task.isCancelled || state.changes != changes { return true }
+                    state.pausedReaders[number] = continuation
+                    return false
+                }
+                if isReady { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.pausedReaders.removeValue(forKey: number) }?.resume()
+        }
+    }
+
+    private func noteChange() {
+        let readers = state.withLock { state in
+            state.changes += 1
+            defer { state.pausedReaders = [:] }
+            return Array(state.pausedReaders.values)
+        }
+        for reader in readers { reader.resume() }
+    }
+
+    // MARK: Reading
 
     /// Whether a firing belongs to the present owner of the device.
     func isCurrent(_ entry: Entry) -> Bool { state.withLock { $0.owner == entry.owner } }

@@ -5,29 +5,30 @@ public protocol NotificationSubscriptionDelegate: AnyObject, Sendable {
     func didAddDelegate(to subscription: NotificationSubscription)
     /// The delegate was removed; nothing is called after this.
     func didRemoveDelegate(from subscription: NotificationSubscription)
-    /// The server watches.
+    /// The server watches the items of the subscription.
     func didSubscribe(_ subscription: NotificationSubscription)
-    /// It is gone: by the app's wish, as its time was over, or with its device or user.
+    /// The subscription ended: the app removed it, it expired, or its device or user was removed.
     func didUnsubscribe(_ subscription: NotificationSubscription)
-    /// It fired.
+    /// The subscription fired. It is called once for a firing in each run of the app. If the process ends during ten calls, the firing is not
+    /// given to the app again: see ``SubscriptionFirings``.
     func didTrigger(_ subscription: NotificationSubscription)
-    /// The server refused it, or the connection ended before its answer.
+    /// The server refused the subscription, or the connection ended before the server answered.
     func didFailSubscription(_ subscription: NotificationSubscription, _ error: PushError)
-    /// The server did not take it away.
+    /// The server refused to remove the subscription.
     func didFailUnsubscription(_ subscription: NotificationSubscription, _ error: PushError)
-    /// The status is another than before.
+    /// The status changed.
     func didChangeStatus(of subscription: NotificationSubscription, to status: NotificationSubscription.Status)
-    /// The server says something else of a property.
+    /// The server reported another value of a property.
     func didChangeProperty(_ property: NotificationSubscription.Property, of subscription: NotificationSubscription)
-    /// The server refused the change of a property; it stays as it was there.
+    /// The server refused the change of a property, and keeps the value before.
     func didFailModification(
         of property: NotificationSubscription.Property, of subscription: NotificationSubscription, _ error: PushError)
-    /// Calls were dropped, as the delegate did not return in time; how many. Up to 1,000 events wait for the delegates. The properties of
-    /// ``NotificationSubscription`` have the present state.
+    /// Calls were dropped because the delegate did not return in time; `count` is their number. Up to 1,000 events wait for the delegates. The
+    /// properties of ``NotificationSubscription`` have the present state.
     func didMissEvents(_ count: Int, of subscription: NotificationSubscription)
 }
 
-/// Each does nothing, so that a delegate has only what it needs.
+/// The default implementations do nothing, so that a delegate implements only the methods that it needs.
 extension NotificationSubscriptionDelegate {
     public func didAddDelegate(to subscription: NotificationSubscription) {}
     public func didRemoveDelegate(from subscription: NotificationSubscription) {}
@@ -49,22 +50,22 @@ extension NotificationSubscriptionDelegate {
 ///
 /// Later versions of the library can add cases: keep a `default` in a `switch` over an event.
 public enum NotificationSubscriptionEvent: Sendable {
-    /// Events were dropped, as the iteration did not take them in time; how many. It comes before the events that wait. The properties of
-    /// ``NotificationSubscription`` have the present state.
+    /// The number of events that were dropped because the iteration did not take them in time. It comes before the events that wait. The
+    /// properties of ``NotificationSubscription`` have the present state.
     case missed(_ count: Int)
-    /// The status is another than before. It comes before the event that says why.
+    /// The status changed. It comes before the event with the reason.
     case statusChanged(NotificationSubscription.Status)
-    /// The server watches.
+    /// The server watches the items of the subscription.
     case subscribed
-    /// It is gone.
+    /// The subscription ended: the app removed it, it expired, or its device or user was removed.
     case unsubscribed
-    /// It fired.
+    /// The subscription fired. Each firing is told once in each run of the app.
     case triggered
-    /// The server refused it, or the connection ended before its answer.
+    /// The server refused the subscription, or the connection ended before the server answered.
     case subscriptionFailed(PushError)
-    /// The server did not take it away.
+    /// The server refused to remove the subscription.
     case unsubscriptionFailed(PushError)
-    /// The server says something else of a property.
+    /// The server reported another value of a property.
     case propertyChanged(NotificationSubscription.Property)
     /// The server refused the change of a property.
     case modificationFailed(NotificationSubscription.Property, PushError)

@@ -207,17 +207,23 @@ public final class NotificationSubscriptions: Sendable {
     func deviceLost() { perform { $0.machine.deviceLost() } }
     func signedOut() { perform { $0.machine.signedOut() } }
     func answered(_ answer: ServerFrame.Answer) { perform { $0.machine.answered(answer) } }
-    func fired(_ id: String, at milliseconds: Int64) { perform { $0.machine.fired(id, at: milliseconds) } }
+    /// - Parameters:
+    ///   - isTold: Whether ``NotificationSubscriptionEvent/triggered`` is told. The status changes in any case.
+    ///   - start: Surrounds the calls of the subscription's delegates.
+    func fired(_ id: String, at milliseconds: Int64, isTold: Bool = true, start: DelegateStart? = nil) {
+        perform(start: start) { $0.machine.fired(id, at: milliseconds, isTold: isTold) }
+    }
 
     // MARK: What the machine says
 
     /// In one turn, so that what happened is told in its order.
     private func perform<Fault: Error>(
+        start: DelegateStart? = nil,
         _ change: (inout State) throws(Fault) -> [SubscriptionsMachine.Action]
     ) throws(Fault) {
         let result: Result<Void, Fault> = state.withLock { state in
             do throws(Fault) {
-                for action in try change(&state) { perform(action, &state) }
+                for action in try change(&state) { perform(action, start, &state) }
                 return .success(())
             } catch {
                 return .failure(error)
@@ -226,13 +232,13 @@ public final class NotificationSubscriptions: Sendable {
         try result.get()
     }
 
-    private func perform(_ action: SubscriptionsMachine.Action, _ state: inout State) {
+    private func perform(_ action: SubscriptionsMachine.Action, _ start: DelegateStart?, _ state: inout State) {
         switch action {
         case .ask(let request): ask(request)
         case .tell(let number, let entry, let events):
             guard let object = state.objects[number] else { return }
             object.set(.init(entry))
-            object.listeners.tell(events)
+            object.listeners.tell(events, start: start)
         case .found(let number, let entry): state.objects[number] = NotificationSubscription(.init(entry))
         case .forget(let number): state.objects[number] = nil
         case .listed: tell([.subscriptionsUpdated])

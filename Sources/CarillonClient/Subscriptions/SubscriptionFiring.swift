@@ -44,11 +44,13 @@ public struct SubscriptionFiring: Equatable, Sendable {
 /// A firing counts as received when the loop asks for the next one; then its push is not sent, or taken back. One that was not
 /// received comes again at the next connection. Of several iterations each firing goes to one.
 ///
-/// When the device gets another user or signs out, the loop is not given the firings that wait.
+/// When the device gets another user or signs out, the loop is not given the firings that wait. After the app named another user, the loop
+/// receives no firing until the server has answered.
 ///
-/// A firing with which the process ended ten times before the loop asked for the next one is not given to the app again: the server is told
-/// that its handler failed, with code 301, and the app hears ``PushDeviceEvent/firingCrashed(_:)``. The end of the client, and the end of an
-/// iteration by `break`, an error or cancellation, do not count.
+/// A firing is not given to the app again after the process ended ten times while the app handled the firing: before the loop asked for the
+/// next one, or during calls of ``NotificationSubscriptionDelegate``. The server receives the code 301, handler failed, and the app receives
+/// ``PushDeviceEvent/firingCrashed(_:)``. The status of the subscription changes; ``NotificationSubscriptionDelegate/didTrigger(_:)`` is not called.
+/// The end of the client, and the end of an iteration by `break`, an error or cancellation, do not count.
 ///
 /// The server sends up to 64 messages and firings that were not received (its setting `window-envelopes`), and messages of channels wait
 /// behind them: read firings at once. The library keeps up to 1,000 of them and 8 MiB, also when the server allows more. A firing beyond that

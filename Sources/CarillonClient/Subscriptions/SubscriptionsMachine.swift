@@ -518,12 +518,18 @@ struct SubscriptionsMachine: Sendable {
     }
 
     /// A subscription fired, as the device was told.
-    mutating func fired(_ id: String, at milliseconds: Int64) -> [Action] {
+    ///
+    /// - Parameter isTold: Whether ``NotificationSubscriptionEvent/triggered`` is told. The status changes in any case.
+    mutating func fired(_ id: String, at milliseconds: Int64, isTold: Bool = true) -> [Action] {
         guard let number = entries.first(where: { $0.value.id == id })?.key, let entry = entries[number] else { return [] }
-        guard entry.actual?.policy == .once, entry.status == .subscribed else { return [.tell(number, entry, [.triggered])] }
+        let triggered: [NotificationSubscriptionEvent] = isTold ? [.triggered] : []
+        guard entry.actual?.policy == .once, entry.status == .subscribed else {
+            return isTold ? [.tell(number, entry, triggered)] : []
+        }
         entries[number]?.status = .triggered
         entries[number]?.statusAt = milliseconds
-        return entries[number].map { [.tell(number, $0, [.statusChanged(.triggered), .triggered])] } ?? []
+        let events: [NotificationSubscriptionEvent] = [.statusChanged(.triggered)] + triggered
+        return entries[number].map { [.tell(number, $0, events)] } ?? []
     }
 
     // MARK: Endings

@@ -238,6 +238,23 @@ struct LifeOfDeviceTests {
         #expect(client.deviceID == nil)
     }
 
+    @Test func `a deletion that fails keeps no other device from the server, and is tried again beside its connection`()
+        async throws
+    {
+        let server = try await ScriptedServer.start()
+        let (client, channel, _, _) = try await base.makeOpen(server)
+        server.answerDeletions(with: .serviceUnavailable)
+        await #expect(throws: PushError.self) { try await client.signOut() }
+        try await channel.connect()
+        let (_, hello) = try await server.welcome()
+        #expect(hello.device == "device-2")
+        #expect(client.runner.farewells.map(\.device) == ["device-1"])
+        server.answerDeletions(with: .noContent)
+        try await eventually { client.runner.farewells.isEmpty }
+        #expect(client.deviceID == "device-2")
+        await client.stop()
+    }
+
     @Test(arguments: [200, 204, 302, 401, 403, 404, 410, 511])
     func `a relay that answers for the server ends no device`(status: Int) async throws {
         let server = try await ScriptedServer.start()

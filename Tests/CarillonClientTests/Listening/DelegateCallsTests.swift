@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Synchronization
 import TestSupport
 import Testing
@@ -222,7 +223,7 @@ struct DelegateCallsTests {
         try await whileHeldUp(fixture) {
             await fixture.engine.finish(id, .success(ServiceReply("x")), nil)
             try await fixture.box.confirmResult(id)
-            await fixture.engine.removed([RemovedResult(id: id, application: Self.address, files: [])])
+            await fixture.engine.removed([RemovedResult(id: id, application: Self.address, files: [], reason: .limit)])
             let isForgotten = fixture.engine.heard.begins(id)
             #expect(isForgotten, "its call does not wait")
         }
@@ -251,11 +252,11 @@ struct DelegateCallsTests {
     /// Does not return before it is released.
     private final class WaitingProviderDelegate: ServiceProviderDelegate {
         let heard = Mutex<[String]>([])
-        let isReleased = Mutex(false)
+        let hold = ThreadHold()
 
         func serviceProvider(_ provider: ServiceProvider, didReceive request: ServiceRequest) {
             heard.withLock { $0.append(request.id) }
-            while !isReleased.withLock({ $0 }) { Thread.sleep(forTimeInterval: 0.002) }
+            hold.wait()
         }
     }
 
@@ -266,7 +267,8 @@ struct DelegateCallsTests {
                 foreground: .none, user: nil, deadline: .distantFuture))
     }
 
-    @Test func `a delegate of a provider is not called with the requests of a former user that wait for it`()
+    @Test(.holdsThread)
+    func `a delegate of a provider is not called with the requests of a former user that wait for it`()
         async throws
     {
         let fixture = try await ServiceEngineFixture()
@@ -280,7 +282,7 @@ struct DelegateCallsTests {
         try await fixture.become("bob")
         try await eventually { await fixture.engine.owner.user == "bob" }
         listeners.tell([Self.request("3")])
-        delegate.isReleased.withLock { $0 = true }
+        delegate.hold.release()
         try await eventually { delegate.heard.withLock { $0.last } == "3" }
         #expect(delegate.heard.withLock { $0 } == ["1", "3"])
     }
@@ -305,5 +307,105 @@ struct DelegateCallsTests {
             }
         }
         #expect(delegate.heard.withLock { $0 } == ["result \(ServiceEngineFixture.id(1))"])
+    }
+
+    @Test func `a result that is not stored and whose turn comes while the app names another user is told as well`()
+        async throws
+    {
+        let fixture = try await ServiceEngineFixture()
+        try await fixture.become("ada")
+        try await eventually { await fixture.engine.owner.user == "ada" }
+        let delegate = Delegate()
+        fixture.client.addDelegate(delegate)
+        let bob = UserWord.signedIn("bob")
+        let runner = await fixture.engine.runner
+        let id = try await fixture.ask(2)
+        try await whileHeldUp(fixture) {
+            try await fixture.store.inStep {
+                try $0.execute(
+                    sql: "CREATE TRIGGER full BEFORE INSERT ON service_result BEGIN SELECT raise(ABORT, 'full'); END")
+            }
+            await fixture.engine.finish(id, .failure(ServiceError(.storageUnavailable, "full")), nil)
+            try await runner.perform { session, context in session.userSet(bob, at: context.now) }
+            runner.suspects.end(.message(1))
+            try await eventually { await fixture.engine.unconfirmed.told.isEmpty }
+            #expect(delegate.heard.withLock { $0 } == [])
+            try await runner.perform { session, context in
+                guard let identity = session.identity else { return [] }
+                return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
+            }
+            try await eventually { delegate.heard.withLock { $0.count } == 2 }
+        }
+        #expect(
+            Set(delegate.heard.withLock { $0 }) == ["result \(ServiceEngineFixture.id(1))", "result \(id)"])
+    }
+
+    /// Does not return from a sent request before it is released.
+    private final class HoldingDelegate: ServiceClientDelegate {
+        let heard = Mutex<[String]>([])
+        let hold = ThreadHold()
+
+        func serviceClient(
+            _ client: ServiceClient, didReceiveFrom application: ServiceApplication,
+            _ result: Result<ServiceReply, ServiceError>, id: String
+        ) { heard.withLock { $0.append(id) } }
+
+        func serviceClient(
+            _ client: ServiceClient, didFinishSendingTo application: ServiceApplication, attachments: [String],
+            parameters: ServiceValue, id: String
+        ) {
+            heard.withLock { $0.append("sent") }
+            hold.wait()
+        }
+    }
+
+    enum ReaderEnd: CaseIterable, Sendable {
+        case confirmed, removed, kept
+    }
+
+    @Test(.holdsThread, arguments: ReaderEnd.allCases)
+    func `a result that a reader has is not told to readers again when the server refuses another user`(
+        end: ReaderEnd
+    ) async throws {
+        let fixture = try await ServiceEngineFixture()
+        let engine = fixture.engine
+        try await fixture.become("ada")
+        try await eventually { await engine.owner.user == "ada" }
+        let delegate = HoldingDelegate()
+        fixture.client.addDelegate(delegate)
+        let (listeners, runner, bob) = (await engine.clientListeners, await engine.runner, UserWord.signedIn("bob"))
+        try await fixture.store.inStep {
+            try $0.execute(
+                sql: "CREATE TRIGGER full BEFORE DELETE ON service_result BEGIN SELECT raise(ABORT, 'full'); END")
+        }
+        let (id, next) = (try await fixture.ask(1), try await fixture.ask(2))
+        listeners.tell([.didFinishSending(to: Self.address, attachments: [], parameters: nil, id: "0")])
+        try await eventually { delegate.heard.withLock { $0 } == ["sent"] }
+        await engine.finish(id, .success(ServiceReply("x")), nil)
+        var iterator = fixture.client.replies.makeAsyncIterator()
+        let reply = await iterator.next()
+        #expect(reply?.id == id)
+        try await runner.perform { session, context in session.userSet(bob, at: context.now) }
+        delegate.hold.release()
+        try await eventually { await engine.heldBack[id] == .delegates }
+        switch end {
+        case .confirmed: await reply?.confirm()
+        case .removed: await engine.removed([RemovedResult(id: id, application: Self.address, files: [], reason: .limit)])
+        case .kept: break
+        }
+        fixture.client.removeDelegate(delegate)
+        let expected: ServiceEngine.ResultAudience? = end == .kept ? .delegates : nil
+        let heldBack = await engine.heldBack[id]
+        #expect(heldBack == expected)
+        try await runner.perform { session, context in
+            guard let identity = session.identity else { return [] }
+            return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
+        }
+        await engine.tellHeldBackResults()
+        #expect(await engine.heldBack.isEmpty)
+        await engine.finish(next, .success(ServiceReply("y")), nil)
+        let second = await iterator.next()
+        #expect(second?.id == next)
+        #expect(delegate.heard.withLock { $0 } == ["sent"])
     }
 }

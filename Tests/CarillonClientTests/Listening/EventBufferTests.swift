@@ -89,6 +89,21 @@ struct EventBufferTests {
         #expect(heard == ["missed 1"] + brief("result", 5..<105))
     }
 
+    @Test func `events that are removed make room, and are not counted as missed`() {
+        var buffer = Buffer()
+        fill(&buffer, (0..<Buffer.limit).map(Self.result))
+        fill(&buffer, (0..<Buffer.transferLimit).map { Self.progress($0, bytes: 1) })
+        let removed = buffer.remove { event in event.brief != "result 7" }
+        #expect(removed.count == Buffer.limit + Buffer.transferLimit - 1 && buffer.count == 1 && buffer.bytes > 0)
+        fill(&buffer, (0..<Buffer.limit - 1).map(Self.step))
+        fill(&buffer, (0..<Buffer.transferLimit).map { Self.progress($0, bytes: 2) })
+        let heard = drain(&buffer)
+        let sending = (0..<Buffer.transferLimit).map { "sending \($0): 2" }
+        let expected: [String] = ["result 7"] + brief("step", 0..<Buffer.limit - 1) + sending
+        #expect(heard == expected)
+        #expect(buffer.bytes == 0)
+    }
+
     @Test func `each event is taken or counted, and what waits is bounded`() {
         var buffer = Buffer()
         var (taken, missed, most) = (0, 0, 0)

@@ -12,6 +12,7 @@ struct EventListenersTests {
 
     private struct Notice: StreamedEvent {
         var payload: Payload?
+        var isOfUser = true
         var rank: EventRank { .lasting }
 
         static func missed(_ count: Int) -> Notice { Notice() }
@@ -56,6 +57,96 @@ struct EventListenersTests {
         #expect(listeners.deliver([Notice(payload: Payload()), Notice()]))
         try await eventually { heard.withLock { $0 } == [false, true] }
         #expect(calls.withLock { $0 } == 1)
+        withExtendedLifetime((subject, delegate)) {}
+    }
+
+    @Test func `iterations do not hear the events of a former user that wait, and count none of them as missed`() async {
+        let listeners = Self.listeners()
+        var reading = listeners.subscribe().makeAsyncIterator()
+        weak var kept: Payload?
+        do {
+            let payload = Payload()
+            kept = payload
+            listeners.tell([Notice(payload: payload), Notice(isOfUser: false), Notice(payload: payload)])
+        }
+        listeners.ownerChanged()
+        #expect(kept == nil)
+        let later = Payload()
+        listeners.tell([Notice(payload: later)])
+        let first = await reading.next()
+        let second = await reading.next()
+        #expect(first?.isOfUser == false && second?.payload === later)
+    }
+
+    @Test func `delegates are not called with events of a former user, also not with one whose calls have begun`()
+        async throws
+    {
+        let heard = Mutex<[Bool]>([])
+        let calls = Mutex(0)
+        let sources = Mutex<[Listeners]>([])
+        let listeners = Listeners(
+            calling: .init(
+                added: { _, _ in }, removed: { _, _ in },
+                happened: { _, _, _ in
+                    calls.withLock { $0 += 1 }
+                    sources.withLock { $0.first }?.ownerChanged()
+                },
+                finished: { event, _, wasHeard in heard.withLock { $0.append(event.isOfUser && wasHeard) } }))
+        sources.withLock { $0 = [listeners] }
+        let (subject, one, two) = (Subject(), Payload(), Payload())
+        listeners.add(one, to: subject)
+        listeners.add(two, to: subject)
+        // The user changes in the first call: the second delegate hears nothing of this event, and nobody of the next one.
+        #expect(listeners.deliver([Notice(), Notice(), Notice(isOfUser: false)]))
+        try await eventually { heard.withLock { $0.count } == 3 }
+        #expect(calls.withLock { $0 } == 3)
+        #expect(heard.withLock { $0 }.filter { $0 }.count == 1)
+        sources.withLock { $0 = [] }
+        withExtendedLifetime((subject, one, two)) {}
+    }
+
+    @Test func `a delegate is not called with an event if the user changes while the call waits`() async throws {
+        let heard = Mutex<[Bool]>([])
+        let sources = Mutex<[Listeners]>([])
+        let listeners = Listeners(
+            calling: .init(
+                added: { _, _ in }, removed: { _, _ in }, happened: { _, _, _ in },
+                willHappen: { event, _ in
+                    if event.payload != nil { sources.withLock { $0.first }?.ownerChanged() }
+                    return true
+                },
+                finished: { _, _, wasHeard in heard.withLock { $0.append(wasHeard) } }))
+        sources.withLock { $0 = [listeners] }
+        let (subject, delegate) = (Subject(), Payload())
+        listeners.add(delegate, to: subject)
+        #expect(listeners.deliver([Notice(payload: Payload())]))
+        try await eventually { heard.withLock { $0 } == [false] }
+        #expect(listeners.deliver([Notice()]))
+        try await eventually { heard.withLock { $0 } == [false, true] }
+        sources.withLock { $0 = [] }
+        withExtendedLifetime((subject, delegate)) {}
+    }
+
+    @Test(arguments: [true, false])
+    func `what surrounds the calls for an event begins before them and ends after them`(isBegun: Bool) async throws {
+        let steps = Mutex<[String]>([])
+        let listeners = Listeners(
+            calling: .init(
+                added: { _, _ in }, removed: { _, _ in }, happened: { _, _, _ in steps.withLock { $0.append("called") } },
+                finished: { _, _, wasHeard in steps.withLock { $0.append("heard: \(wasHeard)") } }))
+        let start = DelegateStart(
+            begins: {
+                steps.withLock { $0.append("begins") }
+                return isBegun
+            },
+            ended: { steps.withLock { $0.append("ended") } })
+        let (subject, delegate) = (Subject(), Payload())
+        listeners.tell([Notice()], start: start)
+        #expect(steps.withLock { $0.isEmpty }, "there is no delegate")
+        listeners.add(delegate, to: subject)
+        listeners.tell([Notice()], start: start)
+        let expected = ["begins"] + (isBegun ? ["called"] : []) + ["ended", "heard: \(isBegun)"]
+        try await eventually { steps.withLock { $0 } == expected }
         withExtendedLifetime((subject, delegate)) {}
     }
 

@@ -111,6 +111,35 @@ struct CallOwnerTests {
         second.cancel()
     }
 
+    @Test func `iterations do not hear the events of a former user that wait`() async throws {
+        let engine = consumer.engine
+        let (clients, providers) = await (engine.clientListeners, engine.providerListeners)
+        var consumed = consumer.client.events.makeAsyncIterator()
+        var provided = consumer.provider.events.makeAsyncIterator()
+        let address = ServiceApplication(ServiceEngineFixture.other)
+        let error = ServiceError(.storageUnavailable, "no")
+        clients.tell([
+            .didFinishSending(to: address, attachments: ["/ada"], parameters: "for ada", id: "1"),
+            .willStartReceivingFile(from: address, path: "ada", size: 1, id: "1"),
+            .didReceive(from: address, .success(ServiceReply("for ada")), id: "1"),
+        ])
+        providers.tell([
+            .willStartReceivingFile(from: address, path: "ada", size: 1, id: "2"), .offerRefused(error),
+            .requestFailed(from: address, error, id: "2"),
+        ])
+        try await name("bob")
+        try await take("bob")
+        try await eventually { await engine.owner.user == "bob" }
+        clients.tell([.identityChanged(address, fingerprint: "for bob")])
+        providers.tell([.cancelled(id: "3")])
+        let first = await consumed.next()
+        if case .identityChanged? = first {} else { Issue.record("the consumer hears of the former user") }
+        let refused = await provided.next()
+        if case .offerRefused? = refused {} else { Issue.record("the offer is the device's") }
+        let cancelled = await provided.next()
+        if case .cancelled(id: "3")? = cancelled {} else { Issue.record("the provider hears of the former user") }
+    }
+
     @Test func `no handler is called for the present user while the app names another one`()
         async throws
     {
@@ -137,6 +166,61 @@ struct CallOwnerTests {
         try await eventually { called.withLock(\.self) == 1 }
         run.cancel()
         await run.value
+    }
+
+    /// Notes the requests of which it hears, and which app asks this one to come to the front.
+    private final class RequestDelegate: ServiceProviderDelegate {
+        private let noted = Mutex<[String]>([])
+
+        func serviceProvider(_ provider: ServiceProvider, didReceive request: ServiceRequest) {
+            noted.withLock { $0.append(request.id) }
+        }
+
+        func serviceProvider(_ provider: ServiceProvider, isAskedToFrontBy application: ServiceApplication) {
+            noted.withLock { $0.append("front") }
+        }
+
+        var all: [String] { noted.withLock(\.self) }
+    }
+
+    @Test(arguments: [true, false])
+    func `a delegate that waits for a request is not called while the app names another user`(isTaken: Bool) async throws {
+        let delegate = RequestDelegate()
+        let engine = consumer.engine
+        consumer.provider.addDelegate(delegate)
+        let providers = await engine.providerListeners
+        let application = ServiceApplication(ServiceEngineFixture.other)
+        let request = ServiceRequest(
+            id: "for ada", consumer: application, method: ServiceEngineFixture.method, parameters: .null, attachments: [],
+            foreground: .none, user: nil, deadline: Date.now + 60)
+        try await consumer.running {
+            try await eventually { await engine.isRunning }
+            try await name("bob")
+            providers.tell([.didReceive(request)])
+            try await sendAnother()
+            #expect(delegate.all.isEmpty)
+            if isTaken { try await take("bob") } else { try await refuse("bob") }
+            try await eventually { await !engine.isBetweenUsers }
+            providers.tell([.frontRequested(by: application)])
+            try await eventually { delegate.all.last == "front" }
+            #expect(delegate.all == (isTaken ? ["front"] : ["for ada", "front"]))
+        }
+    }
+
+    @Test func `the call of a delegate ends with the run if the server does not answer whether the device has another user`()
+        async throws
+    {
+        let engine = consumer.engine
+        try await consumer.running {
+            try await eventually { await engine.isRunning }
+            try await name("bob")
+        }
+        let isCalled = await engine.willCallDelegateWithRequest()
+        #expect(!isCalled)
+        try await take("bob")
+        try await eventually { await !engine.isBetweenUsers }
+        let isCalledLater = await engine.willCallDelegateWithRequest()
+        #expect(isCalledLater)
     }
 
     @Test func `results of the present user are not told while the app names another one, and are when that one is refused`()

@@ -56,7 +56,8 @@ struct KeptResultTests {
         for number in 0..<1000 { #expect(try await keep(number, fixture.box).isEmpty) }
         let removed = try await keep(1000, fixture.box, sparing: [Fixture.id(0)])
         let application = ServiceApplication(Fixture.other)
-        #expect(removed == [RemovedResult(id: Fixture.id(1), application: application, files: ["a/1/f"])])
+        let expected = RemovedResult(id: Fixture.id(1), application: application, files: ["a/1/f"], reason: .limit)
+        #expect(removed == [expected])
         #expect(try await keep(1001, fixture.box).map(\.id) == [Fixture.id(0)])
         #expect(try await fixture.box.results().count == 1000)
     }
@@ -74,7 +75,8 @@ struct KeptResultTests {
         _ = try await keep(1, fixture.box, at: 1000)
         let week: Int64 = 7 * 86_400_000
         #expect(try await fixture.box.removeSurplusResults(sparing: [], at: 1000 + week).isEmpty)
-        #expect(try await fixture.box.removeSurplusResults(sparing: [], at: 1001 + week).map(\.id) == [Fixture.id(1)])
+        let removed = try await fixture.box.removeSurplusResults(sparing: [], at: 1001 + week)
+        #expect(removed.map(\.id) == [Fixture.id(1)] && removed.map(\.reason) == [.expired])
         #expect(try await fixture.box.results().isEmpty)
     }
 
@@ -126,7 +128,8 @@ struct KeptResultTests {
         #expect(delegate.removed.withLock { $0 } == (times == 10 ? [id] : []))
     }
 
-    @Test func `the start of a delegate is stored for one result at a time, and a stop takes it back`() async throws {
+    @Test(.holdsThread)
+    func `the start of a delegate is stored for one result at a time, and a stop takes it back`() async throws {
         let fixture = try await Fixture()
         for number in 1...2 { _ = try await keep(number, fixture.box, at: ServiceEngine.now) }
         let starts: @Sendable () async throws -> [Int] = {
@@ -141,7 +144,7 @@ struct KeptResultTests {
             #expect(try await starts() == [1, 0])
         }
         #expect(try await starts() == [0, 0])
-        delegate.isReleased.withLock { $0 = true }
+        delegate.hold.release()
         try await eventually { try await starts().isEmpty }
     }
 
@@ -196,7 +199,7 @@ struct KeptResultTests {
             let counted = try await starts(fixture)
             #expect(counted == (times == 10 ? [1] : [10, 0]))
             guard times == 10 else { return }
-            guard case .resultRemoved(_, Fixture.id(1))? = await removed.next() else {
+            guard case .resultRemoved(_, Fixture.id(1), .crashed)? = await removed.next() else {
                 Issue.record("no event")
                 return
             }
@@ -246,14 +249,14 @@ struct KeptResultTests {
     /// Does not return before it is released.
     private final class WaitingDelegate: ServiceClientDelegate {
         let calls = Mutex(0)
-        let isReleased = Mutex(false)
+        let hold = ThreadHold()
 
         func serviceClient(
             _ client: ServiceClient, didReceiveFrom application: ServiceApplication,
             _ result: Result<ServiceReply, ServiceError>, id: String
         ) {
             calls.withLock { $0 += 1 }
-            while !isReleased.withLock({ $0 }) { Thread.sleep(forTimeInterval: 0.002) }
+            hold.wait()
         }
     }
 
@@ -282,13 +285,14 @@ struct KeptResultTests {
         try Data([1]).write(to: URL(filePath: message + "/f"))
         _ = try await keep(1, fixture.box)
         await fixture.engine.tellKeptResults()
-        guard case .resultRemoved(let application, Fixture.id(1))? = await events.next() else {
+        guard case .resultRemoved(let application, Fixture.id(1), .expired)? = await events.next() else {
             Issue.record("no event")
             return
         }
         #expect(application == ServiceApplication(Fixture.other))
         #expect(!FileManager.default.fileExists(atPath: message))
         try await eventually { delegate.removed.withLock { $0 } == [Fixture.id(1)] }
+        #expect(delegate.reasons.withLock { $0 } == [.expired])
         #expect(delegate.ids.isEmpty)
     }
 

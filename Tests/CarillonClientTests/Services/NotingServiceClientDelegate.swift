@@ -6,6 +6,7 @@ import Synchronization
 final class NotingServiceClientDelegate: ServiceClientDelegate {
     let results = Mutex<[(id: String, result: Result<ServiceReply, ServiceError>)]>([])
     let removed = Mutex<[String]>([])
+    let reasons = Mutex<[ResultRemoval]>([])
 
     func serviceClient(
         _ client: ServiceClient, didReceiveFrom application: ServiceApplication,
@@ -14,7 +15,10 @@ final class NotingServiceClientDelegate: ServiceClientDelegate {
         results.withLock { $0.append((id, result)) }
     }
 
-    func serviceClient(_ client: ServiceClient, didRemoveResultFrom application: ServiceApplication, id: String) {
+    func serviceClient(
+        _ client: ServiceClient, didRemoveResultFrom application: ServiceApplication, id: String, reason: ResultRemoval
+    ) {
+        reasons.withLock { $0.append(reason) }
         removed.withLock { $0.append(id) }
     }
 

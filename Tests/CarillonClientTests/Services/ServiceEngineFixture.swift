@@ -26,7 +26,8 @@ final class ServiceEngineFixture: Sendable {
     ///   - isRegistered: Whether the device is known to the server.
     init(
         _ app: String = "com.example.app", number: Int = 1, in directory: TemporaryDirectory = TemporaryDirectory(),
-        isRegistered: Bool = true, mostRequests: Int = ServiceEngine.mostRequests, local: LocalSockets? = nil
+        isRegistered: Bool = true, mostRequests: Int = ServiceEngine.mostRequests, local: LocalSockets? = nil,
+        logger: Logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
     ) async throws {
         self.directory = directory
         peer = ServicePeer(app: app, device: String(repeating: String(number), count: 32))
@@ -34,7 +35,6 @@ final class ServiceEngineFixture: Sendable {
         _ = try store.load(server: ScriptedWeb.base, app: app)
         let identity = DeviceIdentity(device: peer.device, credential: "c", socket: "ws://127.0.0.1:1")
         if isRegistered { try await store.inStep { try StoreChange.saveIdentity(identity).apply(to: $0) } }
-        let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         let backOff = PushClient.BackOff(initial: .milliseconds(1), maximum: .milliseconds(20))
         let runner = SessionRunner(
             store: store,
@@ -49,7 +49,7 @@ final class ServiceEngineFixture: Sendable {
             files: AttachmentStore(
                 directory: directory.path + "/services",
                 server: TransferServer(base: ScriptedWeb.base, transport: web, backOff: backOff, logger: logger) { "c" }),
-            inbox: MessageFiles(root: directory.path + "/Inbox"), local: local, logger: logger,
+            inbox: MessageFiles(root: directory.path + "/Inbox", logger: logger), local: local, logger: logger,
             mostRequests: mostRequests)
         runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
         self.engine = engine

@@ -160,7 +160,8 @@ struct ServiceStorageTests {
     }
 
     @Test func `a result that cannot be stored until its last moment ends with the reason, once`() async throws {
-        let fixture = try await Fixture()
+        let logs = LogCatcher()
+        let fixture = try await Fixture(logger: logs.logger)
         let delegate = NotingServiceClientDelegate()
         fixture.client.addDelegate(delegate)
         let message = fixture.directory.path + "/Inbox/a/1"
@@ -179,11 +180,75 @@ struct ServiceStorageTests {
         }
         #expect(error.code == .storageUnavailable)
         #expect(!FileManager.default.fileExists(atPath: message))
+        #expect(logs.lines.contains { $0.hasPrefix("error cannot store result; request ends id=\(id) ") })
         #expect(try await fixture.box.call(call.id) == nil)
         try await free(fixture)
         await fixture.engine.finish(call.id, .success(ServiceReply("second")), nil)
         #expect(try await fixture.box.results().isEmpty)
         #expect(delegate.ids == [call.id])
+    }
+
+    @Test func `a result that cannot be stored while the app names another user is told when the server refuses that user`()
+        async throws
+    {
+        let fixture = try await Fixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        try await fixture.become("ada")
+        try await eventually { await fixture.engine.owner.user == "ada" }
+        let runner = await fixture.engine.runner
+        let bob = UserWord.signedIn("bob")
+        try await runner.perform { session, context in session.userSet(bob, at: context.now) }
+        let id = try await fixture.ask(1)
+        try await fill(fixture, "INSERT ON service_result")
+        let failure = ServiceError(.storageUnavailable, "full")
+        await fixture.engine.finish(id, .failure(failure), nil)
+        #expect(try await fixture.box.call(id) == nil)
+        #expect(delegate.ids.isEmpty)
+        try await fixture.running {
+            try await runner.perform { session, context in
+                guard let identity = session.identity else { return [] }
+                return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
+            }
+            try await eventually { delegate.ids == [id] }
+        }
+        try await eventually { await fixture.engine.unstoredResults.isEmpty }
+        try await fixture.running { try await Task.sleep(for: .milliseconds(50)) }
+        #expect(delegate.ids == [id])
+    }
+
+    @Test func `a result that could not be stored and that no delegate heard is told in the next run`() async throws {
+        let fixture = try await Fixture()
+        let id = try await fixture.ask(1)
+        try await fill(fixture, "INSERT ON service_result")
+        let failure = ServiceError(.storageUnavailable, "full")
+        await fixture.engine.finish(id, .failure(failure), nil)
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        try await fixture.running { try await eventually { delegate.ids == [id] } }
+    }
+
+    @Test func `an upload that a request names and that fails is not confirmed, and other uploads are given up`()
+        async throws
+    {
+        let logs = LogCatcher()
+        let fixture = try await Fixture(logger: logs.logger)
+        let files = await fixture.engine.files
+        let problem = #"{"type":"t","title":"no","status":403,"detail":"no","code":"call_forbidden"}"#
+        fixture.web.onFile("POST") { _ in
+            FileAnswer(status: 403, headers: ["content-type": ProblemDocument.mediaType], body: Data(problem.utf8))
+        }
+        let named = try await files.upload(try fixture.file("a"), for: [.device(Fixture.other.device)])
+        let abandoned = try await files.upload(try fixture.file("b"), for: [.device(Fixture.other.device)])
+        for upload in [named, abandoned] { await #expect(throws: PushError.self) { _ = try await upload.value } }
+        let call = Fixture.call(Fixture.id(1))
+        try await fixture.box.save(call, body: [1], claiming: [named.id, "gone"], keptUntil: ServiceEngine.now + 1_000_000)
+        await fixture.engine.clear()
+        #expect(try await fixture.box.claims() == [named.id])
+        try await eventually { await fixture.engine.takingAway == 0 }
+        #expect(try files.uploads().map(\.id) == [named.id])
+        let warnings = logs.warnings.filter { $0.hasPrefix("warning cannot confirm upload; retrying at the next start ") }
+        #expect(warnings.count == 1 && warnings.allSatisfy { $0.hasSuffix(" upload=\(named.id)") })
     }
 
     @Test func `an end of a request that cannot be stored does not hold up what comes later`() async throws {

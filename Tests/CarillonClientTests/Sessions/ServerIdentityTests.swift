@@ -212,6 +212,76 @@ struct ServerIdentityTests {
         #expect(session.farewells.map(\.server) == ["http://old.example.com"])
     }
 
+    @Test func `a farewell that fails does not keep another device from its registration`() throws {
+        let farewell = Farewell(device: "d", credential: "c", registration: "secret", server: "")
+        var session = ClientSession(Self.settings, restoring: StoredState(identityWasLost: true, farewells: [farewell]))
+        _ = session.started(at: Self.start)
+        _ = try session.connectRequested(Base.name, as: Base.id, deadline: nil)
+        #expect(session.move == .sayFarewell(farewell))
+        let next = session.farewellFailed(farewell, retryAfter: .seconds(40), at: Self.start, random: 0)
+        #expect(next == [.wake] && session.move == .registerDevice)
+        _ = session.registrationBegan(secret: "s")
+        let later = Self.start + .seconds(41)
+        _ = session.deviceRegistrationFailed(.unavailable(retryAfter: nil), at: Self.start, random: 0)
+        _ = session.timerFired(at: Self.start + .seconds(5))
+        #expect(session.move == .registerDevice, "the farewell has its own time")
+        _ = session.deviceRegistrationFailed(.unavailable(retryAfter: nil), at: Self.start + .seconds(39), random: 0)
+        _ = session.timerFired(at: later)
+        #expect(session.move == .sayFarewell(farewell))
+        _ = session.farewellFailed(farewell, at: later, random: 0)
+        #expect(session.move == .registerDevice)
+        _ = session.deviceRegistrationFailed(.refused, at: later, random: 0)
+        #expect(session.channels[Base.name]?.state == .error)
+        // The deletion is tried again all the same.
+        #expect(session.move == .rest && session.deadline == later + .seconds(1))
+        _ = session.timerFired(at: later + .seconds(1))
+        #expect(session.move == .sayFarewell(farewell))
+    }
+
+    @Test func `a wake says a farewell whose time has come, and no other`() {
+        let farewell = Farewell(device: "d", credential: "c", server: "")
+        var stored = Base.stored(.open)
+        stored.farewells = [farewell]
+        for (seconds, isDue) in [(1, false), (9, true)] {
+            var session = ClientSession(Self.settings, restoring: stored)
+            _ = session.started(at: Self.start)
+            _ = session.farewellFailed(farewell, retryAfter: .seconds(5), at: Self.start, random: 0)
+            _ = session.socketFailed(reachedServer: false, at: Self.start, random: 0)
+            _ = session.wakeReceived(at: Self.start + .seconds(seconds))
+            #expect(session.move == (isDue ? .sayFarewell(farewell) : .locateServer))
+        }
+    }
+
+    @Test func `a farewell that failed is said again beside the live connection of another device`() {
+        let (first, second) = (
+            Farewell(device: "1", credential: "c", server: ""), Farewell(device: "2", credential: "c", server: "")
+        )
+        var stored = Base.stored(.open)
+        stored.farewells = [first, second]
+        var session = ClientSession(Self.settings, restoring: stored)
+        _ = session.started(at: Self.start)
+        #expect(session.move == .sayFarewell(first))
+        _ = session.farewellFailed(first, at: Self.start, random: 0)
+        #expect(session.move == .openSocket(Base.identity))
+        _ = session.socketOpened(at: Self.start)
+        _ = Base.receive(.hello(Base.hello), &session)
+        #expect(session.phase == .live && session.deadline == Self.start + .milliseconds(500))
+        let early = session.timerFired(at: Self.start + .milliseconds(400))
+        #expect(early.isEmpty)
+        let due = session.timerFired(at: Self.start + .milliseconds(500))
+        #expect(due.contains(.sayFarewell(second)), "the first one may never succeed")
+        let again = session.timerFired(at: Self.start + .seconds(5))
+        #expect(!again.contains(.sayFarewell(second)), "it is under way")
+        let failed = session.farewellFailed(second, at: Self.start + .seconds(5), random: 0)
+        #expect(failed.isEmpty && session.phase == .live)
+        let third = session.timerFired(at: Self.start + .seconds(6))
+        #expect(third.contains(.sayFarewell(first)))
+        let said = session.farewellSaid(first)
+        #expect(said == [.write(.removeFarewell(device: "1")), .sayFarewell(second)])
+        let last = session.farewellSaid(second)
+        #expect(last == [.write(.removeFarewell(device: "2"))] && session.farewellDueAt == nil)
+    }
+
     @Test func `a farewell that an earlier process owes is said at the start`() {
         let farewell = Farewell(device: "d", credential: "c", server: "")
         var session = ClientSession(Self.settings, restoring: StoredState(identityWasLost: true, farewells: [farewell]))

@@ -72,6 +72,29 @@ struct UserSessionTests {
         #expect(session.buffers[Base.name] == nil && session.takenUser == nil)
     }
 
+    @Test(arguments: [true, false])
+    func `the connection is replaced with the user, and nothing that is on its way is taken`(isLive: Bool) {
+        var stored = Base.stored(.closed)
+        stored.takenUser = "ada"
+        var session = ClientSession(.init(), restoring: stored)
+        _ = session.started(at: Base.start)
+        _ = session.socketOpened(at: Base.start)
+        if isLive { _ = Base.receive(.hello(Base.hello), &session) }
+        let bob = UserWord.signedIn("bob's token")
+        _ = session.userSet(ada, at: Base.start)
+        let same = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
+        #expect(session.phase != .closing && !same.contains(.closeSocket(code: 1000)))
+        _ = session.userSet(bob, at: Base.start)
+        let other = session.userTaken(bob, of: Base.identity, as: "bob", at: Base.start)
+        #expect(session.phase == .closing && other.contains(.closeSocket(code: 1000)))
+        let body =
+            #"{"subscription":"00000000000000000000000000000001","item":"i","at":5,"notification":{"title":"t"}}"#
+        let late = Base.receive(.fired(FiredFrame(version: "v", body: Array(body.utf8))), &session)
+        #expect(late.isEmpty)
+        _ = session.socketClosed(code: 1000, at: Base.start, random: 0)
+        #expect(session.phase == .waiting(until: Base.start), "this is no failure")
+    }
+
     @Test func `what is said of the user is numbered, and the number of the last one counts as taken`() {
         var session = Base.live()
         #expect(session.userNumbers.said == session.userNumbers.taken)

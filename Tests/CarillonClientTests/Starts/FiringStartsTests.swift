@@ -1,5 +1,6 @@
 import CarillonWire
 import Foundation
+import Logging
 import Synchronization
 import TestSupport
 import Testing
@@ -159,6 +160,103 @@ struct FiringStartsTests {
         #expect(try await starts(of: "b", in: fixture.store) == 0)
     }
 
+    /// The app names bob, and the server answers.
+    private func nameBob(_ runner: SessionRunner) async throws {
+        try await runner.perform { session, context in session.userSet(.signedIn("bob"), at: context.now) }
+    }
+
+    private func answer(_ runner: SessionRunner, isTaken: Bool) async throws {
+        try await runner.perform { session, context in
+            guard let identity = session.identity else { return [] }
+            let bob = UserWord.signedIn("bob")
+            if isTaken { return session.userTaken(bob, of: identity, as: "bob", at: context.now) }
+            return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `firings wait for the answer about another user, and are dropped if the server takes that user`(isTaken: Bool)
+        async throws
+    {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await fixture.become("ada")
+        try await send("a", fixture)
+        let start = runner.delegateStart(of: FiringQueue.Entry(firing: try firing("d"), starts: 0))
+        #expect(!runner.firings.isPaused)
+        try await nameBob(runner)
+        #expect(runner.firings.isPaused)
+        let waiting = Task { await FiringReading(runner.firings).next()?.id }
+        let delegates = Task { await start.begins() }
+        try await eventually { runner.firings.isInHand("a") }
+        for _ in 0..<10 { await runner.settle() }
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+        #expect(try await starts(of: "d", in: fixture.store) == 0)
+        try await answer(runner, isTaken: isTaken)
+        #expect(!runner.firings.isPaused)
+        try await send("c", fixture)
+        #expect(await waiting.value == (isTaken ? "c" : "a"))
+        #expect(await delegates.value == !isTaken)
+        start.ended()
+        await runner.settle()
+        #expect(try await starts(of: "d", in: fixture.store) == 0)
+    }
+
+    @Test func `the start of a firing is taken back when the app names another user meanwhile`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await fixture.become("ada")
+        try await send("a", starts: 2, fixture)
+        #expect(runner.suspects.begin(.message(1), at: .now))
+        let waiting = Task { await FiringReading(runner.firings).next()?.id }
+        try await eventually { runner.firings.isInHand("a") }
+        // The firing waits for its turn.
+        try await nameBob(runner)
+        runner.suspects.end(.message(1))
+        // The start was stored, and taken back.
+        try await eventually {
+            try await fixture.store.inStep { try ClientStore.firingStarts(of: "a", in: $0) } == 2
+        }
+        try await answer(runner, isTaken: false)
+        #expect(await waiting.value == "a")
+    }
+
+    @Test(arguments: [true, false])
+    func `an iteration that waits for the answer about a user can be ended and cancelled`(isCancelled: Bool) async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await send("a", fixture)
+        runner.firings.setPaused(true)
+        let waiting = Task { await FiringReading(runner.firings).next()?.id }
+        let start = runner.delegateStart(of: FiringQueue.Entry(firing: try firing("d"), starts: 0))
+        let delegates = Task { await start.begins() }
+        try await eventually { runner.firings.isInHand("a") }
+        if isCancelled {
+            waiting.cancel()
+            delegates.cancel()
+        } else {
+            runner.firings.endIterations()
+        }
+        #expect(await waiting.value == nil)
+        // The delegates may have begun to wait after the iterations ended.
+        delegates.cancel()
+        #expect(await !delegates.value)
+        #expect(!runner.firings.isInHand("a"))
+    }
+
+    @Test func `a run begins without firings if an earlier one named another user`() async throws {
+        let fixture = try await Fixture()
+        let users: [UserWord?] = [.signedIn("bob"), nil]
+        for user in users {
+            var stored = StoredState()
+            stored.user = user
+            let runner = SessionRunner(
+                store: fixture.store, session: ClientSession(.init(), restoring: stored),
+                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+            #expect(runner.firings.isPaused == (user != nil))
+        }
+    }
+
     @Test(arguments: [true, false])
     func `an iteration that breaks off after the owner changed leaves no start`(isSignedOut: Bool) async throws {
         let fixture = try await Fixture()
@@ -241,27 +339,172 @@ struct FiringStartsTests {
         #expect(await next.value == "e")
     }
 
-    @Test func `a firing that the app is not given triggers its subscription`() async throws {
-        let fixture = try await Fixture()
-        let runner = await fixture.engine.runner
+    /// Returns the subscription of the firings, as the server has it.
+    private func subscription(_ runner: SessionRunner) throws -> NotificationSubscription {
         let subscription = NotificationSubscription(
             items: ["i"], fields: ["price"], format: CarillonClient.NotificationFormat(title: "t"), trigger: "price > 1.0",
             key: "k")
         runner.subscriptions.connected(version: 3)
         try runner.subscriptions.subscribe(subscription)
-        let firing = try firing("v")
         let definition = subscription.present.definition
         let at = "2026-01-01T00:00:00.000Z"
         let body = SubscriptionBody(
-            id: firing.subscriptionID, items: definition.items, fields: definition.fields, mode: nil,
+            id: try firing("v").subscriptionID, items: definition.items, fields: definition.fields, mode: nil,
             trigger: definition.trigger, format: definition.format.json, policy: "once", coolDown: nil, key: "k", tags: [],
             expiresAt: nil, status: "subscribed", statusAt: at, createdAt: at, firedAt: nil,
             hash: definition.hash)
         // The subscription is the first request.
         runner.subscriptions.answered(.init(id: 1, status: 201, body: Array(try JSONEncoder().encode(body))))
         #expect(subscription.status == .subscribed)
+        return subscription
+    }
+
+    /// Hears of the firings of a subscription.
+    private final class Delegate: NotificationSubscriptionDelegate {
+        let heard = Mutex<[String]>([])
+        private let trigger: @Sendable () -> String
+
+        init(trigger: @escaping @Sendable () -> String = { "triggered" }) { self.trigger = trigger }
+
+        func didTrigger(_ subscription: NotificationSubscription) {
+            let text = trigger()
+            heard.withLock { $0.append(text) }
+        }
+
+        func didChangeStatus(of subscription: NotificationSubscription, to status: NotificationSubscription.Status) {
+            let text = trigger()
+            heard.withLock { $0.append("status: " + text) }
+        }
+
+        func didUnsubscribe(_ subscription: NotificationSubscription) { heard.withLock { $0.append("end") } }
+    }
+
+    /// Ends the subscription, and returns what a delegate heard before that.
+    private func all(_ delegate: Delegate, _ runner: SessionRunner) async throws -> [String] {
+        runner.subscriptions.signedOut()
+        try await eventually { delegate.heard.withLock { $0.last } == "end" }
+        // The end is a change of the status, too.
+        return delegate.heard.withLock { Array($0.dropLast(2)) }
+    }
+
+    @Test func `a firing that the app is not given changes its subscription, and calls no delegate with the firing`()
+        async throws
+    {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        let subscription = try subscription(runner)
+        let delegate = Delegate()
+        subscription.addDelegate(delegate)
+        let firing = try firing("v")
         try await runner.perform { _, _ in [.noteCrashingFiring(firing, starts: HandlerStarts.most)] }
         #expect(subscription.status == .triggered)
+        #expect(try await all(delegate, runner) == ["status: triggered"])
+    }
+
+    @Test func `a start is stored while the delegates of a subscription are called with a firing`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        let subscription = try subscription(runner)
+        let entry = FiringQueue.Entry(firing: try firing("a"), starts: 2)
+        let delegate = Delegate { runner.firingStarts.hasStarted(entry) ? "started" : "not started" }
+        subscription.addDelegate(delegate)
+        try await send("a", starts: 2, fixture)
+        #expect(try await all(delegate, runner) == ["status: started", "started"])
+        await runner.settle()
+        #expect(!runner.firingStarts.hasStarted(entry))
+        #expect(try await starts(of: "a", in: fixture.store) == 2)
+    }
+
+    @Test func `the delegates and the reader of a firing have one start, which the last of them takes back`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        try await send("a", starts: 2, fixture)
+        let start = runner.delegateStart(of: FiringQueue.Entry(firing: try firing("a"), starts: 2))
+        #expect(await start.begins())
+        #expect(try await starts(of: "a", in: fixture.store) == 3)
+        for await firing in SubscriptionFirings(queue: runner.firings) {
+            #expect(firing.id == "a")
+            #expect(try await starts(of: "a", in: fixture.store) == 3)
+            break
+        }
+        try await eventually { !runner.firings.isInHand("a") }
+        await runner.settle()
+        #expect(try await starts(of: "a", in: fixture.store) == 3, "the delegates have it")
+        start.ended()
+        await runner.settle()
+        #expect(try await starts(of: "a", in: fixture.store) == 2)
+    }
+
+    @Test func `delegates of an answered firing leave no start`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        let entry = FiringQueue.Entry(firing: try firing("a"), starts: 2)
+        let start = runner.delegateStart(of: entry)
+        #expect(await start.begins())
+        runner.firings.handled(entry)
+        await runner.settle()
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+        start.ended()
+        #expect(await start.begins(), "the delegates are called")
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+        start.ended()
+        await runner.settle()
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+    }
+
+    @Test func `delegates are not called with a firing of a former owner`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        let start = runner.delegateStart(of: FiringQueue.Entry(firing: try firing("a"), starts: 1))
+        runner.firings.ownerChanged()
+        #expect(await !start.begins())
+        start.ended()
+        await runner.settle()
+        #expect(try await starts(of: "a", in: fixture.store) == 0)
+    }
+
+    @Test func `delegates are called once with a firing that comes again, until the server is answered`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        let subscription = try subscription(runner)
+        let delegate = Delegate()
+        subscription.addDelegate(delegate)
+        try await send("a", starts: 2, fixture)
+        runner.firings.disconnected()
+        #expect(runner.firings.starts(of: "a") == 2, "a start of this process has not ended with it")
+        try await send("a", starts: 2, fixture)
+        try await send("b", fixture)
+        #expect(try await all(delegate, runner) == ["status: triggered", "triggered", "triggered"])
+        let reading = FiringReading(runner.firings)
+        let first = await reading.next()
+        #expect(first?.id == "a")
+        _ = await reading.next()
+        await runner.settle()
+        #expect(runner.firings.starts(of: "a") == nil)
+        #expect(runner.firings.starts(of: "b") == 0)
+    }
+
+    @Test func `the newest thousand firings that were told are remembered, and none of a former owner`() throws {
+        let queue = FiringQueue(.init())
+        for number in 0...1000 {
+            #expect(queue.tells(try firing("\(number)"), starts: 1) != nil)
+            #expect(queue.tells(try firing("\(number)"), starts: 1) == nil)
+        }
+        #expect(queue.starts(of: "0") == nil && queue.starts(of: "1") == 1 && queue.starts(of: "1000") == 1)
+        queue.ownerChanged()
+        #expect(queue.starts(of: "1000") == nil)
+    }
+
+    @Test(arguments: [SubscriptionFact.userChanged, .signedOut, .deviceLost])
+    func `iterations do not hear of a firing of a former owner`(fact: SubscriptionFact) async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        var events = PushDeviceEvents(listeners: runner.deviceListeners).makeAsyncIterator()
+        let crashed = try firing("a")
+        try await runner.perform { _, _ in
+            [.tellDevice([.firingCrashed(crashed), .resumed]), .tellSubscriptions(fact)]
+        }
+        #expect(await events.next() == .resumed)
     }
 
     @Test(arguments: [9, 10])

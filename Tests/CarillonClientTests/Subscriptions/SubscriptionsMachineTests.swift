@@ -60,6 +60,17 @@ struct SubscriptionsMachineTests {
         #expect(machine.entries[number]?.id == "01")
         #expect(Self.events(machine.fired("01", at: 5)) == [.statusChanged(.triggered), .triggered])
         #expect(machine.entries[number]?.statusAt == 5)
+        #expect(Self.events(machine.fired("01", at: 6)) == [.triggered])
+    }
+
+    @Test mutating func `a firing whose handler crashed changes the status, and is not told`() throws {
+        let (number, _) = machine.subscribed(Self.definition("k"))
+        let request = try Self.request(machine.connected(version: 3))
+        _ = try answer(request, 201, Self.body("01", Self.definition("k")))
+        #expect(Self.events(machine.fired("01", at: 5, isTold: false)) == [.statusChanged(.triggered)])
+        #expect(machine.entries[number]?.statusAt == 5)
+        let again = machine.fired("01", at: 6, isTold: false)
+        #expect(again.isEmpty)
     }
 
     @Test mutating func `a refusal is told before the status, and nothing is left`() throws {

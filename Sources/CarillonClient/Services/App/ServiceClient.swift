@@ -138,8 +138,8 @@ public final class ServiceClient: Sendable {
     ///
     /// Each comes again in the next run until it is confirmed: by ``LateReply/confirm()``, or by a ``ServiceClientDelegate`` that returned from
     /// `didReceiveFrom`. Without a confirmation a result is kept for seven days. At most 1,000 results are kept, and 64 MiB with their
-    /// files; beyond that the oldest are removed with their files, and ``ServiceClientEvent/resultRemoved(from:id:)`` names each. The newest
-    /// result is kept whatever its size.
+    /// files; beyond that the oldest are removed with their files, and ``ServiceClientEvent/resultRemoved(from:id:reason:)`` names each. The
+    /// newest result is kept whatever its size.
     ///
     /// A result with which the process ended ten times, before the iteration asked for the next one, is removed in the same way at the next
     /// start. The end of the client, and the end of an iteration by `break`, an error or cancellation, do not count.
@@ -180,6 +180,8 @@ public final class ServiceClient: Sendable {
     /// than 16 MiB; the newest event is kept whatever its size. After a drop the next event is
     /// ``ServiceClientEvent/missed(_:)``. Results of ``send(_:to:_:attachments:deadline:foreground:id:)`` can be read from ``replies``; those of
     /// ``call(_:of:_:attachments:deadline:foreground:id:)`` are returned to its caller.
+    ///
+    /// When the device gets another user or signs out, the events that wait are dropped, and are not counted as missed.
     public var events: AsyncStream<ServiceClientEvent> { engine.clientListeners.subscribe() }
 
     /// Adds one that is told the same, but for progress; it is held weakly. Up to 1,000 events and 16 MiB of their content wait for delegates that do

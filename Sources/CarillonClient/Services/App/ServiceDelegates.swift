@@ -19,8 +19,12 @@ public protocol ServiceClientDelegate: AnyObject, Sendable {
     func serviceClient(
         _ client: ServiceClient, didReceiveFrom application: ServiceApplication,
         _ result: Result<ServiceReply, ServiceError>, id: String)
-    /// A result that nobody confirmed was removed: see ``ServiceClientEvent/resultRemoved(from:id:)``.
+    /// A result that the app did not confirm was removed: see ``ServiceClientEvent/resultRemoved(from:id:reason:)``. The default
+    /// implementation of the method with a reason calls this method.
     func serviceClient(_ client: ServiceClient, didRemoveResultFrom application: ServiceApplication, id: String)
+    /// A result that the app did not confirm was removed, for a reason.
+    func serviceClient(
+        _ client: ServiceClient, didRemoveResultFrom application: ServiceApplication, id: String, reason: ResultRemoval)
     /// An install came with another identity than was accepted. Nothing is sent to it before ``ServiceClient/accept(_:fingerprint:)``.
     func serviceClient(_ client: ServiceClient, identityChanged application: ServiceApplication, fingerprint: String)
     /// Calls were dropped, as the delegate did not return in time; how many. Up to 1,000 events and 16 MiB of their content wait for the delegates.
@@ -28,7 +32,7 @@ public protocol ServiceClientDelegate: AnyObject, Sendable {
     func serviceClient(_ client: ServiceClient, didMissEvents count: Int)
 }
 
-/// Those that are optional do nothing.
+/// The optional methods do nothing, except that the removal of a result with a reason calls the method without a reason.
 extension ServiceClientDelegate {
     public func serviceClient(
         _ client: ServiceClient, didStartSendingTo application: ServiceApplication, filename: String, id: String
@@ -46,6 +50,9 @@ extension ServiceClientDelegate {
     ) {}
     public func serviceClient(_ client: ServiceClient, didRemoveResultFrom application: ServiceApplication, id: String) {}
     public func serviceClient(
+        _ client: ServiceClient, didRemoveResultFrom application: ServiceApplication, id: String, reason: ResultRemoval
+    ) { serviceClient(client, didRemoveResultFrom: application, id: id) }
+    public func serviceClient(
         _ client: ServiceClient, identityChanged application: ServiceApplication, fingerprint: String
     ) {}
     public func serviceClient(_ client: ServiceClient, didMissEvents count: Int) {}
@@ -61,7 +68,8 @@ public protocol ServiceProviderDelegate: AnyObject, Sendable {
     func serviceProvider(
         _ provider: ServiceProvider, willStartReceivingFrom application: ServiceApplication, path: String, fileSize: UInt64,
         id: String)
-    /// A request is here with all its files; its handler is called.
+    /// A request is here with all its files; its handler is called. While the app names another user, the call waits until the server takes or
+    /// refuses that user, and is not made for a former user.
     func serviceProvider(_ provider: ServiceProvider, didReceive request: ServiceRequest)
     /// A file of a reply begins to be sent.
     func serviceProvider(
@@ -152,6 +160,10 @@ extension ServiceProviderListeners {
                 added: { _, _ in }, removed: { _, _ in },
                 happened: { delegate, event, provider in
                     (delegate as? any ServiceProviderDelegate)?.hear(event, of: provider)
+                },
+                willHappen: { event, provider in
+                    guard case .didReceive = event else { return true }
+                    return await provider.engine.willCallDelegateWithRequest()
                 }))
     }
 }
@@ -173,8 +185,8 @@ extension ServiceClientDelegate {
             guard client.engine.heard.begins(id) else { break }
             serviceClient(client, didReceiveFrom: application, result, id: id)
             client.engine.delegateReturned(id)
-        case .resultRemoved(let application, let id):
-            serviceClient(client, didRemoveResultFrom: application, id: id)
+        case .resultRemoved(let application, let id, let reason):
+            serviceClient(client, didRemoveResultFrom: application, id: id, reason: reason)
         case .identityChanged(let application, let fingerprint):
             serviceClient(client, identityChanged: application, fingerprint: fingerprint)
         // Told to listeners of events alone.

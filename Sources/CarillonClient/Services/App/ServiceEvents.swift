@@ -15,9 +15,8 @@ public enum ServiceClientEvent: Sendable {
     case willStartReceivingFile(from: ServiceApplication, path: String, size: UInt64, id: String)
     /// The one result. After this the files have their names, and not before.
     case didReceive(from: ServiceApplication, Result<ServiceReply, ServiceError>, id: String)
-    /// A result was removed with its files, as nobody confirmed it for seven days, as more than 1,000 results or 64 MiB waited, or as the process
-    /// ended ten times while a delegate was called with it or a reader of ``ServiceClient/replies`` had it.
-    case resultRemoved(from: ServiceApplication, id: String)
+    /// A result that the app did not confirm was removed with its files.
+    case resultRemoved(from: ServiceApplication, id: String, reason: ResultRemoval)
     /// A device came with another identity than was accepted. Nothing is sent to it before ``ServiceClient/accept(_:fingerprint:)``.
     case identityChanged(ServiceApplication, fingerprint: String)
     /// The files of a request move: the bytes of all its sealed files that the server has, of how many. At most ten a second for a request;
@@ -25,6 +24,22 @@ public enum ServiceClientEvent: Sendable {
     case sending(id: String, bytesSent: Int64, of: Int64)
     /// The files of a reply move: the bytes of all its sealed files that are here, of how many; as often as ``sending(id:bytesSent:of:)``.
     case receiving(id: String, bytesReceived: Int64, of: Int64)
+}
+
+/// The reason for which a result was removed before the app confirmed it. Later versions of the library can add reasons.
+public struct ResultRemoval: RawRepresentable, Hashable, Sendable {
+    /// The name of the reason.
+    public let rawValue: String
+
+    /// Makes a reason from its name.
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// The result was not confirmed for seven days.
+    public static let expired = ResultRemoval(rawValue: "expired")
+    /// More than 1,000 results, or more than 64 MiB of results with their files, waited.
+    public static let limit = ResultRemoval(rawValue: "limit")
+    /// The process ended ten times while a delegate was called with the result, or a reader of ``ServiceClient/replies`` had it.
+    public static let crashed = ResultRemoval(rawValue: "crashed")
 }
 
 /// What happens to the requests that a provider is sent, and to its replies.

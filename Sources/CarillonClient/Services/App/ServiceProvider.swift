@@ -106,6 +106,9 @@ public final class ServiceProvider: Sendable {
     /// another change is dropped, the oldest first, only when 100 of them wait, or when the values, texts and paths of those that wait have more than
     /// 16 MiB; the newest event is kept whatever its size. After a drop the next event is
     /// ``ServiceProviderEvent/missed(_:)``. Handlers are called for all requests in any case, and their tasks are cancelled with them.
+    ///
+    /// When the device gets another user or signs out, the events that wait are dropped, and are not counted as missed.
+    /// ``ServiceProviderEvent/offerRefused(_:)`` stays.
     public var events: AsyncStream<ServiceProviderEvent> { engine.providerListeners.subscribe() }
 
     /// How far the files of a request and of the reply to it are: the latest progress for whoever is slow, at most ten a second. The iteration

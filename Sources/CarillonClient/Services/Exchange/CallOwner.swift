@@ -2,7 +2,7 @@
 enum CallOwner: Equatable, Sendable {
     /// The user of the device, as the server has it.
     case present(ServiceMemory.Owner)
-    /// The user that the app named, and of whom the server did not hear yet; by ``UserNumbers``.
+    /// The user that the app named, and about whom the server has not answered; by ``UserNumbers``.
     case named(UInt64)
 }
 
@@ -36,8 +36,8 @@ extension ServiceEngine {
         if let owner = underWay[call.id]?.owner, !isCurrent(owner) { throw Self.userMismatch }
     }
 
-    /// Whether the app named another user of whom the server did not hear yet, or what belonged to the former user is still here. Nothing begins
-    /// for the former user then.
+    /// Whether the server has not answered yet about another user that the app named, or data of the former user is still here. No work begins
+    /// then.
     var isBetweenUsers: Bool { runner.isOtherUserPending || owner != presentOwner }
 
     /// Ends the requests of former users that are on their way to the server.

@@ -153,9 +153,19 @@ extension ServiceEngine {
         takingAway += 1
         // Ends with one request for each, though the task is cancelled that left them. What the server does not hear then, uploads tell it
         // again for ten minutes, and in the next run.
-        Task { [weak self] in
-            for upload in left.uploads { try? await upload.cancel() }
+        Task { [weak self, logger] in
+            for upload in left.uploads { await Self.cancel(upload, logger) }
             await self?.tookAway()
+        }
+    }
+
+    private static func cancel<Value: Sendable>(_ transfer: AttachmentTransfer<Value>, _ logger: Logger) async {
+        do throws(PushError) {
+            try await transfer.cancel()
+        } catch {
+            logger.warning(
+                "cannot give up transfer; retrying at the next start",
+                metadata: ["transfer": "\(transfer.id)", "reason": "\(error.message)"])
         }
     }
 
@@ -188,7 +198,7 @@ extension ServiceEngine {
                 try DiskFile.replace(path, with: Data(bytes))
             }
         }
-        defer { try? FileManager.default.removeItem(atPath: path) }
+        defer { inbox.remove(path) }
         do {
             let upload = try await storing(until: moment) {
                 try await files.upload(path, for: [.device(peer.device)], lifetime: lifetime)
@@ -210,11 +220,11 @@ extension ServiceEngine {
         if case .attached(let manifest) = payload.content {
             try await cleared()
             let path = inbox.draftOfPayload(String(number))
-            try await DiskFile.work { () throws(PushError) in
+            try await DiskFile.work { [inbox] () throws(PushError) in
                 try DiskFile.makeDirectory(DiskFile.directory(of: path))
-                try? FileManager.default.removeItem(atPath: path)
+                inbox.remove(path)
             }
-            defer { try? FileManager.default.removeItem(atPath: path) }
+            defer { inbox.remove(path) }
             try await fetch(manifest, to: path)
             let bytes = try await DiskFile.work { () throws(PushError) in
                 try DiskFile(path, .reading).read(at: 0, count: SealedPayload.mostBytes)
@@ -249,22 +259,29 @@ extension ServiceEngine {
         do {
             let claimed = try await storing { try await box.claims() }
             let drafted = try await storing { try await box.draftUploads() }
-            for upload in try await storing({ try files.uploads() }) where !drafted.contains(upload.id) {
-                if claimed.contains(upload.id) {
-                    _ = try? await upload.value
+            let uploads = try await storing { try files.uploads() }
+            takeAway(Left(uploads: uploads.filter { !claimed.contains($0.id) && !drafted.contains($0.id) }))
+            var failed: Set<String> = []
+            for upload in uploads where claimed.contains(upload.id) && !drafted.contains(upload.id) {
+                do {
+                    _ = try await upload.value
                     upload.confirm()
-                } else {
-                    Task { try? await upload.cancel() }
+                } catch {
+                    failed.insert(upload.id)
+                    logger.warning(
+                        "cannot confirm upload; retrying at the next start",
+                        metadata: ["upload": "\(upload.id)", "reason": "\(error)"])
                 }
             }
-            await change("confirm uploads") { [box] in try await box.unclaim(Array(claimed)) }
+            let confirmed = Array(claimed.subtracting(failed))
+            await change("confirm uploads") { [box] in try await box.unclaim(confirmed) }
             let numbers = try await storing { try await box.eventNumbers() }
             inbox.sweep(except: numbers)
             for (download, path) in try files.downloadsWithPaths() where !inbox.isGathered(path, for: numbers) {
-                try? await download.cancel()
+                await Self.cancel(download, logger)
             }
         } catch {
-            logger.error("What was left of files of services could not be cleared", metadata: ["reason": "\(error)"])
+            logger.error("cannot clear files of earlier runs; retrying at the next start", metadata: ["reason": "\(error)"])
         }
     }
 }

@@ -51,7 +51,7 @@ extension ServiceEngine {
         do {
             guard try await box.addLocal(event, body, at: Self.now) else { return false }
         } catch {
-            logger.error("A request of this machine could not be stored", metadata: ["reason": "\(error)"])
+            logger.error("cannot store request of another app of this machine", metadata: ["reason": "\(error)"])
             return false
         }
         runner.lookForServiceEvents()

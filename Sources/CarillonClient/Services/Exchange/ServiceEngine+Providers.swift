@@ -94,7 +94,7 @@ extension ServiceEngine {
                     schedule.succeeded()
                     break
                 } catch {
-                    logger.info("Providers of services cannot be looked for", metadata: ["reason": "\(error)"])
+                    logger.info("cannot find providers of services; retrying", metadata: ["reason": "\(error)"])
                     try? await Task.sleep(for: schedule.failed(random: .random(in: 0..<1)))
                 }
             }

@@ -21,7 +21,7 @@ extension ServiceEngine {
         }
         guard let call = known, call.peer == from else {
             // Nobody asked, or somebody else was asked.
-            logger.warning("A reply came that nobody waits for")
+            logger.warning("received reply without a request")
             removeReceived([], of: stored)
             return await forget(stored)
         }

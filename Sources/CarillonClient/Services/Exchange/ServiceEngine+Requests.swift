@@ -56,7 +56,7 @@ extension ServiceEngine {
             await forget(stored)
         } catch let error as ServiceError {
             // There is nobody to answer to, or the server will not have it.
-            logger.info("A request of a service has no answer", metadata: ["code": "\(error.code)"])
+            logger.info("cannot reply to request", metadata: ["code": "\(error.code)"])
             inbox.giveUp(stored.number)
             await forget(stored)
         } catch {
@@ -373,6 +373,8 @@ extension ServiceEngine {
             _ = try await server.persist(until: deadline, .post, "\(ServiceServer.path)/requests/\(id)/reply", reply)
         }
         await forget(stored)
+        // The device may have another user by now.
+        guard requests[id] != nil else { return }
         providerListeners.tell([
             .didFinishSending(to: ServiceApplication(from), attachments: attachments, id: id)
         ])

@@ -90,11 +90,14 @@ extension ServiceEngine {
         _ call: StoredCall, _ error: ServiceError, _ files: [String], _ stored: StoredServiceEvent?
     ) async {
         let id = call.id
+        logger.error("cannot store result; request ends", metadata: ["id": "\(id)", "reason": "\(error.text)"])
         inbox.removeMessages(of: files)
         endSending(id)
         removeAttachments(call.files)
         clientProgress.ended(id)
-        tell(KeptResult(call, .failure(error), files: [], fileBytes: 0))
+        let kept = KeptResult(call, .failure(error), files: [], fileBytes: 0)
+        unstoredResults.append(kept)
+        tell(kept)
         // Nothing is told once more, should another result come before the deletion.
         unconfirmed.delivered(id)
         await change("forget request") { [weak self, box] in
@@ -112,16 +115,17 @@ extension ServiceEngine {
         if let stored { await forget(stored) }
     }
 
-    private func tell(_ kept: KeptResult) {
+    private func tell(_ kept: KeptResult, to audience: ResultAudience = .all) {
         guard !runner.isOtherUserPending else {
-            heldBack.insert(kept.id)
+            heldBack[kept.id] = audience
             return
         }
-        heldBack.remove(kept.id)
+        heldBack[kept.id] = nil
         let (id, result) = (kept.id, kept.result(inbox.absolute))
         // A delegate that returns is noted after this.
         let isTold = clientListeners.deliver([.didReceive(from: kept.application, result, id: id)], isKept: true)
         unconfirmed.kept(id, isTold: isTold, isSuspect: kept.starts > 0)
+        guard audience == .all else { return }
         late.add(
             LateReply(id: id, provider: kept.application, method: kept.serviceMethod, result: result) { [weak self] in
                 await self?.confirm(id)
@@ -132,9 +136,15 @@ extension ServiceEngine {
     func confirm(_ id: String) async {
         defer { heard.confirmed(id) }
         guard unconfirmed.ended(id) else { return }
+        heldBack[id] = nil
         suspects.end(.result(id))
         late.remove(id)
         clientListeners.release { $0.isResult(of: id) }
+        if let place = unstoredResults.firstIndex(where: { $0.id == id }) {
+            // The storage has only the request, which `giveUp` deletes.
+            unstoredResults.remove(at: place)
+            return
+        }
         unconfirmed.delivered(id)
         await change("confirm result") { [weak self, box] in
             try await box.confirmResult(id)
@@ -160,7 +170,7 @@ extension ServiceEngine {
     private func missed(_ id: String) {
         heard.finished(id)
         if unconfirmed.missed(id) {
-            heldBack.insert(id)
+            heldBack[id] = .delegates
             runner.serviceChanges.send()
         }
         released(id, by: .delegate)
@@ -170,11 +180,13 @@ extension ServiceEngine {
     func tellKeptResults() async {
         await removeSurplusResults()
         await removeCrashingResults()
+        for kept in unstoredResults where !unconfirmed.told.contains(kept.id) { tell(kept) }
         await change("read results") { [weak self, box] in await self?.tell(try await box.results()) }
     }
 
     /// Tells the results that came, or were left, while the app named another user. The device has kept its user.
     func tellHeldBackResults() async {
+        tellHeldBack(unstoredResults)
         guard !heldBack.isEmpty else { return }
         await change("read results") { [weak self, box] in
             let results = try await box.results()
@@ -183,7 +195,9 @@ extension ServiceEngine {
     }
 
     private func tellHeldBack(_ results: [KeptResult]) {
-        for kept in results where heldBack.contains(kept.id) { tell(kept) }
+        for kept in results {
+            if let audience = heldBack[kept.id] { tell(kept, to: audience) }
+        }
     }
 
     private func tell(_ results: [KeptResult]) {
@@ -210,11 +224,12 @@ extension ServiceEngine {
             if unconfirmed.isDelivered(result.id) { continue }
             if unconfirmed.told.contains(result.id) { heard.removed(result.id) }
             _ = unconfirmed.ended(result.id)
+            heldBack[result.id] = nil
             suspects.end(.result(result.id))
             late.remove(result.id)
             clientListeners.cancelCalls { $0.isResult(of: result.id) }
             inbox.removeMessages(of: result.files)
-            clientListeners.tell([.resultRemoved(from: result.application, id: result.id)])
+            clientListeners.tell([.resultRemoved(from: result.application, id: result.id, reason: result.reason)])
         }
     }
 }

@@ -10,9 +10,20 @@ extension ServiceEngine {
     func willCallDelegate(with id: String) async -> Bool {
         await begin(id, with: .delegate)
         guard isBetweenUsers else { return true }
-        // A task has a result that is not stored.
+        // A result that only a task has is not told again: the delegate is called now.
         let isPostponed = unconfirmed.postpone(id)
         return !isPostponed
+    }
+
+    /// Waits until it is known whether the device keeps its user. The listeners drop the request of a former user.
+    ///
+    /// - Returns: False if the run ends before that. The next run calls the delegate when it handles the request again.
+    func willCallDelegateWithRequest() async -> Bool {
+        while isBetweenUsers {
+            guard isRunning else { return false }
+            do { try await Task.sleep(for: .milliseconds(10)) } catch { return false }
+        }
+        return true
     }
 
     /// The results that no task waits for, for one reader at a time. A start is stored before the reader is given a result, and taken back when

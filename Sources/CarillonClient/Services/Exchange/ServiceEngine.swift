@@ -51,8 +51,10 @@ actor ServiceEngine {
     let late = LateReplies()
     var unconfirmed = UnconfirmedResults()
     nonisolated let heard = HeardResults()
-    /// The stored results that are told when the server has refused the user whom the app named.
-    var heldBack: Set<String> = []
+    /// The results that are told when the server has refused the user whom the app named, by the id of their request.
+    var heldBack: [String: ResultAudience] = [:]
+    /// The errors of requests whose result could not be stored, until the app confirms them. There is one for a request at most.
+    var unstoredResults: [KeptResult] = []
     /// The requests whose end is being stored.
     var ending: Set<String> = []
     /// The calls that wait for the storage, or whose reply does.
@@ -73,6 +75,13 @@ actor ServiceEngine {
         var revision: String?
         /// The server does not have it any more.
         var isLost = false
+    }
+
+    /// Who is told a result.
+    enum ResultAudience {
+        case all
+        /// The readers of late replies had the result in this run, or can get it.
+        case delegates
     }
 
     struct RequestWork {
@@ -222,7 +231,7 @@ actor ServiceEngine {
                         try await box.events(after: place, at: Self.now, limit: Self.eventsAtOnce)
                     }
                     if repeated > 0 {
-                        logger.warning("Requests came once more", metadata: ["count": "\(repeated)"])
+                        logger.warning("received requests again", metadata: ["count": "\(repeated)"])
                     }
                     for event in events {
                         activity.began()
@@ -242,7 +251,7 @@ actor ServiceEngine {
                     activity.read(upTo: arrivals)
                 } catch {
                     if Task.isCancelled { break }
-                    logger.error("Requests of services cannot be read", metadata: ["reason": "\(error)"])
+                    logger.error("cannot read received requests", metadata: ["reason": "\(error)"])
                 }
                 await runner.serviceChanges.wait()
             }
@@ -321,14 +330,15 @@ actor ServiceEngine {
         known.removeAll()
         memory = ServiceMemory(owner: present)
         late.removeAll()
-        // A delegate that is about to be called is not called any more.
+        // A delegate that is about to be called is not called any more, and iterations lose the events that wait for them.
         for id in unconfirmed.told { heard.removed(id) }
-        clientListeners.cancelCalls { if case .didReceive = $0 { true } else { false } }
-        providerListeners.cancelCalls { if case .didReceive = $0 { true } else { false } }
+        clientListeners.ownerChanged()
+        providerListeners.ownerChanged()
         for id in unconfirmed.started { suspects.end(.result(id)) }
         unconfirmed = UnconfirmedResults()
-        heldBack = []
-        // Whoever hears it finds nothing any more.
+        heldBack = [:]
+        unstoredResults = []
+        // The callers that are resumed here find no state of the former user.
         endUnderWayOfOthers()
         for waiting in pending.values { waiting.resume(.failure(Self.userMismatch)) }
         clientProgress.allEnded(but: Set(underWay.filter { isCurrent($1.owner) }.keys))
@@ -377,7 +387,7 @@ actor ServiceEngine {
                     schedule.succeeded()
                     continue
                 case .refused(let error):
-                    logger.error("The server does not take what the app offers", metadata: ["reason": "\(error)"])
+                    logger.error("server refused offered services", metadata: ["reason": "\(error)"])
                     if present != nil { providerListeners.tell([.offerRefused(error)]) }
                     saying.revision = nil
                     said = saying
@@ -387,7 +397,7 @@ actor ServiceEngine {
             } catch is CancellationError {
                 return
             } catch {
-                logger.error("The keys of services cannot be had", metadata: ["reason": "\(error)"])
+                logger.error("cannot read keys of services; retrying", metadata: ["reason": "\(error)"])
                 // Cancelled: the loop ends.
                 try? await health.wait(atMost: schedule.storageFailed())
             }

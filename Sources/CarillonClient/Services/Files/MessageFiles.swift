@@ -1,3 +1,5 @@
+import Logging
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else
@@ -8,6 +10,18 @@
 /// directory gets its name when all of them are whole.
 struct MessageFiles: Sendable {
     let root: String
+    private let logger: Logger
+    private let delete: @Sendable (String) throws -> Void
+
+    /// - Parameter delete: Removes a file or a directory.
+    init(
+        root: String, logger: Logger = .forWarnings("carillon.services"),
+        deleting delete: @escaping @Sendable (String) throws -> Void = { try FileManager.default.removeItem(atPath: $0) }
+    ) {
+        self.root = root
+        self.logger = logger
+        self.delete = delete
+    }
 
     private func gathering(_ number: Int64) -> String { "\(root)/.gathering/\(number)" }
 
@@ -104,23 +118,72 @@ struct MessageFiles: Sendable {
         let messages = files.filter { $0.utf8.first != slash }.map { file in
             file.utf8.split(separator: slash).prefix(2).map { String(Substring($0)) }
         }
-        for message in Set(messages) where message.count == 2 {
-            try? FileManager.default.removeItem(atPath: "\(root)/\(message.joined(separator: "/"))")
+        for message in Set(messages) where message.count == 2 { remove("\(root)/\(message.joined(separator: "/"))") }
+    }
+
+    /// Removes all received files, when the device has another user.
+    func removeAll() {
+        do {
+            try delete(root)
+        } catch {
+            if Self.isMissing(error) { return }
+            do {
+                let names = try FileManager.default.contentsOfDirectory(atPath: root)
+                for name in names where name != Self.removedName { remove("\(root)/\(name)") }
+            } catch {
+                logger.error("cannot remove received files", metadata: ["reason": "\(error)"])
+            }
         }
     }
 
-    /// Whose messages they were is not here any more.
-    func removeAll() { try? FileManager.default.removeItem(atPath: root) }
+    /// Removes the incomplete files of a request.
+    func giveUp(_ number: Int64) { remove(gathering(number)) }
 
-    /// Nothing comes of it.
-    func giveUp(_ number: Int64) { try? FileManager.default.removeItem(atPath: gathering(number)) }
-
-    /// What no message gathers any more.
+    /// Removes incomplete files that belong to no stored request, and the files that could not be removed before.
     func sweep(except numbers: Set<Int64>) {
-        try? FileManager.default.removeItem(atPath: "\(root)/.payloads")
+        remove(removed)
+        remove("\(root)/.payloads")
         let gathered = (try? FileManager.default.contentsOfDirectory(atPath: "\(root)/.gathering")) ?? []
         for name in gathered where Int64(name).map({ !numbers.contains($0) }) ?? true {
-            try? FileManager.default.removeItem(atPath: "\(root)/.gathering/\(name)")
+            remove("\(root)/.gathering/\(name)")
         }
     }
+
+    // MARK: Files that cannot be removed
+
+    private static let removedName = ".removed"
+
+    /// The directory of files that could not be removed. The next start removes it.
+    private var removed: String { "\(root)/\(Self.removedName)" }
+
+    /// Removes a file or a directory, if it exists. What cannot be removed is moved away, and removed at the next start.
+    func remove(_ path: String) {
+        do {
+            try delete(path)
+        } catch {
+            if Self.isMissing(error) { return }
+            // The error's text has names of files of the app.
+            let code = (error as? CocoaError).map { "\($0.code.rawValue)" } ?? "\(type(of: error))"
+            let metadata: Logger.Metadata = ["path": "\(relative(path))", "code": "\(code)"]
+            guard path == removed || isMovedAway(path) else {
+                return logger.error("cannot remove file", metadata: metadata)
+            }
+            logger.warning("cannot remove file; retrying at the next start", metadata: metadata)
+        }
+    }
+
+    private func isMovedAway(_ path: String) -> Bool {
+        let files = FileManager.default
+        do {
+            try files.createDirectory(atPath: removed, withIntermediateDirectories: true)
+            var number = 0
+            while files.fileExists(atPath: "\(removed)/\(number)") { number += 1 }
+            try files.moveItem(atPath: path, toPath: "\(removed)/\(number)")
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    private static func isMissing(_ error: any Error) -> Bool { (error as? CocoaError)?.code == .fileNoSuchFile }
 }

@@ -88,17 +88,19 @@ struct RemovedResult: Equatable, Sendable {
     var application: ServiceApplication
     /// The received files, relative to the directory for received files.
     var files: [String]
+    var reason: ResultRemoval
 
-    init(id: String, application: ServiceApplication, files: [String]) {
+    init(id: String, application: ServiceApplication, files: [String], reason: ResultRemoval) {
         self.id = id
         self.application = application
         self.files = files
+        self.reason = reason
     }
 
-    fileprivate init(_ row: Row) {
+    fileprivate init(_ row: Row, _ reason: ResultRemoval) {
         self.init(
             id: row["id"], application: ServiceApplication(app: row["app"], device: row["device"] as String),
-            files: KeptResult.files(row["files"]))
+            files: KeptResult.files(row["files"]), reason: reason)
     }
 }
 
@@ -170,7 +172,7 @@ extension ServiceBox {
         try await write(reachingDisk: false) { db in
             let rows = try Row.all(
                 db, "SELECT id, app, device, files FROM service_result WHERE starts >= ?", [HandlerStarts.most])
-            let removed = rows.map { RemovedResult($0) }.filter { !spared.contains($0.id) }
+            let removed = rows.map { RemovedResult($0, .crashed) }.filter { !spared.contains($0.id) }
             for result in removed { try db.run("DELETE FROM service_result WHERE id = ?", [result.id]) }
             return removed
         }
@@ -182,13 +184,13 @@ extension ServiceBox {
     ) throws -> [RemovedResult] {
         let columns = "number, id, app, device, files, bytes"
         var removed: [RemovedResult] = []
-        func remove(_ row: Row) throws {
+        func remove(_ row: Row, _ reason: ResultRemoval) throws {
             try db.run("DELETE FROM service_result WHERE number = ?", [row["number"] as Int64])
-            removed.append(RemovedResult(row))
+            removed.append(RemovedResult(row, reason))
         }
         let oldest = now - keptResultSeconds * 1000
         for row in try Row.all(db, "SELECT \(columns) FROM service_result WHERE received_at < ?", [oldest]) {
-            try remove(row)
+            try remove(row, .expired)
         }
         guard let sums = try Row.first(db, "SELECT count(*), coalesce(sum(bytes), 0), max(number) FROM service_result")
         else { return removed }
@@ -199,7 +201,7 @@ extension ServiceBox {
             guard count > mostResults || bytes > mostResultBytes else { break }
             let (number, id): (Int64, String) = (row["number"], row["id"])
             guard number != newest, !spared.contains(id) else { continue }
-            try remove(row)
+            try remove(row, .limit)
             count -= 1
             bytes -= row["bytes"] as Int64
         }
