@@ -104,7 +104,7 @@ struct MigrationTests {
             try await store.waiting(device: device.serial, after: 0, limit: 9, bytes: 9999, at: start))
         #expect(waiting.map(\.position) == [1, 3])
         let id = ServerID(Bytes16(high: 8, low: 8))
-        #expect(try await store.serverID { id } == id)
+        #expect(try await store.serverID(proposing: id) == id)
         #expect(
             waiting.first?.kind == .message(.init(body: Array("hello".utf8), coding: ContentCoding(.identity))))
         let second = MessageID(position: 2, secret: Bytes16(high: 5, low: 2))
