@@ -19,6 +19,9 @@ package struct Homes: Sendable {
 
     package func home(of device: DeviceSerial) -> Home { home(of: Shard(of: device)) }
 
+    /// Returns the home of a device that was not read yet.
+    package func home(of name: DeviceName) -> Home { only }
+
     /// The home of the device whose envelope it is.
     package func home(of id: MessageID) -> Home { home(of: Shard(of: id.position)) }
 

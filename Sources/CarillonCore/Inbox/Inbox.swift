@@ -202,6 +202,12 @@ package final class Inbox: Sendable {
     /// Whether something that was said of the device is on its way to the disk.
     package func hasQueued(_ device: DeviceSerial) -> Bool { writer.hasQueued(device) }
 
+    /// Whether a read of the device's inbox that began after a moment may lack what was queued, or have what was withdrawn, before this call.
+    package func isOutdated(_ device: DeviceSerial, readAfter moment: InboxChangeClock.Moment) -> Bool {
+        // In this order: a change is noted before it leaves the queue.
+        hasQueued(device) || sessions.changes.mayHaveChanged(device, since: moment)
+    }
+
     /// What waits; everything that was queued for the device before the call is seen.
     package func waiting(device: DeviceSerial, _ load: DeliveryMachine.Load) async throws -> InboxRead {
         await writer.flush(device)

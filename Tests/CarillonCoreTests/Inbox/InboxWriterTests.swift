@@ -61,6 +61,25 @@ struct InboxWriterTests {
         #expect(late?.read == .page(InboxPage(envelopes: [], isComplete: true)))
     }
 
+    @Test func `a read that began before a commit ended is outdated, and a later one is not`() async throws {
+        let writer = writer()
+        let inbox = Inbox(
+            store: store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1),
+            time: TimeSource { Sample.now }, random: Sample.random)
+        #expect(!inbox.isOutdated(Sample.device, readAfter: sessions.changes.now()))
+        let commit = store.hold()
+        async let first = writer.write(append(1))
+        await commit.begun()
+        let moment = sessions.changes.now()
+        #expect(inbox.isOutdated(Sample.device, readAfter: moment), "it is queued")
+        commit.end()
+        _ = try await first
+        await writer.flush(Sample.device)
+        #expect(!inbox.hasQueued(Sample.device))
+        #expect(inbox.isOutdated(Sample.device, readAfter: moment))
+        #expect(!inbox.isOutdated(Sample.device, readAfter: sessions.changes.now()))
+    }
+
     @Test func `when a commit fails, each of its group hears so, and the next is tried`() async throws {
         let writer = writer()
         store.answer = { _ in throw StoreFault(.full, "no space") }
