@@ -180,7 +180,7 @@ struct MigrationTests {
         let app = try #require(AppID("com.example.app"))
         let new = NewDevice(DeviceID(Bytes16(high: 2, low: 2)), app: app, profile: registration.profile)
         func insert() async throws -> InsertedDevice {
-            try await store.insertDevice(new, at: start) { _ in SecretHash(of: [2, 2]) }
+            try await store.insertDevice(new, at: start, credential: .fixed(SecretHash(of: [2, 2])))
         }
         guard case .refused(let refusal) = try await insert() else {
             Issue.record("the device was not counted")

@@ -9,11 +9,7 @@ package protocol DeviceStore: Sendable {
     /// Stores a device under a proposed identifier with its profile and user; or, if the secret registered a device before, replaces that
     /// device's credential. Concurrent calls with one secret make one device, and concurrent calls exceed neither the limit of the app nor
     /// that of an address. A refusal changes nothing.
-    ///
-    /// - Parameter credential: Called with the identifier inside the transaction, which may run again: it must only compute.
-    func insertDevice(
-        _ new: NewDevice, at now: Timestamp, credential: @escaping @Sendable (DeviceID) -> SecretHash
-    ) async throws -> InsertedDevice
+    func insertDevice(_ new: NewDevice, at now: Timestamp, credential: NewCredential) async throws -> InsertedDevice
     /// Returns the registration of a device; nil if there is no such device.
     func registration(of device: DeviceSerial) async throws -> DeviceRegistration?
     /// Changes a registration by ``RegistrationRules``, with what follows for pushes, the former user's envelopes and a device that loses

@@ -36,7 +36,7 @@ struct RegistrationTable {
     /// - Parameter inboxes: Ends what was for the former user.
     func insert(
         _ new: NewDevice, limit: Int, _ inboxes: InboxTransaction, at now: Timestamp,
-        credential: (DeviceID) -> SecretHash
+        credential: NewCredential
     ) throws -> InsertedDevice {
         var facts = try reader.facts(of: new)
         while true {

@@ -10,7 +10,7 @@ import GRDB
 
 extension SQLiteStore: DeviceStore {
     package func insertDevice(
-        _ new: NewDevice, at now: Timestamp, credential: @escaping @Sendable (DeviceID) -> SecretHash
+        _ new: NewDevice, at now: Timestamp, credential: NewCredential
     ) async throws -> InsertedDevice {
         try await changeInboxes { [memory, settings] db, inboxes in
             try RegistrationTable(db, memory: memory).insert(

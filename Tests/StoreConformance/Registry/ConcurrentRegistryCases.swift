@@ -29,7 +29,7 @@ private func devicesStayLimited(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores.open(StoreSettings(devicesPerApp: 4)))
     let store = fixture.store
     let codes = try await concurrently(8) { number -> ErrorCode? in
-        switch try await store.insertDevice(new(number), at: start, credential: { _ in secret(number) }) {
+        switch try await store.insertDevice(new(number), at: start, credential: .fixed(secret(number))) {
         case .stored: return nil
         case .refused(let refusal): return refusal.code
         default: throw StoreFixture.Missing()
@@ -45,7 +45,7 @@ private func oneSecretOneDevice(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let devices = try await concurrently(8) { number -> Device in
         let wish = try new(number, registration: SecretHash(of: [5]))
-        let inserted = try await store.insertDevice(wish, at: start, credential: { _ in secret(number) })
+        let inserted = try await store.insertDevice(wish, at: start, credential: .fixed(secret(number)))
         guard case .stored(let device) = inserted else { throw StoreFixture.Missing() }
         return device
     }
@@ -63,7 +63,7 @@ private func addressStaysLimited(_ stores: any StoreMaker) async throws {
         var wish = try new(number, registration: registration)
         wish.isAnonymous = true
         wish.share = .init(address: .v4(address), limit: 3)
-        switch try await store.insertDevice(wish, at: start, credential: { _ in secret(number) }) {
+        switch try await store.insertDevice(wish, at: start, credential: .fixed(secret(number))) {
         case .stored(let device): return device
         case .addressFull: return nil
         default: throw StoreFixture.Missing()

@@ -35,7 +35,7 @@ extension RegistrationRules {
     /// - Parameter limit: The number of devices that an app may have.
     package static func insert(
         _ new: NewDevice, limit: Int, at now: Timestamp, knowing facts: NewDeviceFacts,
-        credential: (DeviceID) -> SecretHash
+        credential: NewCredential
     ) -> Insertion {
         guard let app = facts.app, new.key == nil || app.isKeyInForce else { return .refused(.notAllowed) }
         guard facts.known != nil || app.devices < limit else {
@@ -70,13 +70,14 @@ extension RegistrationRules {
             facts.known
             ?? Device(
                 serial: DeviceSerial(0), id: new.proposed, app: app.serial, appID: new.app,
-                credentialHash: credential(new.proposed), createdAt: now, isAnonymous: new.isAnonymous, seenAt: now)
+                credentialHash: credential.hash(for: new.proposed), createdAt: now,
+                isAnonymous: new.isAnonymous, seenAt: now)
         if facts.known == nil {
             changes.new = RegistrationChanges.NewRow(
                 device: device, key: new.key, registration: new.registration, address: new.share?.address)
             changes.devices = 1
         } else {
-            device.credentialHash = credential(device.id)
+            device.credentialHash = credential.hash(for: device.id)
             changes.renewed = device
         }
         return .decided(device, changes)
