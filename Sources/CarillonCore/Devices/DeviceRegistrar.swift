@@ -118,7 +118,7 @@ package struct DeviceRegistrar: Sendable {
     package func update(
         _ device: Device, from address: NetworkAddress?, confirms: Bool,
         of user: () async throws -> UserWord? = { nil },
-        _ change: @escaping @Sendable (DeviceProfile) throws(Refusal) -> DeviceProfile
+        _ change: (DeviceProfile) throws(Refusal) -> DeviceProfile
     ) async throws -> DeviceRegistration {
         try allowances.takeRegistration(of: device.serial, from: address)
         let user = try await user()
@@ -156,7 +156,7 @@ package struct DeviceRegistrar: Sendable {
     }
 
     private func changeRegistration(
-        of device: Device, _ change: @escaping RegistrationChange
+        of device: Device, _ change: RegistrationChange
     ) async throws -> DeviceRegistration {
         guard let result = try await devices.changeRegistration(of: device.serial, at: time.now(), change) else {
             throw Self.deviceGone
