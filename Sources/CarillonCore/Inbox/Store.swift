@@ -52,7 +52,8 @@ package protocol ContentStore: Sendable {
 ///   change or nothing. A read sees the store as it was at one moment.
 /// - Methods throw ``StoreFault``. A method that writes has changed nothing then. An outcome that the caller must expect, such as a
 ///   limit or a missing row, is a value.
-/// - Closures that a method takes may be called more than once: only what is stored counts.
+/// - No method takes a function, so no code of the caller runs inside a transaction. A caller reads, decides, and writes. If what it decided
+///   on may have changed meanwhile, the method that writes takes that as well, and writes nothing if it is outdated.
 /// - Cases for each method are in `Tests/StoreConformance`.
 package typealias Store = AppStore & AttachmentRecordStore & ChannelStore & ContentStore & DeviceStore
     & GatewayStore & InboxStore & KeyRingStore
