@@ -104,7 +104,7 @@ struct MigrationTests {
             try await store.waiting(device: device.serial, after: 0, limit: 9, bytes: 9999, at: start))
         #expect(waiting.map(\.position) == [1, 3])
         let id = ServerID(Bytes16(high: 8, low: 8))
-        #expect(try await store.serverID { id } == id)
+        #expect(try await store.serverID(proposing: id) == id)
         #expect(
             waiting.first?.kind == .message(.init(body: Array("hello".utf8), coding: ContentCoding(.identity))))
         let second = MessageID(position: 2, secret: Bytes16(high: 5, low: 2))
@@ -180,7 +180,7 @@ struct MigrationTests {
         let app = try #require(AppID("com.example.app"))
         let new = NewDevice(DeviceID(Bytes16(high: 2, low: 2)), app: app, profile: registration.profile)
         func insert() async throws -> InsertedDevice {
-            try await store.insertDevice(new, at: start) { _ in SecretHash(of: [2, 2]) }
+            try await store.insertDevice(new, at: start, credential: .fixed(SecretHash(of: [2, 2])))
         }
         guard case .refused(let refusal) = try await insert() else {
             Issue.record("the device was not counted")

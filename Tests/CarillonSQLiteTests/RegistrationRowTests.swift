@@ -30,8 +30,10 @@ struct RegistrationRowTests {
             share: address.map { .init(address: .v4($0), limit: 1) }, profile: try token.map { try profile($0) })
     }
 
+    private static let credential = NewCredential.made(of: .ofRegistration("a secret"))
+
     private func insert(_ new: NewDevice, _ store: SQLiteStore, at now: Timestamp? = nil) async throws -> Device? {
-        let inserted = try await store.insertDevice(new, at: now ?? start) { SecretHash(of: $0.value.bytes) }
+        let inserted = try await store.insertDevice(new, at: now ?? start, credential: Self.credential)
         guard case .stored(let device) = inserted else { return nil }
         return device
     }
@@ -93,14 +95,14 @@ struct RegistrationRowTests {
         async let before: Void = store.group.run { _ in gate.pass() }
         await gate.reached()
         let works: [@Sendable () async throws -> Void] = [
-            { _ = try await store.insertDevice(one, at: now) { SecretHash(of: $0.value.bytes) } },
+            { _ = try await store.insertDevice(one, at: now, credential: Self.credential) },
             {
                 try await store.group.run { db in
                     try RegistrationChangeWriter(db).addDevices(5, to: AppSerial(1))
                     throw StoreFault(.full, "its own")
                 }
             },
-            { _ = try await store.insertDevice(two, at: now) { SecretHash(of: $0.value.bytes) } },
+            { _ = try await store.insertDevice(two, at: now, credential: Self.credential) },
             { _ = try await store.deleteDevice(device, at: now) },
         ]
         let results = await together(works) { gate.open() }

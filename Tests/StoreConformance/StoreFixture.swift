@@ -63,7 +63,7 @@ package struct StoreFixture {
     static func insert(
         _ device: NewDevice, secret: [UInt8], at now: Timestamp = start, in store: any Store
     ) async throws -> Device? {
-        let inserted = try await store.insertDevice(device, at: now, credential: { _ in SecretHash(of: secret) })
+        let inserted = try await store.insertDevice(device, at: now, credential: .fixed(SecretHash(of: secret)))
         guard case .stored(let device) = inserted else { return nil }
         return device
     }

@@ -10,7 +10,7 @@ extension WorkloadLane {
             DeviceID(operation.id), app: app.id, registration: registration, profile: try profile(operation),
             user: try operation.other == 0 ? nil : .signedIn(user(operation)))
         let hash = SecretHash(of: operation.bytes)
-        return text(try await store.insertDevice(new, at: now, credential: { _ in hash }))
+        return text(try await store.insertDevice(new, at: now, credential: .fixed(hash)))
     }
 
     private func profile(_ operation: WorkloadOperation) throws -> DeviceProfile {

@@ -15,6 +15,8 @@ package final class LiveSessions: Sendable {
         let presences = Shard([:])
     }
 
+    /// What a session that joins after its inbox was read was not told of.
+    package let changes = InboxChangeClock()
     private let shards: [ShardBox]
     private let started = ServerMetric.sessionsStarted.counter()
 
@@ -79,6 +81,7 @@ package final class LiveSessions: Sendable {
     package func withdraw(
         _ withdrawal: DeliveryMachine.Withdrawal, from device: DeviceSerial, then: @escaping @Sendable () -> Void
     ) {
+        changes.note(device)
         guard let session = session(of: device) else { return then() }
         session.withdrew(withdrawal, done: then)
     }
@@ -103,6 +106,7 @@ package final class LiveSessions: Sendable {
     /// Ends the sessions of these devices, and those who wait for their inboxes.
     package func end(_ devices: [DeviceSerial], because reason: SessionEnd) {
         for device in devices {
+            changes.note(device)
             let presence = shard(of: device).presences.withLock { $0[device] }
             presence?.session?.end(because: reason)
             presence?.waiters.values.forEach { $0.end(because: reason) }

@@ -25,12 +25,40 @@ package struct DeviceCredential: Sendable {
         self.init(device: device, secret: Array(code.prefix(Self.secretByteCount)))
     }
 
+    /// From what a credential is made when the identifier of its device is known.
+    package enum Secret: Sendable {
+        case random([UInt8])
+        /// The secret of the registration.
+        case ofRegistration(String)
+    }
+
+    package init(device: DeviceID, of secret: Secret) {
+        switch secret {
+        case .random(let bytes): self.init(device: device, secret: bytes)
+        case .ofRegistration(let secret): self.init(device: device, registration: secret)
+        }
+    }
+
     package init?(parsing text: some StringProtocol) {
         guard let dot = text.utf8.firstIndex(of: UInt8(ascii: ".")), text.utf8[dot...].count == 33,
             let device = DeviceID(text[..<dot])
         else { return nil }
         self.device = device
         self.text = String(text)
+    }
+}
+
+/// The credential of a device that is stored, or that registers again under the identifier which it has.
+package enum NewCredential: Sendable {
+    case made(of: DeviceCredential.Secret)
+    /// The same for every identifier.
+    case fixed(SecretHash)
+
+    func hash(for device: DeviceID) -> SecretHash {
+        switch self {
+        case .made(let secret): DeviceCredential(device: device, of: secret).hash
+        case .fixed(let hash): hash
+        }
     }
 }
 

@@ -53,21 +53,19 @@ package struct DeviceRegistrar: Sendable {
         try await vetoes.ask(.registration(profile, user, isAnonymous: false), of: app)
         var generator = random
         let proposed = DeviceID.random(using: &generator)
-        let secret = random.bytes(DeviceCredential.secretByteCount)
-        let credential: @Sendable (DeviceID) -> DeviceCredential = { device in
-            registration.map { DeviceCredential(device: device, registration: $0) }
-                ?? DeviceCredential(device: device, secret: secret)
-        }
+        let secret: DeviceCredential.Secret =
+            registration.map { DeviceCredential.Secret.ofRegistration($0) }
+            ?? .random(random.bytes(DeviceCredential.secretByteCount))
         let new = NewDevice(proposed, app: app, registration: hash, key: key, profile: profile, user: user)
-        let inserted = try await devices.insertDevice(new, at: time.now()) { credential($0).hash }
+        let inserted = try await devices.insertDevice(new, at: time.now(), credential: .made(of: secret))
         switch inserted {
         case .stored(let device):
             if profile != nil { try await subscriptions.deviceChanged(device.serial) }
-            return (device, credential(device.id))
+            return (device, DeviceCredential(device: device.id, of: secret))
         case .handedOver(let device, let ended):
             try await dropFormerUser(of: device.serial, ended)
             if profile != nil { try await subscriptions.deviceChanged(device.serial) }
-            return (device, credential(device.id))
+            return (device, DeviceCredential(device: device.id, of: secret))
         case .refused(let refusal): throw refusal
         case .addressFull: throw allowances.refuseAnonymousDevice(from: address)
         case .notAllowed:
@@ -94,7 +92,7 @@ package struct DeviceRegistrar: Sendable {
         var random = random
         let new = NewDevice(
             .random(using: &random), app: app, isAnonymous: true, share: share)
-        let inserted = try await devices.insertDevice(new, at: time.now()) { _ in userAgent.hash }
+        let inserted = try await devices.insertDevice(new, at: time.now(), credential: .fixed(userAgent.hash))
         switch inserted {
         case .stored(let device), .handedOver(let device, _): return device
         case .refused(let refusal): throw refusal
@@ -120,7 +118,7 @@ package struct DeviceRegistrar: Sendable {
     package func update(
         _ device: Device, from address: NetworkAddress?, confirms: Bool,
         of user: () async throws -> UserWord? = { nil },
-        _ change: @escaping @Sendable (DeviceProfile) throws(Refusal) -> DeviceProfile
+        _ change: (DeviceProfile) throws(Refusal) -> DeviceProfile
     ) async throws -> DeviceRegistration {
         try allowances.takeRegistration(of: device.serial, from: address)
         let user = try await user()
@@ -158,7 +156,7 @@ package struct DeviceRegistrar: Sendable {
     }
 
     private func changeRegistration(
-        of device: Device, _ change: @escaping RegistrationChange
+        of device: Device, _ change: RegistrationChange
     ) async throws -> DeviceRegistration {
         guard let result = try await devices.changeRegistration(of: device.serial, at: time.now(), change) else {
             throw Self.deviceGone

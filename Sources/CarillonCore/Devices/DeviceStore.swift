@@ -9,21 +9,17 @@ package protocol DeviceStore: Sendable {
     /// Stores a device under a proposed identifier with its profile and user; or, if the secret registered a device before, replaces that
     /// device's credential. Concurrent calls with one secret make one device, and concurrent calls exceed neither the limit of the app nor
     /// that of an address. A refusal changes nothing.
-    ///
-    /// - Parameter credential: Called with the identifier inside the transaction, which may run again: it must only compute.
-    func insertDevice(
-        _ new: NewDevice, at now: Timestamp, credential: @escaping @Sendable (DeviceID) -> SecretHash
-    ) async throws -> InsertedDevice
+    func insertDevice(_ new: NewDevice, at now: Timestamp, credential: NewCredential) async throws -> InsertedDevice
     /// Returns the registration of a device; nil if there is no such device.
     func registration(of device: DeviceSerial) async throws -> DeviceRegistration?
     /// Changes a registration by ``RegistrationRules``, with what follows for pushes, the former user's envelopes and a device that loses
-    /// its token. Nil if there is no such device; a refusal changes nothing.
+    /// its token. Of concurrent calls with one basis that change something, one changes the registration. Nothing is changed if the basis is
+    /// outdated or the change is refused. ``changeRegistration(of:at:_:)`` decides again then.
     ///
-    /// - Parameter change: Called with the present registration, and again inside the transaction if that changes anything: it must only
-    ///   compute.
-    func changeRegistration(
-        of device: DeviceSerial, at now: Timestamp, _ change: @escaping RegistrationChange
-    ) async throws -> Result<RegistrationRules.Decision, Refusal>?
+    /// - Parameter basis: The registration that the caller read and decided on.
+    func writeRegistration(
+        _ wish: RegistrationWish, decidedOn basis: DeviceRegistration, at now: Timestamp
+    ) async throws -> RegistrationWrite
     /// Returns devices whose status changed, and that were not told yet. ``Effect/statusTold(_:at:)`` removes them.
     func untoldStatuses(limit: Int) async throws -> [UntoldStatus]
     /// Returns a device by its identifier; nil after its deletion.
@@ -90,15 +86,20 @@ package struct DeviceFilter: Equatable, Sendable {
     }
 }
 
-/// What a device becomes, of what it was.
-package typealias RegistrationChange = @Sendable (DeviceRegistration) throws(Refusal) -> RegistrationWish
-
 package enum RegistrationWish: Sendable {
     case nothing
     /// It says this of itself. `confirms`: its address with the rest. `user`: nil for no word of it.
     case says(DeviceProfile, confirms: Bool, user: UserWord? = nil)
     /// It is suspended or resumed.
     case becomes(DeviceRegistration)
+}
+
+package enum RegistrationWrite: Equatable, Sendable {
+    case decided(RegistrationRules.Decision)
+    case refused(Refusal)
+    /// The device has another registration than the basis of the change.
+    case outdated(DeviceRegistration)
+    case deviceGone
 }
 
 /// Devices of an app that were found in one read, which compares a limited number of them with a filter.

@@ -19,22 +19,19 @@ package struct Homes: Sendable {
 
     package func home(of device: DeviceSerial) -> Home { home(of: Shard(of: device)) }
 
+    /// Returns the home of a device that was not read yet.
+    package func home(of name: DeviceName) -> Home { only }
+
     /// The home of the device whose envelope it is.
     package func home(of id: MessageID) -> Home { home(of: Shard(of: id.position)) }
 
     private func home(of shard: Shard) -> Home { only }
 
-    /// Lets in a device that says who it is: makes the connection its session, and reads what waits for it. Nil when there is
-    /// none of the name, or it is not the one.
+    /// Lets in a device that says who it is. See ``Home/arrival(of:as:_:if:)``.
     package func arrival(
-        of name: DeviceName, as session: any LiveSession, _ load: DeliveryMachine.Load,
-        if isRight: @escaping @Sendable (Device) -> Bool
-    ) async throws -> (device: Device, read: InboxRead, said: SaidRevisions)? {
-        try await only.inbox.arrival(of: name, load) { device in
-            guard isRight(device) else { return false }
-            only.sessions.join(session, device: device.serial)
-            return true
-        }
+        of name: DeviceName, as session: any LiveSession, _ load: DeliveryMachine.Load, if isRight: (Device) -> Bool
+    ) async throws -> Home.Arrived? {
+        try await home(of: name).arrival(of: name, as: session, load, if: isRight)
     }
 
     /// Those that are in this process.

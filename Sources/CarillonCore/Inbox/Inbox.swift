@@ -202,6 +202,12 @@ package final class Inbox: Sendable {
     /// Whether something that was said of the device is on its way to the disk.
     package func hasQueued(_ device: DeviceSerial) -> Bool { writer.hasQueued(device) }
 
+    /// Whether a read of the device's inbox that began after a moment may lack what was queued, or have what was withdrawn, before this call.
+    package func isOutdated(_ device: DeviceSerial, readAfter moment: InboxChangeClock.Moment) -> Bool {
+        // In this order: a change is noted before it leaves the queue.
+        hasQueued(device) || sessions.changes.mayHaveChanged(device, since: moment)
+    }
+
     /// What waits; everything that was queued for the device before the call is seen.
     package func waiting(device: DeviceSerial, _ load: DeliveryMachine.Load) async throws -> InboxRead {
         await writer.flush(device)
@@ -219,24 +225,13 @@ package final class Inbox: Sendable {
         }
     }
 
-    /// Finds a device, lets `join` say whether it is who it says to be and makes it live, and reads what waits for it: one
-    /// visit to the store. Nil when there is none, or it is not let in.
+    /// Finds a device, and reads what waits for it in the store: one visit. Nil if there is no such device.
     package func arrival(
-        of name: DeviceName, _ load: DeliveryMachine.Load, join: @escaping @Sendable (Device) -> Bool
-    ) async throws -> (device: Device, read: InboxRead, said: SaidRevisions)? {
-        let arrival = try await store.arrival(of: name, load, at: time.now()) { [writer] device in
-            guard join(device) else { return .refuse }
-            // What is queued is not in the store yet.
-            return writer.hasQueued(device.serial) ? .acceptUnread : .accept
-        }
-        guard let arrival else { return nil }
-        let read: InboxRead =
-            switch arrival.inbox {
-            case .read(let envelopes): .page(InboxPage(envelopes, answering: load))
-            case .unread: .page(.unread)
-            case .gone: .deviceGone
-            }
-        return (arrival.device, read, arrival.said)
+        of name: DeviceName, _ load: DeliveryMachine.Load
+    ) async throws -> (device: Device, page: InboxPage, said: SaidRevisions)? {
+        guard let arrival = try await store.arrival(of: name, load, at: time.now()) else { return nil }
+        let page = arrival.envelopes.map { InboxPage($0, answering: load) } ?? .unread
+        return (arrival.device, page, arrival.said)
     }
 
     package func waitingCount(device: DeviceSerial) async throws -> Int {

@@ -19,16 +19,11 @@ package protocol InboxStore: Sendable {
     /// - Returns: Nil if there is no such device, or its app was deleted.
     func waiting(device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp) async throws
         -> [Envelope]?
-    /// Finds a device and what waits for it, in one visit.
+    /// Finds a device and the first of what waits for it, in one visit. The page is read after the device, as ``waiting(device:after:limit:bytes:at:)``
+    /// reads it, and has all that was committed before the call.
     ///
-    /// `decide` is called once with the device that was found; the page is read after that, and has all that was committed before `decide`
-    /// returned.
-    ///
-    /// - Returns: Nil if there is no such device, or it was refused.
-    func arrival(
-        of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp,
-        decide: @escaping @Sendable (Device) -> Arrival.Decision
-    ) async throws -> Arrival?
+    /// - Returns: Nil if there is no such device, or its app was deleted.
+    func arrival(of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp) async throws -> Arrival?
     /// Returns the number of waiting envelopes of a device, without those that expire by `now`; 0 if there is no such device.
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int
     /// Returns how much waits in all inboxes together, with what has expired and is not yet swept.
@@ -45,29 +40,15 @@ package protocol InboxStore: Sendable {
 
 /// A device that was found, and what waits for it.
 package struct Arrival: Equatable, Sendable {
-    package enum Decision: Sendable {
-        case refuse
-        case accept
-        /// Its inbox is not to be read.
-        case acceptUnread
-    }
-
-    package enum Inbox: Equatable, Sendable {
-        case read([Envelope])
-        /// It was not to be read, or could not be.
-        case unread
-        /// The device was deleted meanwhile.
-        case gone
-    }
-
     package var device: Device
-    package var inbox: Inbox
+    /// Nil if they cannot be read.
+    package var envelopes: [Envelope]?
     /// What it is told that the server has of it.
     package var said: SaidRevisions
 
-    package init(device: Device, inbox: Inbox, said: SaidRevisions = .none) {
+    package init(device: Device, envelopes: [Envelope]?, said: SaidRevisions = .none) {
         self.device = device
-        self.inbox = inbox
+        self.envelopes = envelopes
         self.said = said
     }
 }

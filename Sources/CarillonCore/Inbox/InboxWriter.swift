@@ -214,6 +214,9 @@ package final class InboxWriter: Sendable {
                 failures.increment()
                 outcome = .failure(error as? StoreFault ?? StoreFault(.unavailable, "\(error)"))
             }
+            for entry in batch {
+                if let device = entry.operation.device { sessions.changes.note(device) }
+            }
             let unwritten = answer(batch, outcome, hasUnwritten: hasUnwritten)
             note(outcome, of: batch.count)
             guard end(unwritten) == .commit else { return }

@@ -2,12 +2,12 @@ package import CarillonWire
 
 /// What belongs to the server itself. Methods that write are atomic and durable, as ``Store`` describes.
 package protocol ServerStore: Sendable {
-    /// Returns who this server is: made at the first call, and the same for as long as the store lives, also after a restoration. Calls at
-    /// once return the same id, of one of them.
-    func serverID(orMake make: @escaping @Sendable () -> ServerID) async throws -> ServerID
-    /// Returns which past this is: made at the first call, and made again in a store that was restored from a backup. Calls at once return
-    /// the same number, of one of them.
-    func history(orMake make: @escaping @Sendable () -> Int64) async throws -> Int64
+    /// Returns the id of this server. The first call stores the id that it proposes, which stays the same for as long as the store lives, also
+    /// after a restoration. Concurrent first calls return the same id, which one of them proposed.
+    func serverID(proposing proposed: ServerID) async throws -> ServerID
+    /// Returns the number of this past. The first call stores the number that it proposes, and so does the first call in a store that was
+    /// restored from a backup. Concurrent first calls return the same number, which one of them proposed.
+    func history(proposing proposed: Int64) async throws -> Int64
     /// Returns an epoch that no call returned before, and that is later than every place that is stored (``PositionSource``). It is on disk
     /// when it is returned; calls at once return different epochs.
     func claimEpoch() async throws -> Int64
@@ -52,7 +52,8 @@ package protocol ContentStore: Sendable {
 ///   change or nothing. A read sees the store as it was at one moment.
 /// - Methods throw ``StoreFault``. A method that writes has changed nothing then. An outcome that the caller must expect, such as a
 ///   limit or a missing row, is a value.
-/// - Closures that a method takes may be called more than once: only what is stored counts.
+/// - No method takes a function, so no code of the caller runs inside a transaction. A caller reads, decides, and writes. If what it decided
+///   on may have changed meanwhile, the method that writes takes that as well, and writes nothing if it is outdated.
 /// - Cases for each method are in `Tests/StoreConformance`.
 package typealias Store = AppStore & AttachmentRecordStore & ChannelStore & ContentStore & DeviceStore
     & GatewayStore & InboxStore & KeyRingStore

@@ -250,7 +250,7 @@ package struct SessionMachine: Sendable {
     // MARK: What the edge found out
 
     /// - Parameters:
-    ///   - page: What was read of the device's inbox, after it was joined.
+    ///   - page: What was read of the device's inbox. The connection was told of each later change.
     ///   - said: What the server has of what the device said.
     package mutating func identified(
         _ identity: Identity, _ page: InboxRead = .page(.unread), said: SaidRevisions = .none, at now: Timestamp

@@ -87,14 +87,12 @@ package final class UpdateDelivery: Sendable {
     }
 
     /// Finds a device that polls, and whether anything is for it. Nil where there is none, or it is not let in.
-    package func visit(
-        of device: DeviceID, isRight: @escaping @Sendable (Device) -> Bool
-    ) async throws -> PollVisit? {
-        try await store.poll(of: device, at: time.now()) { [homes] device in
-            guard isRight(device) else { return .refuse }
-            // What is queued is not in the store yet.
-            return homes.home(of: device.serial).inbox.hasQueued(device.serial) ? .acceptUnread : .accept
-        }
+    package func visit(of id: DeviceID, isRight: (Device) -> Bool) async throws -> PollVisit? {
+        let home = homes.home(of: .id(id))
+        let moment = home.sessions.changes.now()
+        guard var visit = try await store.poll(of: id, at: time.now()), isRight(visit.device) else { return nil }
+        if home.inbox.isOutdated(visit.device.serial, readAfter: moment) { visit.waiting = nil }
+        return visit
     }
 
     /// Whether a device whose inbox is empty, and that says nothing new, need not be looked at any further: so most polls are.

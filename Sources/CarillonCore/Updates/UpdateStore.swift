@@ -86,12 +86,8 @@ package protocol UpdateStore: Sendable {
     /// - Returns: The envelopes that are still in the inbox, which the caller takes out; nil if nothing is left, or the binding began again.
     func release(_ binding: BindingSerial, limit: Int, at now: Timestamp) async throws -> [MessageID]?
 
-    /// Reads a device that polls, and then its binding and what waits as of one moment. Nil if there is no such device, or it is refused.
-    ///
-    /// - Parameter decide: Called once with the device, outside of a transaction.
-    func poll(
-        of device: DeviceID, at now: Timestamp, decide: @escaping @Sendable (Device) -> Arrival.Decision
-    ) async throws -> PollVisit?
+    /// Reads a device that polls, and then its binding and what waits as of one moment. Nil if there is no such device.
+    func poll(of device: DeviceID, at now: Timestamp) async throws -> PollVisit?
 
     // MARK: Waking
 

@@ -100,43 +100,40 @@ extension SQLiteStore: InboxStore {
         return try select.run()
     }
 
-    package func arrival(
-        of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp,
-        decide: @escaping @Sendable (Device) -> Arrival.Decision
-    ) async throws -> Arrival? {
+    package func arrival(of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp) async throws -> Arrival? {
         try await readStepwise { [self] db in
             guard let device = try Self.device(name, in: db) else { return nil }
-            let decision = decide(device)
-            if decision == .refuse { return nil }
             // One that never registered has nothing to say.
             let said =
                 try device.isAnonymous
                 ? .none : RegistrationTable(db, memory: memory).saidRevisions(of: device.serial)
-            guard decision == .accept else { return Arrival(device: device, inbox: .unread, said: said) }
-            return Arrival(device: device, inbox: inbox(of: device.serial, load, at: now, in: db), said: said)
+            var arrival = Arrival(device: device, envelopes: nil, said: said)
+            do {
+                arrival.envelopes = try Self.envelopes(of: device.serial, load, at: now, memory, in: db)
+                if arrival.envelopes == nil { return nil }
+            } catch {
+                health.met(error)
+            }
+            return arrival
         }
     }
 
-    /// In a transaction of its own, begun after the device was let in.
-    private func inbox(
-        of device: DeviceSerial, _ load: DeliveryMachine.Load, at now: Timestamp, in db: Database
-    ) -> Arrival.Inbox {
-        do {
-            let key = InboxIndex.Key(device, isFinal: false)
-            let slots = WaitingSlots(
-                key, inMemory: try memory.index.slotsForReaders(of: key, after: load.after), after: load.after, in: db)
-            var inbox = Arrival.Inbox.gone
-            try db.inTransaction(.deferred) {
-                if try Self.exists(device, in: db) {
-                    inbox = .read(try slots.envelopes(limit: load.limit, bytes: load.bytes, at: now))
-                }
-                return .commit
+    /// Reads a page in a transaction of its own. Nil if the device is gone.
+    private static func envelopes(
+        of device: DeviceSerial, _ load: DeliveryMachine.Load, at now: Timestamp, _ memory: InboxMemory, in db: Database
+    ) throws -> [Envelope]? {
+        let key = InboxIndex.Key(device, isFinal: false)
+        // Asked before the transaction begins.
+        let slots = WaitingSlots(
+            key, inMemory: try memory.index.slotsForReaders(of: key, after: load.after), after: load.after, in: db)
+        var envelopes: [Envelope]?
+        try db.inTransaction(.deferred) {
+            if try exists(device, in: db) {
+                envelopes = try slots.envelopes(limit: load.limit, bytes: load.bytes, at: now)
             }
-            return inbox
-        } catch {
-            health.met(error)
-            return .unread
+            return .commit
         }
+        return envelopes
     }
 
     package func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int {

@@ -36,7 +36,7 @@ struct RegistrationTable {
     /// - Parameter inboxes: Ends what was for the former user.
     func insert(
         _ new: NewDevice, limit: Int, _ inboxes: InboxTransaction, at now: Timestamp,
-        credential: (DeviceID) -> SecretHash
+        credential: NewCredential
     ) throws -> InsertedDevice {
         var facts = try reader.facts(of: new)
         while true {
@@ -57,15 +57,19 @@ struct RegistrationTable {
         }
     }
 
-    /// Decides about a change, and writes nothing. Nil if there is no such device.
-    func decide(
-        _ change: RegistrationChange, of device: DeviceSerial, at now: Timestamp
-    ) throws -> Result<RegistrationRules.Ruling, Refusal>? {
-        guard var facts = try reader.facts(of: device) else { return nil }
+    /// - Parameter inboxes: Ends what was for the former user.
+    func change(
+        _ wish: RegistrationWish, decidedOn basis: DeviceRegistration, _ inboxes: InboxTransaction, at now: Timestamp
+    ) throws -> RegistrationWrite {
+        guard var facts = try reader.facts(of: basis.device) else { return .deviceGone }
+        guard facts.current == basis else { return .outdated(facts.current) }
         while true {
-            switch RegistrationRules.change(change, at: now, knowing: facts) {
+            switch RegistrationRules.change(wish, at: now, knowing: facts) {
             case .needsToken(let address, let app): facts.token = try reader.facts(of: address, in: app)
-            case .decided(let result): return result
+            case .decided(.failure(let refusal)): return .refused(refusal)
+            case .decided(.success(var ruling)):
+                ruling.decision.ended = try write(ruling.changes, inboxes, at: now) ?? []
+                return .decided(ruling.decision)
             }
         }
     }

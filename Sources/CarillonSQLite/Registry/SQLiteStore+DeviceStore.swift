@@ -10,7 +10,7 @@ import GRDB
 
 extension SQLiteStore: DeviceStore {
     package func insertDevice(
-        _ new: NewDevice, at now: Timestamp, credential: @escaping @Sendable (DeviceID) -> SecretHash
+        _ new: NewDevice, at now: Timestamp, credential: NewCredential
     ) async throws -> InsertedDevice {
         try await changeInboxes { [memory, settings] db, inboxes in
             try RegistrationTable(db, memory: memory).insert(
@@ -22,27 +22,16 @@ extension SQLiteStore: DeviceStore {
         try await read { db in try RegistrationReader(db).facts(of: device)?.current }
     }
 
-    package func changeRegistration(
-        of device: DeviceSerial, at now: Timestamp, _ change: @escaping RegistrationChange
-    ) async throws -> Result<RegistrationRules.Decision, Refusal>? {
+    package func writeRegistration(
+        _ wish: RegistrationWish, decidedOn basis: DeviceRegistration, at now: Timestamp
+    ) async throws -> RegistrationWrite {
         // Most devices say what they said before, which takes no writer.
-        let read = try await read { [memory] db in
-            try RegistrationTable(db, memory: memory).decide(change, of: device, at: now)
-        }
-        guard let read else { return nil }
-        if case .success(let ruling) = read, ruling.changes.isEmpty {
-            if ruling.confirms { memory.pushes.noteConfirmed(device, at: now) }
-            return .success(ruling.decision)
+        if let unchanged = RegistrationRules.unchanged(by: wish, over: basis, at: now) {
+            if unchanged.confirms { memory.pushes.noteConfirmed(basis.device, at: now) }
+            return .decided(unchanged.decision)
         }
         return try await changeInboxes { [memory] db, inboxes in
-            let table = RegistrationTable(db, memory: memory)
-            guard let result = try table.decide(change, of: device, at: now) else { return nil }
-            switch result {
-            case .failure(let refusal): return .failure(refusal)
-            case .success(var ruling):
-                ruling.decision.ended = try table.write(ruling.changes, inboxes, at: now) ?? []
-                return .success(ruling.decision)
-            }
+            try RegistrationTable(db, memory: memory).change(wish, decidedOn: basis, inboxes, at: now)
         }
     }
 

@@ -8,7 +8,7 @@ import Synchronization
 struct ReadLanes: Sendable {
     /// Who somebody is, what a token leads to, what became of a message.
     let lookUps: ReadGroup
-    /// Who says hello, and what waits for it: between the one and the other it is told that it is in.
+    /// A device that says hello or polls, and then its inbox: ``InboxIndex`` is asked between both, before the transaction of the second.
     let arrivals: ReadGroup
     private let pages: ReadGroup
     private let largePages: ReadGroup

@@ -219,13 +219,9 @@ extension SQLiteStore: UpdateStore {
         try await group.run { db in try CompletionTransaction(db).release(binding, limit: limit, at: now) }
     }
 
-    package func poll(
-        of device: DeviceID, at now: Timestamp, decide: @escaping @Sendable (Device) -> Arrival.Decision
-    ) async throws -> PollVisit? {
+    package func poll(of device: DeviceID, at now: Timestamp) async throws -> PollVisit? {
         try await readStepwise { [memory] db in
             guard let device = try Self.device(.id(device), in: db) else { return nil }
-            let decision = decide(device)
-            if decision == .refuse { return nil }
             let key = InboxIndex.Key(device.serial, isFinal: false)
             // Asked before the transaction begins.
             let slots = WaitingSlots(
@@ -233,7 +229,7 @@ extension SQLiteStore: UpdateStore {
             var visit = PollVisit(device: device)
             try db.inTransaction(.deferred) {
                 visit.binding = try BindingTable(db).presentOfUser(device.serial)
-                if decision == .accept { visit.waiting = try slots.names(upTo: PollVisit.mostWaiting, at: now) }
+                visit.waiting = try slots.names(upTo: PollVisit.mostWaiting, at: now)
                 if let binding = visit.binding {
                     visit.isAnyDue = try CompletionTable(db).isAnyDue(of: binding.serial, at: now)
                 }

@@ -73,15 +73,13 @@ package final class Domain: Sendable {
         self.logger = logger
         self.ticks = ticks
         answers = AnswerMemory(bytes: answerBytes, scheduler: scheduler)
-        server = try await store.serverID {
-            var random = random
-            return ServerID(.random(using: &random))
-        }
+        var generator = random
+        server = try await store.serverID(proposing: ServerID(.random(using: &generator)))
         served = try await ServedTime(store: store, time: time, ticks: ticks)
         let sessions = LiveSessions()
         let directory = ChannelDirectory(store: store)
         epoch = try await store.claimEpoch()
-        history = try await store.history { Int64(bitPattern: random.next()) }
+        history = try await store.history(proposing: Int64(bitPattern: random.next()))
         let positions = PositionSource(epoch: epoch)
         let tokenKeys = try await KeyRing.open(store, wrappedBy: wrapping, random)
         let sealer = TokenSealer(keys: tokenKeys, random: random)

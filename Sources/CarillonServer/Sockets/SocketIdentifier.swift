@@ -70,7 +70,7 @@ struct SocketIdentifier: Sendable {
         {
             return Identified(arrival, uaid: userAgent.text)
         }
-        return Identified(identity: newcomer(), read: .page(.unread))
+        return Identified(identity: newcomer(), page: .unread)
     }
 }
 
@@ -79,22 +79,22 @@ struct Identified: Sendable {
     let identity: SessionMachine.Identity
     /// Nil of one that was never here.
     let device: Device?
-    let read: InboxRead
+    let page: InboxPage
     /// What the server has of what the device said.
     let said: SaidRevisions
 
-    fileprivate init(_ arrival: (device: Device, read: InboxRead, said: SaidRevisions), uaid: String) {
+    fileprivate init(_ arrival: Home.Arrived, uaid: String) {
         self.init(
-            identity: .init(owner: .device(arrival.device.serial), uaid: uaid), device: arrival.device, read: arrival.read,
+            identity: .init(owner: .device(arrival.device.serial), uaid: uaid), device: arrival.device, page: arrival.page,
             said: arrival.said)
     }
 
     fileprivate init(
-        identity: SessionMachine.Identity, device: Device? = nil, read: InboxRead, said: SaidRevisions = .none
+        identity: SessionMachine.Identity, device: Device? = nil, page: InboxPage, said: SaidRevisions = .none
     ) {
         self.identity = identity
         self.device = device
-        self.read = read
+        self.page = page
         self.said = said
     }
 }

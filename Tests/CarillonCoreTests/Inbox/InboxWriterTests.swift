@@ -37,28 +37,23 @@ struct InboxWriterTests {
         #expect(answered.positions == Array(2...20))
     }
 
-    @Test func `the inbox of a device that arrives is read when what was queued for it is on disk, and not before`()
-        async throws
-    {
+    @Test func `a read that began before a commit ended is outdated, and a later one is not`() async throws {
         let writer = writer()
         let inbox = Inbox(
             store: store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1),
             time: TimeSource { Sample.now }, random: Sample.random)
-        let name = DeviceName.credential(SecretHash(of: [1]))
-        let load = DeliveryMachine.Load(after: 0, limit: 9, bytes: 1000)
+        #expect(!inbox.isOutdated(Sample.device, readAfter: sessions.changes.now()))
         let commit = store.hold()
         async let first = writer.write(append(1))
         await commit.begun()
-        let early = try await inbox.arrival(of: name, load) { _ in true }
-        #expect(early?.read == .page(.unread))
-        let refused = try await inbox.arrival(of: name, load) { _ in false }
-        #expect(refused == nil)
+        let moment = sessions.changes.now()
+        #expect(inbox.isOutdated(Sample.device, readAfter: moment), "it is queued")
         commit.end()
         _ = try await first
-        // The sender is answered before the commit has left the queue.
         await writer.flush(Sample.device)
-        let late = try await inbox.arrival(of: name, load) { _ in true }
-        #expect(late?.read == .page(InboxPage(envelopes: [], isComplete: true)))
+        #expect(!inbox.hasQueued(Sample.device))
+        #expect(inbox.isOutdated(Sample.device, readAfter: moment))
+        #expect(!inbox.isOutdated(Sample.device, readAfter: sessions.changes.now()))
     }
 
     @Test func `when a commit fails, each of its group hears so, and the next is tried`() async throws {
@@ -253,79 +248,6 @@ private final class Answers: Sendable {
     var positions: [Int64] { told.withLock { $0.map(\.0) } }
     var failed: [Int64] { told.withLock { $0.compactMap { if case .failed = $0.1 { $0.0 } else { nil } } } }
     var settled: [Int64] { told.withLock { $0.compactMap { if case .settled = $0.1 { $0.0 } else { nil } } } }
-}
-
-/// Stores everything, unless it is told to answer otherwise, or to hold a commit.
-private final class ScriptedInboxStore: InboxStore {
-    /// One commit that does not end before the test says so.
-    struct Hold: Sendable {
-        fileprivate let beginning = AsyncStream<Void>.makeStream()
-        fileprivate let ending = AsyncStream<Void>.makeStream()
-
-        func begun() async { for await _ in beginning.stream { return } }
-        func end() { ending.continuation.finish() }
-    }
-
-    typealias Answer = @Sendable ([InboxOperation]) throws -> [InboxResult]
-
-    private struct State {
-        var commits: [[InboxOperation]] = []
-        var hold: Hold?
-        var answer: Answer?
-    }
-
-    private let state = Mutex(State())
-
-    var commits: [[InboxOperation]] { state.withLock { $0.commits } }
-    var answer: Answer? {
-        get { state.withLock { $0.answer } }
-        set { state.withLock { $0.answer = newValue } }
-    }
-
-    func hold() -> Hold {
-        let hold = Hold()
-        state.withLock { $0.hold = hold }
-        return hold
-    }
-
-    func commit(_ operations: [InboxOperation]) async throws -> [InboxResult] {
-        let (hold, answer) = state.withLock { state in
-            state.commits.append(operations)
-            defer { state.hold = nil }
-            return (state.hold, state.answer)
-        }
-        if let hold {
-            hold.beginning.continuation.yield()
-            for await _ in hold.ending.stream {}
-        }
-        return try answer?(operations) ?? operations.map { _ in .stored(replaced: nil) }
-    }
-
-    struct NotAsked: Error {}
-
-    func waiting(
-        device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp
-    ) async throws -> [Envelope]? { throw NotAsked() }
-    func arrival(
-        of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp,
-        decide: @escaping @Sendable (Device) -> Arrival.Decision
-    ) async throws -> Arrival? {
-        guard let app = AppID("com.example.app") else { throw NotAsked() }
-        let device = Device(
-            serial: Sample.device, id: DeviceID(Bytes16(high: 1, low: 1)), app: AppSerial(1), appID: app,
-            credentialHash: SecretHash(of: [1]), createdAt: now, isAnonymous: false, seenAt: now)
-        switch decide(device) {
-        case .refuse: return nil
-        case .accept: return Arrival(device: device, inbox: .read([]))
-        case .acceptUnread: return Arrival(device: device, inbox: .unread)
-        }
-    }
-    func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int { throw NotAsked() }
-    func waitingInAll() async throws -> InboxUsage.Waiting { throw NotAsked() }
-    func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord? { throw NotAsked() }
-    func sweep(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) async throws -> Swept {
-        throw NotAsked()
-    }
 }
 
 /// A session that has withdrawn when the test says so.

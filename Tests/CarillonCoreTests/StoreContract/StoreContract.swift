@@ -16,28 +16,45 @@ struct StoreContract {
 
     /// By the name of the protocol.
     private(set) var requirements: [String: [Requirement]] = [:]
+    /// The methods with a parameter that is a function, by the name of the protocol.
+    private(set) var functionTakers: [String: [Requirement]] = [:]
+    /// The names of function types.
+    private(set) var functionTypes: Set<String> = []
 
     /// - Parameter sources: Swift files.
     init(_ sources: [String]) {
-        for source in sources where source.contains("protocol ") {
-            let code = SwiftSource.code(source)
+        let codes = sources.filter { $0.contains("protocol ") || $0.contains("typealias ") }.map(SwiftSource.code)
+        for code in codes {
+            let names = code.matches(of: #/\btypealias\s+(?<name>\w+)[^=\n]*=\s*(?<meaning>[^\n]*)/#)
+            for match in names where match.meaning.contains("->") { functionTypes.insert(String(match.name)) }
+        }
+        for code in codes {
             for match in code.matches(of: #/\bprotocol\s+(?<name>\w+Store)\b[^{]*/#) {
                 guard let body = SwiftSource.bracketed(code[match.range.upperBound...]) else { continue }
-                requirements[String(match.name)] = Self.requirements(in: body)
+                requirements[String(match.name)] = []
+                read(body, of: String(match.name))
             }
         }
     }
 
-    private static func requirements(in body: Substring) -> [Requirement] {
-        let methods = body.matches(of: #/\bfunc\s+`?(?<name>\w+)`?[^(]*/#).compactMap { match -> Requirement? in
-            guard let list = SwiftSource.bracketed(body[match.range.upperBound...]) else { return nil }
-            let labels = SwiftSource.parts(of: list, areTypes: true).map { parameter in
+    private mutating func read(_ body: Substring, of name: String) {
+        for match in body.matches(of: #/\bfunc\s+`?(?<name>\w+)`?[^(]*/#) {
+            guard let list = SwiftSource.bracketed(body[match.range.upperBound...]) else { continue }
+            let parameters = SwiftSource.parts(of: list, areTypes: true)
+            let labels = parameters.map { parameter in
                 String(parameter.drop(while: \.isWhitespace).prefix { $0.isLetter || $0.isNumber || $0 == "_" })
             }
-            return Requirement(name: String(match.name), labels: labels)
+            let method = Requirement(name: String(match.name), labels: labels)
+            requirements[name, default: []].append(method)
+            if parameters.contains(where: { isFunction($0) }) { functionTakers[name, default: []].append(method) }
         }
-        let properties = body.matches(of: #/\bvar\s+(?<name>\w+)/#).map { Requirement(name: String($0.name), labels: nil) }
-        return methods + properties
+        for match in body.matches(of: #/\bvar\s+(?<name>\w+)/#) {
+            requirements[name, default: []].append(Requirement(name: String(match.name), labels: nil))
+        }
+    }
+
+    private func isFunction(_ parameter: Substring) -> Bool {
+        parameter.contains("->") || parameter.matches(of: #/\w+/#).contains { functionTypes.contains(String($0.output)) }
     }
 
     // MARK: Calls

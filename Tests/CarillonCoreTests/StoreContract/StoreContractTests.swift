@@ -34,6 +34,32 @@ struct StoreContractTests {
         #expect(unused.isEmpty, "\(name): no case calls \(unused.joined(separator: ", "))")
     }
 
+    @Test(arguments: composed.sorted())
+    func `no method of the store takes a function`(name: String) throws {
+        let contract = try Self.contract.get()
+        #expect(contract.functionTypes.contains("RegistrationChange"), "the names of function types are not read")
+        let methods = contract.functionTakers[name, default: []].map(\.description)
+        #expect(methods.isEmpty, "\(name): \(methods.joined(separator: ", "))")
+    }
+
+    @Test func `methods that take a function are found`() {
+        let contract = StoreContract([
+            """
+            package typealias Change = @Sendable (Int) throws -> Int
+            package typealias Number = Int
+            """,
+            """
+            package protocol OtherStore: Sendable {
+                func put(_ number: Number, at now: Timestamp) async throws -> Change
+                func change(of number: Number, _ change: @escaping Change) async throws
+                func each(_ numbers: [Number], work: @escaping @Sendable (Number) -> Void) async throws
+            }
+            """,
+        ])
+        let methods = contract.functionTakers["OtherStore"]?.map(\.description)
+        #expect(methods == ["change(of:_:)", "each(_:work:)"])
+    }
+
     private static let sample = StoreContract([
         """
         /// A comment about `func nothing()`.

@@ -115,11 +115,8 @@ final class MortalStore: InboxStore {
         try await store.waiting(device: device, after: position, limit: limit, bytes: bytes, at: now)
     }
 
-    func arrival(
-        of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp,
-        decide: @escaping @Sendable (Device) -> Arrival.Decision
-    ) async throws -> Arrival? {
-        try await store.arrival(of: name, load, at: now, decide: decide)
+    func arrival(of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp) async throws -> Arrival? {
+        try await store.arrival(of: name, load, at: now)
     }
 
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int {

@@ -51,7 +51,7 @@ struct ArrivalTests {
             return
         }
         #expect(identified.identity.owner == .device(device.serial))
-        #expect(identified.read == .page(InboxPage(envelopes: [], isComplete: true)))
+        #expect(identified.page == InboxPage(envelopes: [], isComplete: true))
         #expect(sessions.session(of: device.serial) === intruder)
     }
 

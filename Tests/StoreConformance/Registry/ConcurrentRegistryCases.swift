@@ -10,6 +10,7 @@ extension StoreCase {
         StoreCase("concurrent registrations with one secret lead to one device", oneSecretOneDevice),
         StoreCase("concurrent anonymous devices do not exceed the share of their address", addressStaysLimited),
         StoreCase("each change of a registration sees the change before", changesFollowEachOther),
+        StoreCase("a change that was decided on an older registration is not written", outdatedChangeIsNotWritten),
         StoreCase("of devices that present one token at once one has it", tokenHasOneHolder),
         StoreCase("of concurrent deletions of a device one removes it", deviceIsRemovedOnce),
         StoreCase("a device is found by its number, and an unknown one has nothing to change", unknownDevice),
@@ -29,7 +30,7 @@ private func devicesStayLimited(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores.open(StoreSettings(devicesPerApp: 4)))
     let store = fixture.store
     let codes = try await concurrently(8) { number -> ErrorCode? in
-        switch try await store.insertDevice(new(number), at: start, credential: { _ in secret(number) }) {
+        switch try await store.insertDevice(new(number), at: start, credential: .fixed(secret(number))) {
         case .stored: return nil
         case .refused(let refusal): return refusal.code
         default: throw StoreFixture.Missing()
@@ -45,7 +46,7 @@ private func oneSecretOneDevice(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let devices = try await concurrently(8) { number -> Device in
         let wish = try new(number, registration: SecretHash(of: [5]))
-        let inserted = try await store.insertDevice(wish, at: start, credential: { _ in secret(number) })
+        let inserted = try await store.insertDevice(wish, at: start, credential: .fixed(secret(number)))
         guard case .stored(let device) = inserted else { throw StoreFixture.Missing() }
         return device
     }
@@ -63,7 +64,7 @@ private func addressStaysLimited(_ stores: any StoreMaker) async throws {
         var wish = try new(number, registration: registration)
         wish.isAnonymous = true
         wish.share = .init(address: .v4(address), limit: 3)
-        switch try await store.insertDevice(wish, at: start, credential: { _ in secret(number) }) {
+        switch try await store.insertDevice(wish, at: start, credential: .fixed(secret(number))) {
         case .stored(let device): return device
         case .addressFull: return nil
         default: throw StoreFixture.Missing()
@@ -92,6 +93,34 @@ private func changesFollowEachOther(_ stores: any StoreMaker) async throws {
     let written = try changes.map { try #require($0).get().registration.profile.appVersion?.utf8.count ?? 0 }
     #expect(written.sorted() == Array(1...10))
     #expect(try await store.registration(of: device)?.profile.appVersion == "xxxxxxxxxx")
+}
+
+private func outdatedChangeIsNotWritten(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let (store, device) = (fixture.store, fixture.device.serial)
+    @Sendable func says(_ version: String, on basis: DeviceRegistration) async throws -> RegistrationWrite {
+        var profile = basis.profile
+        profile.appVersion = version
+        return try await store.writeRegistration(.says(profile, confirms: false), decidedOn: basis, at: start)
+    }
+    let first = try #require(try await store.registration(of: device))
+    let results = try await concurrently(8) { try await says("\($0)", on: first) }
+    let second = try #require(try await store.registration(of: device))
+    let decided = results.compactMap { result -> DeviceRegistration? in
+        guard case .decided(let decision) = result else { return nil }
+        return decision.registration
+    }
+    #expect(decided == [second])
+    #expect(results.filter { $0 == .outdated(second) }.count == 7)
+    let suspended = try #require(RegistrationRules.suspend(first, because: .byOperator, at: start))
+    #expect(try await store.writeRegistration(.becomes(suspended), decidedOn: first, at: start) == .outdated(second))
+    #expect(try await store.registration(of: device) == second)
+    let same = RegistrationRules.Decision.unchanged(second)
+    #expect(try await store.writeRegistration(.nothing, decidedOn: second, at: start) == .decided(same))
+    guard case .decided = try await says("9", on: second) else { throw StoreFixture.Missing() }
+    #expect(try await store.registration(of: device)?.profile.appVersion == "9")
+    _ = try await store.deleteDevice(device, at: start)
+    #expect(try await says("10", on: second) == .deviceGone)
 }
 
 private func tokenHasOneHolder(_ stores: any StoreMaker) async throws {

@@ -105,7 +105,7 @@ private func whatIsRefusedLeavesNothing(_ stores: any StoreMaker) async throws {
     }
     let new = NewDevice(
         DeviceID(Bytes16(high: 9, low: 99)), app: try StoreFixture.appID, profile: try profile("aa01"))
-    let inserted = try await fixture.store.insertDevice(new, at: start) { _ in SecretHash(of: [9, 99]) }
+    let inserted = try await fixture.store.insertDevice(new, at: start, credential: .fixed(SecretHash(of: [9, 99])))
     guard case .refused(let refusal) = inserted else {
         Issue.record("a token may be taken without end")
         return
@@ -149,7 +149,7 @@ private func devicesAreLimited(_ stores: any StoreMaker) async throws {
     func insert() async throws -> ErrorCode? {
         guard
             case .refused(let refusal) = try await fixture.store.insertDevice(
-                new, at: start, credential: { _ in SecretHash(of: [9, 3]) })
+                new, at: start, credential: .fixed(SecretHash(of: [9, 3])))
         else { return nil }
         return refusal.code
     }
@@ -191,4 +191,10 @@ private func registeringOnceMoreKeeps(_ stores: any StoreMaker) async throws {
     #expect(moved.id == first.id)
     let registration = try #require(try await fixture.store.registration(of: first.serial))
     #expect(registration.profile == (try profile("aa02")) && registration.addressRevision == 2)
+    let secret = DeviceCredential.Secret.ofRegistration("a secret")
+    let wish = NewDevice(
+        DeviceID(Bytes16(high: 9, low: 4)), app: try StoreFixture.appID, registration: SecretHash(of: [5]))
+    _ = try await fixture.store.insertDevice(wish, at: start, credential: .made(of: secret))
+    let hash = DeviceCredential(device: first.id, of: secret).hash
+    #expect(try await fixture.store.device(withCredential: hash)?.id == first.id, "of the identifier that it has")
 }

@@ -18,11 +18,11 @@ extension StoreCase {
 
 private func serversIdIsMadeOnce(_ stores: any StoreMaker) async throws {
     var store = try await stores.open(StoreSettings())
-    #expect(try await store.serverID { first } == first)
-    #expect(try await store.serverID { second } == first)
+    #expect(try await store.serverID(proposing: first) == first)
+    #expect(try await store.serverID(proposing: second) == first)
     guard let again = try await stores.reopen(store, StoreSettings()) else { return }
     store = again
-    #expect(try await store.serverID { second } == first)
+    #expect(try await store.serverID(proposing: second) == first)
 }
 
 private func eachStartHasAnEpochOfItsOwn(_ stores: any StoreMaker) async throws {

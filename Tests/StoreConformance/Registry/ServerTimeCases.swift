@@ -16,21 +16,21 @@ extension StoreCase {
 
 private func historyIsMadeOnce(_ stores: any StoreMaker) async throws {
     let store = try await stores.open(StoreSettings())
-    let numbers = try await atOnce(8) { number in try await store.history { Int64(number) + 1 } }
+    let numbers = try await atOnce(8) { number in try await store.history(proposing: Int64(number) + 1) }
     let made = numbers[0]
     #expect((1...8).contains(made) && Set(numbers) == [made])
-    #expect(try await store.history { 77 } == made)
+    #expect(try await store.history(proposing: 77) == made)
     let ids = try await atOnce(8) { number in
-        try await store.serverID { ServerID(Bytes16(high: 1, low: UInt64(number))) }
+        try await store.serverID(proposing: ServerID(Bytes16(high: 1, low: UInt64(number))))
     }
     #expect(Set(ids.map(\.value)).count == 1)
     let another = ServerID(Bytes16(high: 2, low: 2))
     if let restored = try await stores.restore(store, StoreSettings()) {
-        #expect(try await restored.history { 77 } == 77)
-        #expect(try await restored.serverID { another } == ids[0])
+        #expect(try await restored.history(proposing: 77) == 77)
+        #expect(try await restored.serverID(proposing: another) == ids[0])
     }
     guard let again = try await stores.reopen(store, StoreSettings()) else { return }
-    #expect(try await again.history { 77 } == made)
+    #expect(try await again.history(proposing: 77) == made)
 }
 
 private func epochsAreDifferent(_ stores: any StoreMaker) async throws {

@@ -4,6 +4,8 @@ package import CarillonWire
 extension RegistrationRules {
     /// Tokens of earlier days that are forgotten when one is released.
     package static let forgottenAtOnce = 10
+    /// How often one change is decided if the registration changes meanwhile.
+    package static let mostDecisions = 32
 
     package enum Insertion: Sendable {
         /// Read how many devices the address has as well, and decide again.
@@ -23,9 +25,14 @@ extension RegistrationRules {
 
     package struct Ruling: Equatable, Sendable {
         package var decision: Decision
+        package var changes: RegistrationChanges
+    }
+
+    /// A wish that changes nothing.
+    package struct Unchanged: Equatable, Sendable {
+        package var decision: Decision
         /// Whether the device says its address now.
         package var confirms: Bool
-        package var changes: RegistrationChanges
     }
 
     // MARK: New devices
@@ -35,7 +42,7 @@ extension RegistrationRules {
     /// - Parameter limit: The number of devices that an app may have.
     package static func insert(
         _ new: NewDevice, limit: Int, at now: Timestamp, knowing facts: NewDeviceFacts,
-        credential: (DeviceID) -> SecretHash
+        credential: NewCredential
     ) -> Insertion {
         guard let app = facts.app, new.key == nil || app.isKeyInForce else { return .refused(.notAllowed) }
         guard facts.known != nil || app.devices < limit else {
@@ -70,13 +77,14 @@ extension RegistrationRules {
             facts.known
             ?? Device(
                 serial: DeviceSerial(0), id: new.proposed, app: app.serial, appID: new.app,
-                credentialHash: credential(new.proposed), createdAt: now, isAnonymous: new.isAnonymous, seenAt: now)
+                credentialHash: credential.hash(for: new.proposed), createdAt: now,
+                isAnonymous: new.isAnonymous, seenAt: now)
         if facts.known == nil {
             changes.new = RegistrationChanges.NewRow(
                 device: device, key: new.key, registration: new.registration, address: new.share?.address)
             changes.devices = 1
         } else {
-            device.credentialHash = credential(device.id)
+            device.credentialHash = credential.hash(for: device.id)
             changes.renewed = device
         }
         return .decided(device, changes)
@@ -84,14 +92,32 @@ extension RegistrationRules {
 
     // MARK: Registrations
 
+    /// Returns what a device is answered that wishes what it has already. Nil if something may change, so that more must be known.
+    package static func unchanged(
+        by wish: RegistrationWish, over current: DeviceRegistration, at now: Timestamp
+    ) -> Unchanged? {
+        switch wish {
+        case .nothing: return Unchanged(decision: .unchanged(current), confirms: false)
+        case .becomes: return nil
+        case .says(let profile, let confirms, let user):
+            guard profile.address == current.profile.address else { return nil }
+            do throws(Refusal) {
+                let decision = try register(profile, confirms: confirms, over: current, nil, user: user, at: now)
+                guard !decision.isChanged else { return nil }
+                return Unchanged(decision: decision, confirms: confirms && profile.address != nil)
+            } catch {
+                return nil
+            }
+        }
+    }
+
     package static func change(
-        _ change: RegistrationChange, at now: Timestamp, knowing facts: RegistrationFacts
+        _ wish: RegistrationWish, at now: Timestamp, knowing facts: RegistrationFacts
     ) -> Change {
         let current = facts.current
         let decision: Decision
-        var isConfirmed = false
         do throws(Refusal) {
-            switch try change(current) {
+            switch wish {
             case .nothing: decision = .unchanged(current)
             case .becomes(let registration): decision = .status(of: registration)
             case .says(let profile, let confirms, let user):
@@ -99,13 +125,12 @@ extension RegistrationRules {
                     return .needsToken(address, of: facts.app)
                 }
                 decision = try register(profile, confirms: confirms, over: current, facts.token, user: user, at: now)
-                isConfirmed = confirms && profile.address != nil
             }
         } catch {
             return .decided(.failure(error))
         }
         let changes = Self.changes(of: decision, in: facts.app, after: facts.stored, facts.token)
-        return .decided(.success(Ruling(decision: decision, confirms: isConfirmed, changes: changes)))
+        return .decided(.success(Ruling(decision: decision, changes: changes)))
     }
 
     /// The push token whose facts are missing.

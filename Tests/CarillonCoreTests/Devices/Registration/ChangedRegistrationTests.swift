@@ -15,7 +15,7 @@ struct ChangedRegistrationTests {
     }
 
     private func ruling(_ wish: RegistrationWish, _ facts: RegistrationFacts) throws -> RegistrationRules.Ruling {
-        guard case .decided(let result) = RegistrationRules.change({ _ in wish }, at: now, knowing: facts) else {
+        guard case .decided(let result) = RegistrationRules.change(wish, at: now, knowing: facts) else {
             throw Undecided()
         }
         return try result.get()
@@ -28,16 +28,33 @@ struct ChangedRegistrationTests {
     @Test func `a device that says the same changes no row`() throws {
         let stored = Sample.registration(Sample.device, 1)
         let same = try ruling(.says(stored.profile, confirms: true), facts(stored, nil))
-        #expect(same.changes.isEmpty && same.confirms && !same.decision.isChanged)
+        #expect(same.changes.isEmpty && !same.decision.isChanged)
         #expect(try ruling(.nothing, facts(nil, nil)).changes.isEmpty)
-        #expect(try !ruling(.nothing, facts(nil, nil)).confirms)
-        #expect(try !ruling(.says(stored.profile, confirms: false), facts(stored, nil)).confirms)
-        #expect(try !ruling(.says(Sample.profile(nil), confirms: true), facts(nil, nil)).confirms)
+        let unchanged = unchanged(.says(stored.profile, confirms: true), stored)
+        #expect(unchanged?.decision == same.decision && unchanged?.confirms == true)
+    }
+
+    private func unchanged(_ wish: RegistrationWish, _ current: DeviceRegistration) -> RegistrationRules.Unchanged? {
+        RegistrationRules.unchanged(by: wish, over: current, at: now)
+    }
+
+    @Test func `only what a device has already needs no facts, and confirms an address if it says one`() {
+        let (stored, silent) = (Sample.registration(Sample.device, 1), facts(nil).current)
+        #expect(unchanged(.nothing, stored)?.confirms == false)
+        #expect(unchanged(.says(stored.profile, confirms: false), stored)?.confirms == false)
+        #expect(unchanged(.says(Sample.profile(nil), confirms: true), silent)?.confirms == false)
+        #expect(unchanged(.says(Sample.profile(2), confirms: true), stored) == nil)
+        #expect(unchanged(.says(Sample.profile(nil), confirms: true), stored) == nil)
+        #expect(unchanged(.says(stored.profile, confirms: true, user: .signedIn(Sample.user(1))), stored) == nil)
+        #expect(unchanged(.becomes(stored), stored) == nil)
+        var suspended = stored
+        suspended.status = .suspended(.tokenDead)
+        #expect(unchanged(.says(stored.profile, confirms: true), suspended) == nil, "it is resumed")
     }
 
     @Test func `facts of a token are asked for if it is another`() throws {
         let stored = Sample.registration(Sample.device, 1)
-        let says: RegistrationChange = { _ in .says(Sample.profile(2), confirms: true) }
+        let says = RegistrationWish.says(Sample.profile(2), confirms: true)
         guard case .needsToken(let address, let app) = RegistrationRules.change(says, at: now, knowing: facts(stored, nil))
         else { throw Undecided() }
         #expect(address == Sample.address(2) && app == Sample.app)
@@ -90,11 +107,11 @@ struct ChangedRegistrationTests {
     }
 
     @Test func `a refusal and a change of the user are passed on`() throws {
-        let refusal = Refusal(.fieldInvalid, "no")
-        let change: RegistrationChange = { _ throws(Refusal) in throw refusal }
-        guard case .decided(.failure(refusal)) = RegistrationRules.change(change, at: now, knowing: facts(nil)) else {
-            throw Undecided()
+        let holder = Sample.registration(DeviceSerial(9), 1, takings: RegistrationRules.takingsPerDay)
+        let error = #expect(throws: Refusal.self) {
+            try ruling(.says(Sample.profile(1), confirms: true), facts(nil, TokenFacts(holder: holder)))
         }
+        #expect(error?.code == .pushTokenContested)
         let out = try ruling(
             .says(Sample.profile(nil), confirms: false, user: .signedOut), facts(Sample.registration(user: 1)))
         #expect(out.changes.profiles.first?.userChange == .replaced && out.decision.losesUser)

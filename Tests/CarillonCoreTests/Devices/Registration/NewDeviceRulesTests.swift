@@ -68,7 +68,7 @@ struct NewDeviceRulesTests {
         let new = Sample.new(registration: 4)
         let (device, changes) = try decided(insert(new, facts()))
         #expect(device.id == new.proposed && device.app == Sample.app && device.createdAt == now && device.seenAt == now)
-        #expect(device.credentialHash == Sample.credential(new.proposed))
+        #expect(device.credentialHash == Sample.credentialHash(of: new.proposed))
         var expected = RegistrationChanges(in: Sample.app)
         expected.new = .init(device: device, key: nil, registration: SecretHash(of: [4]), address: nil)
         expected.devices = 1
@@ -77,7 +77,7 @@ struct NewDeviceRulesTests {
 
     @Test func `a device that registers again gets another credential`() throws {
         let (device, changes) = try decided(insert(Sample.new(registration: 4), facts(known: Sample.known())))
-        #expect(device.serial == Sample.device && device.credentialHash == Sample.credential(device.id))
+        #expect(device.serial == Sample.device && device.credentialHash == Sample.credentialHash(of: device.id))
         var expected = RegistrationChanges(in: Sample.app)
         expected.renewed = device
         #expect(changes == expected)

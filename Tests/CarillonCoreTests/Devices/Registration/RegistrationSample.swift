@@ -60,5 +60,10 @@ enum RegistrationSample {
             profile: profile, user: user)
     }
 
-    static let credential: @Sendable (DeviceID) -> SecretHash = { SecretHash(of: $0.value.bytes) }
+    static let credential = NewCredential.made(of: .ofRegistration(secret))
+    private static let secret = "a secret"
+
+    static func credentialHash(of device: DeviceID) -> SecretHash {
+        DeviceCredential(device: device, registration: secret).hash
+    }
 }

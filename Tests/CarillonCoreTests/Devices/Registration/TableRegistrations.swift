@@ -83,19 +83,22 @@ struct TableRegistrations {
     }
 
     private mutating func change(
-        _ serial: Int64, at now: Timestamp, _ change: @escaping RegistrationChange
+        _ serial: Int64, at now: Timestamp, _ change: (DeviceRegistration) -> RegistrationWish
     ) -> String {
         let serial = DeviceSerial(serial)
         guard let row = devices[serial] else { return "none" }
         var facts = RegistrationFacts(
             device: serial, app: row.device.app, createdAt: row.device.createdAt, stored: profiles[serial])
+        let wish = change(facts.current)
+        let unchanged = RegistrationRules.unchanged(by: wish, over: facts.current, at: now)
         while true {
-            switch RegistrationRules.change(change, at: now, knowing: facts) {
+            switch RegistrationRules.change(wish, at: now, knowing: facts) {
             case .needsToken(let address, let app): facts.token = token(address, app)
             case .decided(.failure): return "contested"
             case .decided(.success(let ruling)):
+                precondition(unchanged == nil || ruling.changes.isEmpty, "what is said to be unchanged changes")
                 write(ruling.changes)
-                if case .says? = try? change(facts.current) { return "said" }
+                if case .says = wish { return "said" }
                 return ruling.changes.isEmpty ? "same" : "changed"
             }
         }

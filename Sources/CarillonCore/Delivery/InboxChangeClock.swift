@@ -1,0 +1,44 @@
+import Synchronization
+
+/// Says whether the inbox of a device may have changed since a moment.
+///
+/// A caller that reads an inbox takes a ``Moment`` before the read, and asks after it. A change is noted when it is in the store, before the
+/// change leaves the queue and before a session is informed. So a read that began after the note has the change, and a read that began
+/// earlier is found to be old. Devices share places: the answer can be true without a change, and is never false after one.
+package final class InboxChangeClock: Sendable {
+    package struct Moment: Sendable {
+        fileprivate var number: UInt64
+    }
+
+    private final class Part: Sendable {
+        /// By place: the number of the latest change.
+        let latest = Mutex([UInt64](repeating: 0, count: InboxChangeClock.placesOfPart))
+    }
+
+    private static let partCount: UInt64 = 64
+    private static let placesOfPart = 256
+
+    private let changeCount = Atomic<UInt64>(0)
+    private let parts = (0..<InboxChangeClock.partCount).map { _ in Part() }
+
+    package init() {}
+
+    package func now() -> Moment { Moment(number: changeCount.load(ordering: .acquiring)) }
+
+    /// Notes that something of the device's inbox was committed or withdrawn, or that its sessions were ended.
+    package func note(_ device: DeviceSerial) {
+        let number = changeCount.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+        let (part, place) = location(of: device)
+        part.latest.withLock { $0[place] = max($0[place], number) }
+    }
+
+    package func mayHaveChanged(_ device: DeviceSerial, since moment: Moment) -> Bool {
+        let (part, place) = location(of: device)
+        return part.latest.withLock { $0[place] } > moment.number
+    }
+
+    private func location(of device: DeviceSerial) -> (Part, Int) {
+        let (quotient, part) = UInt64(bitPattern: device.rawValue).quotientAndRemainder(dividingBy: Self.partCount)
+        return (parts[Int(part)], Int(quotient % UInt64(Self.placesOfPart)))
+    }
+}

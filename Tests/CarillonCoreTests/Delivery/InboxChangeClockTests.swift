@@ -1,0 +1,34 @@
+import CarillonCore
+import Testing
+
+struct InboxChangeClockTests {
+    private let clock = InboxChangeClock()
+    private let device = DeviceSerial(1)
+
+    @Test func `a change is found by a read that began before it, and by no later one`() {
+        let before = clock.now()
+        #expect(!clock.mayHaveChanged(device, since: before))
+        clock.note(device)
+        #expect(clock.mayHaveChanged(device, since: before))
+        #expect(!clock.mayHaveChanged(device, since: clock.now()))
+        clock.note(DeviceSerial(2))
+        #expect(clock.mayHaveChanged(device, since: before), "a change of another device hides none")
+    }
+
+    @Test func `devices that did not change do not seem to, unless they share a place`() {
+        let before = clock.now()
+        for serial in Int64(1)...100 { clock.note(DeviceSerial(serial)) }
+        let others = (Int64(101)...10_000).filter { clock.mayHaveChanged(DeviceSerial($0), since: before) }
+        #expect(others.isEmpty)
+    }
+
+    @Test func `a session that joins later is found to have missed a withdrawal, and an end`() {
+        let sessions = LiveSessions()
+        let before = sessions.changes.now()
+        sessions.withdraw(.envelope(7), from: device) {}
+        #expect(sessions.changes.mayHaveChanged(device, since: before))
+        let between = sessions.changes.now()
+        sessions.end([device], because: .deviceGone)
+        #expect(sessions.changes.mayHaveChanged(device, since: between))
+    }
+}

@@ -1,0 +1,138 @@
+import CarillonCore
+import CarillonWire
+import Logging
+import Testing
+
+/// What happens to an inbox between the read of a device that arrives and the join of its session.
+@Suite(.timeLimit(.minutes(5)))
+struct HomeArrivalTests {
+    private let store = ScriptedInboxStore()
+    private let sessions = LiveSessions()
+    private let session = RecordingSession()
+    private let writer: InboxWriter
+    private let home: Home
+
+    init() throws {
+        let writer = InboxWriter(
+            store: store, sessions: sessions, scheduler: Scheduler { _, _ in },
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let inbox = Inbox(
+            store: store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1),
+            time: TimeSource { Sample.now }, random: Sample.random)
+        self.writer = writer
+        home = Home(inbox: inbox, sessions: sessions)
+        store.found = .success(try Self.arrival([]))
+    }
+
+    private static let credential = SecretHash(of: [1])
+
+    private static func arrival(
+        _ envelopes: [Envelope]?, _ hash: SecretHash = HomeArrivalTests.credential
+    ) throws -> Arrival {
+        let app = try #require(AppID("com.example.app"))
+        let device = Device(
+            serial: Sample.device, id: DeviceID(Bytes16(high: 1, low: 1)), app: AppSerial(1), appID: app,
+            credentialHash: hash, createdAt: Sample.now, isAnonymous: false, seenAt: Sample.now)
+        return Arrival(device: device, envelopes: envelopes)
+    }
+
+    private func arrive(with credential: SecretHash = HomeArrivalTests.credential) async throws -> InboxPage? {
+        let load = DeliveryMachine.Load(after: 0, limit: 9, bytes: 1000)
+        return try await home.arrival(of: .credential(credential), as: session, load) { device in
+            device.credentialHash.matches(credential)
+        }?.page
+    }
+
+    private var isJoined: Bool { sessions.session(of: Sample.device) === session }
+
+    private func page(_ envelopes: [Envelope]) -> InboxPage { InboxPage(envelopes: envelopes, isComplete: true) }
+
+    @Test func `one read is enough if nothing happens`() async throws {
+        store.found = .success(try Self.arrival([Sample.envelope(1)]))
+        #expect(try await arrive() == page([Sample.envelope(1)]))
+        #expect(isJoined && store.arrivals == 1)
+    }
+
+    @Test func `an envelope that is committed before the join is in the page`() async throws {
+        let later = try Self.arrival([Sample.envelope(1)])
+        store.onArrival { [store, writer] number in
+            guard number == 1 else { return }
+            store.found = .success(later)
+            _ = writer.enqueue(.append(Sample.envelope(1), AppendRules()), urgency: .now)
+            await writer.flush(Sample.device)
+        }
+        #expect(try await arrive() == page([Sample.envelope(1)]))
+        #expect(isJoined && store.arrivals == 2)
+    }
+
+    @Test func `while an envelope is queued the page must be loaded`() async throws {
+        let commit = store.hold()
+        _ = writer.enqueue(.append(Sample.envelope(1), AppendRules()), urgency: .now)
+        await commit.begun()
+        #expect(try await arrive() == .unread)
+        #expect(isJoined && store.arrivals == 1)
+        commit.end()
+        await writer.flush(Sample.device)
+        #expect(try await arrive() == page([]))
+        #expect(store.arrivals == 2)
+    }
+
+    @Test func `an envelope that is withdrawn before the join is not in the page`() async throws {
+        store.found = .success(try Self.arrival([Sample.envelope(1)]))
+        let later = try Self.arrival([])
+        store.onArrival { [store, sessions] number in
+            guard number == 1 else { return }
+            store.found = .success(later)
+            sessions.withdraw(.envelope(1), from: Sample.device) {}
+        }
+        #expect(try await arrive() == page([]))
+        #expect(isJoined && session.events.isEmpty)
+    }
+
+    @Test func `what happens to another device does not matter`() async throws {
+        store.onArrival { [sessions] _ in sessions.withdraw(.envelope(1), from: DeviceSerial(2)) {} }
+        #expect(try await arrive() == page([]))
+        #expect(store.arrivals == 1)
+    }
+
+    @Test func `a page that cannot be read must be loaded`() async throws {
+        store.found = .success(try Self.arrival(nil))
+        #expect(try await arrive() == .unread)
+        #expect(isJoined)
+    }
+
+    @Test func `a device that is not the one takes no place`() async throws {
+        let other = RecordingSession()
+        sessions.join(other, device: Sample.device)
+        #expect(try await arrive(with: SecretHash(of: [2])) == nil)
+        store.found = .success(nil)
+        #expect(try await arrive() == nil)
+        #expect(sessions.session(of: Sample.device) === other && other.events.isEmpty)
+    }
+
+    enum Change: CaseIterable, Sendable { case deletion, otherCredential, fault }
+
+    private func found(after change: Change) throws -> Result<Arrival?, StoreFault> {
+        switch change {
+        case .deletion: .success(nil)
+        case .otherCredential: .success(try Self.arrival([], SecretHash(of: [2])))
+        case .fault: .failure(StoreFault(.unavailable, "no"))
+        }
+    }
+
+    @Test(arguments: Change.allCases)
+    func `a device that changes before the join, and is not the one any more, leaves again`(change: Change) async throws {
+        let later = try found(after: change)
+        store.onArrival { [store, sessions] number in
+            guard number == 1 else { return }
+            store.found = later
+            sessions.end([Sample.device], because: .deviceGone)
+        }
+        if case .failure(let fault) = later {
+            await #expect(throws: fault) { try await arrive() }
+        } else {
+            #expect(try await arrive() == nil)
+        }
+        #expect(!isJoined && store.arrivals == 2)
+    }
+}
