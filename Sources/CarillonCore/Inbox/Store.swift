@@ -54,7 +54,7 @@ package protocol ContentStore: Sendable {
 ///   limit or a missing row, is a value.
 /// - Closures that a method takes may be called more than once: only what is stored counts.
 /// - Cases for each method are in `Tests/StoreConformance`.
-package typealias Store = AppStore & AttachmentRecordStore & ChannelStore & ContentStore & DeviceStore
-    & GatewayStore & InboxStore & KeyRingStore
+package typealias Store = AppDocumentStore & AppStore & AttachmentRecordStore & ChannelStore & ContentStore & DeviceStore
+    & InboxStore & KeyRingStore
     & KeyStore & LeasedWorkStore
-    & PushStore & ServerStore & ServiceStore & SubscriptionStore & UpdateStore & UserStore & VetoStore & WatchStore
+    & PushStore & ServerStore & ServiceStore & SubscriptionStore & UpdateStore & UserStore & WatchStore

@@ -4,19 +4,21 @@ import GRDB
 
 extension SQLiteStore: ServerStore {
     package func serverID(orMake make: @escaping @Sendable () -> ServerID) async throws -> ServerID {
-        try await group.run { db in
+        try await group.run { [registry] db in
             if let row = try Row.fetchOne(db, sql: "SELECT id FROM server") { return ServerID(try row.bytes16("id")) }
             let id = make()
             try db.execute(sql: "INSERT INTO server (serial, id) VALUES (1, ?)", arguments: [id.value.data])
+            try registry.increment(in: db)
             return id
         }
     }
 
     package func history(orMake make: @escaping @Sendable () -> Int64) async throws -> Int64 {
-        try await group.run { db in
+        try await group.run { [registry] db in
             if let number = try Int64.fetchOne(db, sql: "SELECT number FROM history") { return number }
             let number = make()
             try db.execute(sql: "INSERT INTO history (serial, number) VALUES (1, ?)", arguments: [number])
+            try registry.increment(in: db)
             return number
         }
     }
