@@ -64,7 +64,8 @@ struct PushModelTests {
             random = SeededRandom(seed: seed)
             store = try SQLiteStore(inMemory: .init())
             fixture = try await StoreFixture(store)
-            try await store.putAlertForTests(of: fixture.device.app)
+            let text = AppDocument.Key(.alertText, of: fixture.device.app)
+            _ = try await store.putDocument(Array("{}".utf8), as: text, at: start)
             for number in 1...3 as ClosedRange<UInt64> {
                 let new = NewDevice(DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID)
                 let device = try #require(try await fixture.insert(new, secret: [9, UInt8(number)]))

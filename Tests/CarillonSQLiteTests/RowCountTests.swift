@@ -151,7 +151,8 @@ struct RowCountTests {
     @Test func `pushes and wakes give back their rows`() async throws {
         let fixture = try await StoreFixture(StoreKind.memory)
         let (store, start) = (fixture.sqlite, start)
-        try await store.putAlertForTests(of: fixture.device.app)
+        let text = AppDocument.Key(.alertText, of: fixture.device.app)
+        _ = try await store.putDocument(Array("{}".utf8), as: text, at: start)
         let address = DeviceProfile.Address(
             platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
         var profile = DeviceProfile()
@@ -300,11 +301,4 @@ private func must(_ isTrue: Bool) throws {
 private func found<Value>(_ value: Value?) throws -> Value {
     guard let value else { throw StoreFixture.Missing() }
     return value
-}
-
-extension SQLiteStore {
-    /// The app has a text for alerts.
-    func putAlertForTests(of app: AppSerial) async throws {
-        try await run("INSERT INTO app_alert (app, document) VALUES (\(app.rawValue), '{}')")
-    }
 }

@@ -48,6 +48,7 @@ struct SchemaStepTests {
         "x1kfj/RUFwiR",  // 33
         "F4kqdMaiu0tt",  // 34
         "2qoi4rLFbo3p",  // 35
+        "0L61gJc9GPce",  // 36
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

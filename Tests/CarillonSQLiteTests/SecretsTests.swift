@@ -28,11 +28,13 @@ struct SecretsTests {
         let conditions = ItemConditions { _, _ in nil }
         let firings = Firings(
             store: store, homes: homes, conditions: conditions, styles: .none, payloadSize: { _ in 0 }, time: time)
+        let documents = AppDocuments(store: store)
         let engine = ItemEngine(
-            store: store, firings: firings, conditions: conditions, time: time, ticks: TickSource { 0 },
-            logger: Logger(label: "test"))
+            store: store, documents: documents, firings: firings, conditions: conditions, time: time,
+            ticks: TickSource { 0 }, logger: Logger(label: "test"))
         let subscriptions = SubscriptionRegistrar(
-            store: store, engine: engine, items: AppItems(store: store, engine: engine, allowances: allowances, time: time),
+            store: store, engine: engine,
+            items: AppItems(store: store, documents: documents, engine: engine, allowances: allowances, time: time),
             homes: homes,
             allowances: allowances, vetoes: NoVetoes(), payloadSize: { _ in 0 }, time: time, random: random)
         let registrar = DeviceRegistrar(

@@ -13,17 +13,17 @@ package struct StoreCase: Sendable, CustomStringConvertible {
     }
 
     package static let all: [StoreCase] = [
-        registry, inbox, watches, pushes, attachments, attachmentRaces, services, vetoes,
-        subscribing, updating, concurrency,
+        registry, inbox, watches, pushes, attachments, attachmentRaces, services, subscribing, updating, concurrency,
     ].flatMap { $0 }
 
     static let registry: [StoreCase] = [
-        server, serverTime, apps, registryRaces, devices, registrations, users, channels, deletion, deletedApps,
+        server, serverTime, apps, registryRaces, documents, registryVersion, devices, registrations, users, channels,
+        deletion, deletedApps,
     ].flatMap { $0 }
     static let inbox: [StoreCase] = [
         waiting, arrivals, ending, expiry, topics, room, idempotency, outcomes, origins, batches, inboxRaces,
     ].flatMap { $0 }
-    static let pushes = wakes + formerUserWakes + outbox + alerts + unacceptedAlerts + gateways
+    static let pushes = wakes + formerUserWakes + outbox + alerts + unacceptedAlerts
     static let watches: [StoreCase] = [
         watch, pings, fairness, callBounds, clock, news, callbacks, watchRaces,
     ].flatMap { $0 }

@@ -27,13 +27,11 @@ extension WorkloadLane {
         for choice in 0..<3 { facts.note("app \(choice)", try await store.app(extraApp(choice))) }
         facts.note("keys", try await liveKeys())
         facts.note("revoked keys", try await store.keys().count { $0.app == app.id && $0.revokedAt != nil })
-        facts.note("item rules", try await store.itemRules(of: app.serial))
-        facts.note("parameter rules", try await store.parameterRules(of: app.serial))
-        facts.note("alert", try await store.alert(of: app.serial))
-        facts.note("user rules", try await store.userRules(of: app.serial))
-        facts.note("approval hook", try await store.vetoes().first { $0.app == app.id }?.veto)
-        facts.note("credentials", try await store.credentials(of: app.id))
-        facts.note("realm", try await store.realm(of: app.serial))
+        for key in documents {
+            facts.note("document \(key.kind)", try await store.document(key))
+            facts.note("listed by \(key.kind)", try await store.apps(with: key.kind).contains { $0.id == app.id })
+        }
+        facts.note("rules applied", try await !store.appsWithUnappliedRules().contains(app.serial))
         facts.note("cluster", try await store.cluster(of: app.serial))
         facts.note("updates", try await store.updates(of: app.serial, .all, before: nil, limit: 20))
         let audit = try await store.audit(of: app.serial, before: nil, limit: 10)

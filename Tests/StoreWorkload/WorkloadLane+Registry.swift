@@ -34,32 +34,20 @@ extension WorkloadLane {
         return text(isRotated)
     }
 
-    func putDocument(_ operation: WorkloadOperation) async throws -> String {
-        let (document, isGone) = ("{\"value\":\(operation.value)}", operation.choice == 0)
-        switch operation.value % 7 {
-        case 0:
-            return text(try await store.putItemRules(document, of: app.serial, at: now))
-        case 1:
-            return text(try await store.putParameterRules(document, of: app.serial, at: now))
-        case 2:
-            return text(try await store.putAlert(isGone ? nil : document, of: app.id))
-        case 3:
-            if isGone { return text(try await store.removeUserRules(of: app.serial)) }
-            let rules = StoredUserRules(app: app.serial, sealed: operation.bytes, setAt: now)
-            return text(try await store.putUserRules(rules))
-        case 4:
-            if isGone { return text(try await store.removeVeto(of: app.serial)) }
-            let veto = StoredVeto(
-                app: app.serial, address: "https://example.com/ask", sealed: operation.bytes, setAt: now)
-            return text(try await store.putVeto(veto))
-        case 5:
-            if isGone { return text(try await store.removeCredential(of: app.id, for: .production)) }
-            let credential = GatewayCredential(
-                app: app.id, lane: pushLane, sealed: operation.bytes, summary: "key", setAt: now)
-            return text(try await store.putCredential(credential))
-        default:
-            return text(try await store.setRealm(isGone ? nil : "realm\(number)", of: app.serial))
+    /// The documents that operations store.
+    var documents: [AppDocument.Key] {
+        AppDocument.Kind.allCases.map { kind in
+            let name = kind == .credential ? PushEnvironment.production.rawValue : ""
+            return AppDocument.Key(kind, of: app.serial, name: name)
         }
+    }
+
+    func changeDocument(_ operation: WorkloadOperation) async throws -> String {
+        let key = documents[Int(operation.value) % documents.count]
+        if operation.choice == 0 { return text(try await store.removeDocument(key)) }
+        // Apps of other lanes are in other realms.
+        let document = key.kind == .realm ? "realm\(number)" : "{\"value\":\(operation.value)}"
+        return text(try await store.putDocument(Array(document.utf8), as: key, at: now))
     }
 
     /// What belongs to no lane. Nothing that a lane reads depends on it.

@@ -35,7 +35,7 @@ package struct WorkloadLane: Sendable {
         switch operation.kind {
         case .app: return try await changeApp(operation)
         case .key: return try await changeKey(operation)
-        case .document: return try await putDocument(operation)
+        case .document: return try await changeDocument(operation)
         case .maintain: return try await maintain(operation)
         case .register: return try await register(operation)
         case .renewCredential: return try await renewCredential(operation)

@@ -8,7 +8,8 @@ package protocol AppStore: Sendable {
     func app(_ id: AppID) async throws -> App?
     /// Returns all apps in the order of their names, without deleted ones.
     func apps() async throws -> [App]
-    /// Removes an app with its keys in one transaction. Returns false if there is no such app; of calls at once, one returns true.
+    /// Removes an app with its keys and documents in one transaction. Returns false if there is no such app; of calls at once, one
+    /// returns true.
     ///
     /// From then on nobody finds the app, its devices and its channels, nothing is stored for them, and the name is free. Their rows and
     /// inboxes are removed by ``continueDeletions(at:limit:)``.

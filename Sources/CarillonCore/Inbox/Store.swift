@@ -55,7 +55,7 @@ package protocol ContentStore: Sendable {
 /// - No method takes a function, so no code of the caller runs inside a transaction. A caller reads, decides, and writes. If what it decided
 ///   on may have changed meanwhile, the method that writes takes that as well, and writes nothing if it is outdated.
 /// - Cases for each method are in `Tests/StoreConformance`.
-package typealias Store = AppStore & AttachmentRecordStore & ChannelStore & ContentStore & DeviceStore
-    & GatewayStore & InboxStore & KeyRingStore
+package typealias Store = AppDocumentStore & AppStore & AttachmentRecordStore & ChannelStore & ContentStore & DeviceStore
+    & InboxStore & KeyRingStore
     & KeyStore & LeasedWorkStore
-    & PushStore & ServerStore & ServiceStore & SubscriptionStore & UpdateStore & UserStore & VetoStore & WatchStore
+    & PushStore & ServerStore & ServiceStore & SubscriptionStore & UpdateStore & UserStore & WatchStore

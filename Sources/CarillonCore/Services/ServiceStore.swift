@@ -24,8 +24,8 @@ package protocol ServiceStore: Sendable {
     /// Returns the providers that a device may call and that fit the whole query, up to `limit`, without the device itself, as one read
     /// sees them.
     ///
-    /// A user's device finds the servers of its app and of its app's realm, and the providers of its user there. A server finds the other
-    /// servers, the devices of the user in the query, and any user's device that the query names.
+    /// A user's device finds the servers of its app and of its app's realm (``AppDocument/Kind/realm``), and the providers of its user
+    /// there. A server finds the other servers, the devices of the user in the query, and any user's device that the query names.
     ///
     /// - Returns: Nil if the device has no user and is no server, or if it or its app is gone.
     func serviceProviders(for caller: DeviceSerial, _ query: ServiceQuery, limit: Int) async throws -> ServiceReach?
@@ -42,12 +42,6 @@ package protocol ServiceStore: Sendable {
     func setClusterPlace(_ place: ClusterPlace?, of device: DeviceID, app: AppSerial) async throws -> Bool?
     /// Returns the servers of an app, ordered by priority.
     func cluster(of app: AppSerial) async throws -> [(device: DeviceID, place: ClusterPlace)]
-    /// Sets the realm of an app; nil removes it. Apps of one realm share their users.
-    ///
-    /// - Returns: False if there is no such app, or it was deleted.
-    func setRealm(_ realm: String?, of app: AppSerial) async throws -> Bool
-    /// Returns the realm of an app; nil if it has none.
-    func realm(of app: AppSerial) async throws -> String?
 
     /// Returns the request of an id; nil if it was not made, or is forgotten.
     func serviceRequest(_ id: ServiceRequestID) async throws -> ServiceRequest?

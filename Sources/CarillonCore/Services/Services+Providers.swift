@@ -76,10 +76,22 @@ extension Services {
 
     // MARK: What operators say
 
-    package func realm(of app: AppSerial) async throws -> String? { try await store.realm(of: app) }
+    package func realm(of app: AppSerial) async throws -> String? {
+        try await documents.value(of: AppDocument.Key(.realm, of: app)) { document -> String? in
+            document.map { String(decoding: $0.bytes, as: UTF8.self) }
+        }
+    }
 
+    /// Sets the realm of an app; nil removes it.
     package func setRealm(_ realm: String?, of app: AppSerial) async throws {
-        guard try await store.setRealm(realm, of: app) else { throw Refusal(.appUnknown, "There is no such app.") }
+        let key = AppDocument.Key(.realm, of: app)
+        guard let realm else {
+            _ = try await documents.remove(key)
+            return
+        }
+        guard try await documents.put(Array(realm.utf8), as: key, at: time.now()) != nil else {
+            throw Refusal(.appUnknown, "There is no such app.")
+        }
     }
 
     package func cluster(of app: AppSerial) async throws -> [(device: DeviceID, place: ClusterPlace)] {

@@ -8,6 +8,7 @@ import Metrics
 /// counts only where the request's state allows it, so that the first result is the only one.
 package struct Services: Sendable {
     let store: any ServiceStore
+    let documents: AppDocuments
     let homes: Homes
     private let allowances: Allowances
     let time: TimeSource
@@ -20,8 +21,11 @@ package struct Services: Sendable {
     let refused = ServerMetric.serviceRequests.counter("refused")
     private let shareFull = ServerMetric.serviceRequests.counter("share_full")
 
-    package init(store: any ServiceStore, homes: Homes, allowances: Allowances, time: TimeSource) {
+    package init(
+        store: any ServiceStore, documents: AppDocuments, homes: Homes, allowances: Allowances, time: TimeSource
+    ) {
         self.store = store
+        self.documents = documents
         self.homes = homes
         self.allowances = allowances
         self.time = time

@@ -17,7 +17,6 @@ extension SubscriptionRegistrar {
     /// Ends the subscriptions on closed items that a killed server, or a full disk, left.
     package func applyRules() async throws {
         for app in try await store.appsWithUnappliedRules() where !Task.isCancelled && !rulesBeingSet.contains(app) {
-            items.forget(app)
             let (rules, revision) = try await items.revisedRules(of: app)
             _ = try await apply(rules, revision, of: app)
         }

@@ -80,10 +80,7 @@ package struct SubscriptionRegistrar: Sendable {
         case .changed(let subscription): return (try await followed(subscription), false)
         // It may be the one of a request that was not answered, as the server was killed before it looked.
         case .same(let subscription): return (try await followed(subscription), false)
-        case .overtaken: return nil
-        case .rulesChanged:
-            items.forget(device.app)
-            return nil
+        case .overtaken, .rulesChanged: return nil
         case .frozen:
             throw Refusal(
                 .subscriptionFrozen,
@@ -104,7 +101,7 @@ package struct SubscriptionRegistrar: Sendable {
     private func approve(
         _ definition: Subscription.Definition, changing present: Subscription?, of device: Device
     ) async throws {
-        guard vetoes.isAsked(device.appID) else { return }
+        guard try await vetoes.isAsked(device.appID) else { return }
         var known = present
         if present == nil, let key = definition.key {
             known = try await store.subscriptions(

@@ -8,18 +8,11 @@ package import CarillonWire
 package protocol SubscriptionStore: Sendable {
     // MARK: Items
 
-    /// Replaces the rules of an app for its items, as a JSON document. The rules are not applied yet.
-    ///
-    /// - Returns: The revision of the rules, one more than before; nil if there is no such app any more.
-    func putItemRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Int64?
-    /// Returns the rules of an app with their revision; nil if the app never set any.
-    func itemRules(of app: AppSerial) async throws -> StoredItemRules?
-    /// Returns apps whose rules are not applied: subscriptions on items that they close may not be ended.
+    /// Returns apps whose item rules (``AppDocument/Kind/itemRules``) are not applied: subscriptions on items that they close may not be
+    /// ended.
     func appsWithUnappliedRules() async throws -> [AppSerial]
-    /// Notes that rules are applied, unless the app has set other rules. A second call changes nothing.
+    /// Notes that the rules of a version of the document are applied, unless the app has set other rules. A second call changes nothing.
     func markRulesApplied(_ revision: Int64, of app: AppSerial) async throws
-    /// Returns the apps that have rules for items.
-    func appsWithItemRules() async throws -> [AppSerial]
     /// Returns an item as its last commit left it; nil before the first commit and after a deletion.
     func item(_ key: ItemKey) async throws -> StoredItem?
     /// Writes what updates left of an item, together with what they fired. The caller is the only writer of the item: the state
@@ -145,18 +138,6 @@ package protocol SubscriptionStore: Sendable {
     func bringBackHeld(at now: Timestamp) async throws
     /// Drops held firings that do not count any more; the firings behind them are due at once. A second call changes nothing.
     func dropHeld(_ firings: [Int64], at now: Timestamp) async throws
-}
-
-/// The rules of an app for its items, as a JSON document.
-package struct StoredItemRules: Equatable, Sendable {
-    package var document: String
-    /// Counts how often the app set its rules; 0 before the first time.
-    package var revision: Int64
-
-    package init(_ document: String, revision: Int64) {
-        self.document = document
-        self.revision = revision
-    }
 }
 
 /// A firing, rendered, of a subscription that has a pace.

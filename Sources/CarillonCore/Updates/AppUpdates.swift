@@ -5,6 +5,7 @@ import Crypto
 /// The updates of apps, as their senders and their operators see them.
 package struct AppUpdates: Sendable {
     private let store: any UpdateStore
+    private let documents: AppDocuments
     private let logs: UpdateLogs
     private let delivery: UpdateDelivery
     private let limits: UpdateLimits
@@ -15,10 +16,11 @@ package struct AppUpdates: Sendable {
     private let random: RandomSource
 
     package init(
-        store: any UpdateStore, logs: UpdateLogs, delivery: UpdateDelivery, limits: UpdateLimits, previews: SharedTurns,
-        listings: SharedTurns, time: TimeSource, ticks: TickSource, random: RandomSource
+        store: any UpdateStore, documents: AppDocuments, logs: UpdateLogs, delivery: UpdateDelivery, limits: UpdateLimits,
+        previews: SharedTurns, listings: SharedTurns, time: TimeSource, ticks: TickSource, random: RandomSource
     ) {
         self.store = store
+        self.documents = documents
         self.logs = logs
         self.delivery = delivery
         self.limits = limits
@@ -35,9 +37,10 @@ package struct AppUpdates: Sendable {
 
     /// Declares other parameters. A live update whose audience cannot be read with them is for nobody, until it can.
     package func setRules(_ rules: ParameterRules, of app: AppSerial) async throws {
-        guard try await store.putParameterRules(String(decoding: rules.json.bytes, as: UTF8.self), of: app, at: time.now())
-        else { throw Refusal(.appUnknown, "The app was deleted.") }
-        logs.forget(app)
+        let key = AppDocument.Key(.parameterRules, of: app)
+        guard try await documents.put(rules.json.bytes, as: key, at: time.now()) != nil else {
+            throw Refusal(.appUnknown, "The app was deleted.")
+        }
     }
 
     // MARK: Publishing

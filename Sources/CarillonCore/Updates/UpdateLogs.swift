@@ -1,4 +1,3 @@
-import CarillonBasics
 import CarillonExpression
 package import CarillonWire
 import Synchronization
@@ -9,7 +8,9 @@ package final class UpdateLogs: Sendable {
     package struct Log: Sendable {
         package var app: AppSerial
         package var rules: ParameterRules
-        /// Of the rules, and of what was resumed.
+        /// The version of the rules' document.
+        var rulesVersion: Int64
+        /// Increases when the app sets other rules, and when an update is paused or resumed.
         package var version: Int64
         package var live: LiveUpdates
         /// The latest content that expired.
@@ -26,6 +27,7 @@ package final class UpdateLogs: Sendable {
     }
 
     private let store: any UpdateStore
+    private let documents: AppDocuments
     private let language: AudienceLanguage
     private let logs: KnownValues<AppSerial, Log>
     /// Logs that are being read, each by one task.
@@ -42,10 +44,12 @@ package final class UpdateLogs: Sendable {
     ///   - mostBytes: Of all logs that are known; beyond it the largest of other apps are forgotten.
     ///   - capacity: Logs that are known at least, where they have room.
     package init(
-        store: any UpdateStore, language: AudienceLanguage, mostBytes: Int = 256 << 20, capacity: Int = 500
+        store: any UpdateStore, documents: AppDocuments, language: AudienceLanguage, mostBytes: Int = 256 << 20,
+        capacity: Int = 500
     ) {
         logs = KnownValues(capacity: capacity)
         self.store = store
+        self.documents = documents
         self.language = language
         self.mostBytes = mostBytes
     }
@@ -55,7 +59,20 @@ package final class UpdateLogs: Sendable {
     private let readCount = Atomic(0)
 
     package func log(of app: AppSerial) async throws -> Log {
-        if let known = logs.known(app) { return known }
+        let version = try await documents.parameterRules(of: app).version
+        if let known = logs.known(app) {
+            if known.rulesVersion == version { return known }
+            forget(app)
+        }
+        while true {
+            let log = try await load(app)
+            // The reading may have begun before the app set its rules.
+            if log.rulesVersion >= version { return log }
+            forget(app)
+        }
+    }
+
+    private func load(_ app: AppSerial) async throws -> Log {
         let task = loads.withLock { loads in
             if let task = loads[app] { return task }
             // Ends when the log is read. Others wait for it, too.
@@ -73,13 +90,14 @@ package final class UpdateLogs: Sendable {
     private func read(_ app: AppSerial) async throws -> Log {
         try await logs.value(of: app) {
             readCount.wrappingAdd(1, ordering: .relaxed)
-            let (rules, version) = try await readRules(of: app)
+            let (rules, version) = try await documents.parameterRules(of: app)
+            let revision = try await store.logRevision(of: app) ?? 0
             var live = LiveUpdates()
             let updates = try await store.liveUpdates(of: app)
             for update in updates { live.insert(update, wanted(update.audience, by: rules)) }
             weigh(app, live.weight)
             return Log(
-                app: app, rules: rules, version: version, live: live,
+                app: app, rules: rules, rulesVersion: version, version: version + revision, live: live,
                 expiredContent: try await store.lastExpiredContent(of: app))
         }
     }
@@ -103,14 +121,6 @@ package final class UpdateLogs: Sendable {
             return forgotten
         }
         for other in forgotten { logs.forget(other) }
-    }
-
-    private func readRules(of app: AppSerial) async throws -> (ParameterRules, version: Int64) {
-        guard let stored = try await store.parameterRules(of: app) else { return (ParameterRules(), 0) }
-        guard let document = stored.document, let body = JSONValue(parsing: Array(document.utf8)) else {
-            return (ParameterRules(), stored.version)
-        }
-        return (try ParameterRules(body), stored.version)
     }
 
     /// An audience that was accepted under other rules may not be readable any more: then no device belongs to it.
@@ -205,7 +215,7 @@ package final class UpdateLogs: Sendable {
         }
     }
 
-    /// The app was deleted, declares other parameters, or resumed an update.
+    /// The app resumed an update, or its log is not known as it is.
     package func forget(_ app: AppSerial) {
         logs.forget(app)
         leaveLoad(of: app)

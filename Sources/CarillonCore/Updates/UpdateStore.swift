@@ -8,14 +8,10 @@ package import CarillonWire
 ///
 /// A change that names a revision of a binding is made only while the binding is of that revision and has not ended.
 package protocol UpdateStore: Sendable {
-    /// Replaces an app's parameter rules, a JSON document. Returns false if there is no such app any more.
-    func putParameterRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Bool
-    /// Returns the document, if there is one, with a number that rises when the document is set, and when updates of the app are paused or
-    /// resumed. Nil if there is no such app.
-    func parameterRules(of app: AppSerial) async throws -> (document: String?, version: Int64)?
-
     // MARK: Updates
 
+    /// Returns a number that increases when updates of an app are paused or resumed; nil if there is no such app.
+    func logRevision(of app: AppSerial) async throws -> Int64?
     /// Writes an update with an audit entry at the end of its app's log, and ends the update that it supersedes.
     ///
     /// Updates become visible in the order of their numbers: a reader that has seen one never sees an earlier one appear. Of

@@ -3,8 +3,8 @@ package import CarillonWire
 /// Asks apps' own servers whether something may be. Apps that name no server allow everything.
 package protocol Vetoes: Sendable {
     /// Whether an app names a server that is asked.
-    func isAsked(_ app: AppID) -> Bool
-    /// - Throws: ``Refusal``: it may not, or the app's server did not say so in time.
+    func isAsked(_ app: AppID) async throws -> Bool
+    /// - Throws: ``Refusal`` if it may not, or the app's server did not say so in time.
     func ask(_ question: VetoQuestion, of app: AppID) async throws
 }
 

@@ -11,7 +11,7 @@ extension SQLiteStore: KeyRingStore {
     package func keyRing() async throws -> [StoredTokenKey] { try await read(Self.keyRing) }
 
     package func replaceKeyRing(_ before: [StoredTokenKey], with after: [StoredTokenKey]) async throws -> Bool {
-        let isDone = try await group.run { db in
+        let isDone = try await group.run { [registry] db in
             guard try Self.keyRing(in: db) == before else { return false }
             // What was there before is not to be found in the file any more.
             let setting = try Int.fetchOne(db, sql: "PRAGMA secure_delete") ?? 0
@@ -24,6 +24,7 @@ extension SQLiteStore: KeyRingStore {
                     "INSERT INTO token_key (id, bytes, is_wrapped, created_at) VALUES (?, ?, ?, ?)",
                     [key.id, Data(key.bytes), key.isWrapped, after.count - age])
             }
+            try registry.increment(in: db)
             return true
         }
         if isDone, directory != nil {

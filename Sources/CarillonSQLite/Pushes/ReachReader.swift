@@ -40,7 +40,8 @@ struct ReachReader {
 
     func hasAlertText(_ app: AppSerial) throws -> Bool {
         if let known = memory.pushes.hasAlertText(app) { return known }
-        let isThere = try Int.first(db, "SELECT 1 FROM app_alert WHERE app = ?", [app.rawValue]) != nil
+        let select = "SELECT 1 FROM app_document WHERE app = ? AND kind = 'alert_text' AND name = ''"
+        let isThere = try Int.first(db, select, [app.rawValue]) != nil
         memory.pushes.noteAlertText(of: app, isThere)
         return isThere
     }

@@ -4,12 +4,14 @@ import GRDB
 
 extension SQLiteStore: AppStore {
     package func createApp(_ id: AppID, at now: Timestamp) async throws -> App? {
-        try await group.run { db in
+        try await group.run { [registry] db in
             try db.execute(
                 sql: "INSERT INTO app (id, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
                 arguments: [id.text, now.milliseconds])
             guard db.changesCount == 1 else { return nil }
-            return App(serial: AppSerial(db.lastInsertedRowID), id: id, createdAt: now)
+            let app = App(serial: AppSerial(db.lastInsertedRowID), id: id, createdAt: now)
+            try registry.increment(in: db)
+            return app
         }
     }
 
@@ -26,14 +28,17 @@ extension SQLiteStore: AppStore {
     }
 
     package func deleteApp(_ id: AppID, at now: Timestamp) async throws -> Bool {
-        try await group.run { db in
+        try await group.run { [registry, memory] db in
             guard let app = try Int64.fetchOne(db, sql: "SELECT serial FROM app WHERE id = ?", arguments: [id.text]) else {
                 return false
             }
             try db.execute(sql: "DELETE FROM access_key WHERE app = ?", arguments: [app])
+            try db.execute(sql: "DELETE FROM app_document WHERE app = ?", arguments: [app])
+            memory.pushes.noteAlertText(of: AppSerial(app), nil)
             // No app has such a name, so that another can have this one.
             try db.execute(
                 sql: "UPDATE app SET id = '#' || serial, ended_at = ? WHERE serial = ?", arguments: [now.milliseconds, app])
+            try registry.increment(in: db)
             return true
         }
     }

@@ -10,7 +10,7 @@ import GRDB
 
 extension SQLiteStore: KeyStore {
     package func insertKey(_ key: AccessKey) async throws -> Bool {
-        try await group.run { db in
+        try await group.run { [registry] db in
             var app: Int64?
             if let id = key.app {
                 app = try Int64.fetchOne(db, sql: "SELECT serial FROM app WHERE id = ?", arguments: [id.text])
@@ -22,6 +22,7 @@ extension SQLiteStore: KeyStore {
                     Int64(bitPattern: key.id.value), key.role.rawValue, app, key.name, Data(key.secretHash.bytes),
                     key.createdAt.milliseconds,
                 ])
+            try registry.increment(in: db)
             return true
         }
     }
@@ -41,7 +42,7 @@ extension SQLiteStore: KeyStore {
     }
 
     package func revokeKey(_ id: KeyID, at now: Timestamp) async throws -> Bool {
-        try await group.run { db in
+        try await group.run { [registry] db in
             try db.execute(
                 sql: "UPDATE access_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL",
                 arguments: [now.milliseconds, Int64(bitPattern: id.value)])
@@ -52,6 +53,7 @@ extension SQLiteStore: KeyStore {
                         WHERE revoked_at NOT NULL AND app IS (SELECT app FROM access_key WHERE id = ?)
                         ORDER BY revoked_at DESC, id LIMIT -1 OFFSET ?)
                     """, arguments: [Int64(bitPattern: id.value), AccessKey.revokedKept])
+            try registry.increment(in: db)
             return true
         }
     }
@@ -59,7 +61,7 @@ extension SQLiteStore: KeyStore {
     package func rotateKey(
         _ id: KeyID, to hash: SecretHash, earlierValidUntil: Timestamp, servedUntil: Int64
     ) async throws -> Bool {
-        try await group.run { db in
+        try await group.run { [registry] db in
             try db.execute(
                 sql: """
                     UPDATE access_key SET earlier_hash = secret_hash, earlier_until = ?, earlier_served = ?, secret_hash = ?
@@ -68,7 +70,9 @@ extension SQLiteStore: KeyStore {
                 arguments: [
                     earlierValidUntil.milliseconds, servedUntil, Data(hash.bytes), Int64(bitPattern: id.value),
                 ])
-            return db.changesCount == 1
+            guard db.changesCount == 1 else { return false }
+            try registry.increment(in: db)
+            return true
         }
     }
 

@@ -96,14 +96,16 @@ struct ProviderTable {
     private struct Place {
         var caller: ServiceReach.Caller
         var app: Int64
-        var realm: String?
+        /// The bytes of the document.
+        var realm: Data?
     }
 
     private func origin(of caller: DeviceSerial) throws -> Place? {
         let select = try db.cachedStatement(
             sql: """
-                SELECT d.app, a.realm, p.user, EXISTS (SELECT 1 FROM service_cluster c WHERE c.device = d.serial)
+                SELECT d.app, r.bytes, p.user, EXISTS (SELECT 1 FROM service_cluster c WHERE c.device = d.serial)
                 FROM device d JOIN app a ON a.serial = d.app LEFT JOIN device_profile p ON p.device = d.serial
+                    LEFT JOIN app_document r ON r.app = a.serial AND r.kind = 'realm' AND r.name = ''
                 WHERE d.serial = ? AND a.ended_at IS NULL
                 """)
         let place = try Row.first(select, [caller.rawValue]) { row -> Place? in
@@ -155,7 +157,9 @@ struct ProviderTable {
             c.device IS NOT NULL, c.host, c.port, c.priority, p.user
         FROM \(source) JOIN service_provider s ON s.device = d.serial LEFT JOIN service_cluster c ON c.device = d.serial
             LEFT JOIN device_profile p ON p.device = d.serial
-        WHERE \(condition) AND (a.serial = :app OR a.realm = :realm) AND a.ended_at IS NULL AND d.serial <> :self
+        WHERE \(condition) AND a.serial IN (SELECT :app UNION SELECT r.app FROM app_document r
+                WHERE r.kind = 'realm' AND r.bytes = :realm)
+            AND a.ended_at IS NULL AND d.serial <> :self
             AND (c.device IS NOT NULL OR p.user = :user OR (:isServer AND :user IS NULL AND p.user IS NOT NULL))
             AND (:appName IS NULL OR a.id = :appName)
             AND (:service IS NULL OR EXISTS (SELECT 1 FROM service_offer o WHERE o.device = d.serial AND o.service = :service
@@ -181,7 +185,9 @@ struct ProviderTable {
         let select = try db.cachedStatement(
             sql: """
                 SELECT x.device FROM service_provider s JOIN device_profile p ON p.device = s.device
-                    JOIN app own ON own.serial = p.app JOIN app a ON a.serial = own.serial OR a.realm = own.realm
+                    JOIN app a ON a.serial IN (SELECT p.app UNION SELECT other.app FROM app_document own
+                        JOIN app_document other ON other.kind = 'realm' AND other.bytes = own.bytes
+                        WHERE own.app = p.app AND own.kind = 'realm')
                     JOIN device_profile x ON x.app = a.serial AND x.user = p.user
                 WHERE s.device = ? AND x.device <> s.device AND a.ended_at IS NULL LIMIT ?
                 """)

@@ -28,9 +28,11 @@ extension SQLiteStore: ServiceStore {
     }
 
     package func setClusterPlace(_ place: ClusterPlace?, of device: DeviceID, app: AppSerial) async throws -> Bool? {
-        try await group.run { db -> Bool? in
+        try await group.run { [registry] db -> Bool? in
             let isSet = try ProviderTable(db).setPlace(place, of: device, app: app)
-            guard place == nil, isSet == true else { return isSet }
+            guard isSet == true else { return isSet }
+            try registry.increment(in: db)
+            guard place == nil else { return true }
             let select = "SELECT serial FROM device WHERE id = ?"
             if let server = try Int64.first(db, select, [device.value.data]).map(DeviceSerial.init) {
                 try RequestTable(db).write(RequestRules().end(of: server, because: .serverRemoved))
@@ -41,21 +43,6 @@ extension SQLiteStore: ServiceStore {
 
     package func cluster(of app: AppSerial) async throws -> [(device: DeviceID, place: ClusterPlace)] {
         try await read { db in try ProviderTable(db).cluster(of: app) }
-    }
-
-    // MARK: Realms
-
-    package func setRealm(_ realm: String?, of app: AppSerial) async throws -> Bool {
-        try await group.run { db in
-            try db.run("UPDATE app SET realm = ? WHERE serial = ? AND ended_at IS NULL", [realm, app.rawValue])
-            return db.changesCount == 1
-        }
-    }
-
-    package func realm(of app: AppSerial) async throws -> String? {
-        try await read { db in
-            try String.fetchOne(db, sql: "SELECT realm FROM app WHERE serial = ?", arguments: [app.rawValue])
-        }
     }
 
     // MARK: Requests

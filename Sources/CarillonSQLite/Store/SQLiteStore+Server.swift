@@ -4,17 +4,19 @@ import GRDB
 
 extension SQLiteStore: ServerStore {
     package func serverID(proposing proposed: ServerID) async throws -> ServerID {
-        try await group.run { db in
+        try await group.run { [registry] db in
             if let row = try Row.fetchOne(db, sql: "SELECT id FROM server") { return ServerID(try row.bytes16("id")) }
             try db.execute(sql: "INSERT INTO server (serial, id) VALUES (1, ?)", arguments: [proposed.value.data])
+            try registry.increment(in: db)
             return proposed
         }
     }
 
     package func history(proposing proposed: Int64) async throws -> Int64 {
-        try await group.run { db in
+        try await group.run { [registry] db in
             if let number = try Int64.fetchOne(db, sql: "SELECT number FROM history") { return number }
             try db.execute(sql: "INSERT INTO history (serial, number) VALUES (1, ?)", arguments: [proposed])
+            try registry.increment(in: db)
             return proposed
         }
     }

@@ -21,6 +21,7 @@ package final class SQLiteStore: Sendable {
     let reads: ReadLanes
     let gate = StoreGate()
     let memory: InboxMemory
+    let registry = RegistryMemory()
     let metrics = InboxMetrics()
     private let lock: DirectoryLock?
     let health: StoreHealth

@@ -5,47 +5,32 @@ import GRDB
 extension SQLiteStore: SubscriptionStore {
     // MARK: Items
 
-    package func putItemRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Int64? {
-        try await group.run { db in
-            try db.run(
-                """
-                INSERT INTO item_rules (app, document, set_at, revision, is_applied)
-                SELECT serial, ?, ?, 1, 0 FROM app WHERE serial = ? AND ended_at IS NULL
-                ON CONFLICT (app) DO UPDATE SET document = excluded.document, set_at = excluded.set_at,
-                    revision = revision + 1, is_applied = 0
-                """, [document, now.milliseconds, app.rawValue])
-            guard db.changesCount == 1 else { return nil }
-            return try Self.rulesRevision(of: app, in: db)
-        }
-    }
-
-    package func itemRules(of app: AppSerial) async throws -> StoredItemRules? {
-        try await read { db in
-            let select = try db.cachedStatement(sql: "SELECT document, revision FROM item_rules WHERE app = ?")
-            return try Row.first(select, [app.rawValue]) { StoredItemRules($0[0], revision: $0[1]) }
-        }
-    }
-
     package func appsWithUnappliedRules() async throws -> [AppSerial] {
         try await read { db in
-            try Int64.fetchAll(db.cachedStatement(sql: "SELECT app FROM item_rules WHERE is_applied = 0 ORDER BY app"))
-                .map(AppSerial.init)
+            let select = try db.cachedStatement(
+                sql: """
+                    SELECT app FROM app_document WHERE kind = 'item_rules' AND NOT EXISTS (SELECT 1 FROM applied_item_rules
+                        WHERE applied_item_rules.app = app_document.app AND applied_item_rules.version = app_document.version)
+                    ORDER BY app
+                    """)
+            return try Int64.fetchAll(select).map(AppSerial.init)
         }
     }
 
     package func markRulesApplied(_ revision: Int64, of app: AppSerial) async throws {
         try await group.run { db in
             try db.run(
-                "UPDATE item_rules SET is_applied = 1 WHERE app = ? AND revision = ?", [app.rawValue, revision])
+                """
+                INSERT INTO applied_item_rules (app, version)
+                SELECT app, version FROM app_document WHERE app = ? AND kind = 'item_rules' AND name = '' AND version = ?
+                ON CONFLICT (app) DO UPDATE SET version = excluded.version
+                """, [app.rawValue, revision])
         }
     }
 
     private static func rulesRevision(of app: AppSerial, in db: Database) throws -> Int64? {
-        try Int64.first(db, "SELECT revision FROM item_rules WHERE app = ?", [app.rawValue])
-    }
-
-    package func appsWithItemRules() async throws -> [AppSerial] {
-        try await scan { db in try Int64.fetchAll(db, sql: "SELECT app FROM item_rules ORDER BY app").map(AppSerial.init) }
+        try Int64.first(
+            db, "SELECT version FROM app_document WHERE app = ? AND kind = 'item_rules' AND name = ''", [app.rawValue])
     }
 
     package func item(_ key: ItemKey) async throws -> StoredItem? {

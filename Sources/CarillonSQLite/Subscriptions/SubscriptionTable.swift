@@ -25,7 +25,8 @@ struct SubscriptionTable {
             db,
             """
             SELECT device.app, profile.user, profile.reason NOT NULL, app.subscriptions,
-                coalesce((SELECT revision FROM item_rules WHERE item_rules.app = device.app), 0)
+                coalesce((SELECT version FROM app_document
+                    WHERE app_document.app = device.app AND kind = 'item_rules' AND name = ''), 0)
             FROM device
             JOIN app ON app.serial = device.app AND app.ended_at IS NULL
             LEFT JOIN device_profile AS profile ON profile.device = device.serial WHERE device.serial = ?

@@ -3,33 +3,13 @@ package import CarillonWire
 import GRDB
 
 extension SQLiteStore: UpdateStore {
-    package func putParameterRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Bool {
-        try await group.run { db in
-            try db.run(
-                """
-                INSERT INTO parameter_rules (app, document, set_at)
-                SELECT serial, ?, ? FROM app WHERE serial = ? AND ended_at IS NULL
-                ON CONFLICT (app) DO UPDATE SET document = excluded.document, set_at = excluded.set_at, version = version + 1
-                """, [document, now.milliseconds, app.rawValue])
-            return db.changesCount == 1
-        }
-    }
-
-    package func parameterRules(of app: AppSerial) async throws -> (document: String?, version: Int64)? {
-        try await read { db in
-            var select = try BoundStatement(
-                db,
-                """
-                SELECT document, coalesce(version, 0) + log_revision FROM app
-                    LEFT JOIN parameter_rules ON parameter_rules.app = app.serial
-                WHERE app.serial = ?
-                """)
-            select.bind(app.rawValue)
-            return try select.first { ($0.text(0), $0.integer(1)) }
-        }
-    }
-
     // MARK: Updates
+
+    package func logRevision(of app: AppSerial) async throws -> Int64? {
+        try await read { db in
+            try Int64.first(db, "SELECT log_revision FROM app WHERE serial = ?", [app.rawValue])
+        }
+    }
 
     package func publishUpdate(_ wish: UpdateWish, at now: Timestamp) async throws -> UpdatePut {
         try await group.run { db in try UpdateTable(db).publish(wish, at: now) }

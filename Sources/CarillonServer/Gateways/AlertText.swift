@@ -45,8 +45,8 @@ package struct AlertText: Equatable, Sendable {
         }
     }
 
-    package init?(document: String) {
-        guard let body = JSONValue(parsing: Array(document.utf8)), let text = try? AlertText(read: body) else { return nil }
+    package init?(document: [UInt8]) {
+        guard let body = JSONValue(parsing: document), let text = try? AlertText(read: body) else { return nil }
         self = text
     }
 

@@ -1,15 +1,17 @@
 import CarillonCore
 
-/// The alerts' texts of all apps, read when one is first wanted.
+/// The alert texts of apps.
 struct AlertTexts: Sendable {
-    private let store: any GatewayStore
-    private let known = KnownValues<AppSerial, AlertText?>(capacity: 1000)
+    private let documents: AppDocuments
 
-    init(store: any GatewayStore) { self.store = store }
+    init(documents: AppDocuments) { self.documents = documents }
 
+    /// Returns the alert text of an app; nil if there is none.
     func text(of app: AppSerial) async throws -> AlertText? {
-        try await known.value(of: app) { try await store.alert(of: app).flatMap(AlertText.init(document:)) }
+        try await documents.value(of: Self.key(app)) { document -> AlertText? in
+            document.flatMap { AlertText(document: $0.bytes) }
+        }
     }
 
-    func forget(_ app: AppSerial) { known.forget(app) }
+    static func key(_ app: AppSerial) -> AppDocument.Key { AppDocument.Key(.alertText, of: app) }
 }

@@ -22,7 +22,7 @@ package final class Gateways: Sendable {
         var isOpen = false
     }
 
-    private let store: any GatewayStore
+    private let documents: AppDocuments
     private let apps: any AppStore
     private let sealer: SecretSealer
     private let isKeyRingWrapped: Bool
@@ -37,11 +37,11 @@ package final class Gateways: Sendable {
     private let turns = Turns()
 
     package init(
-        store: any GatewayStore & AppStore, keys: [TokenKey], isKeyRingWrapped: Bool, outbox: Outbox,
+        apps: any AppStore, documents: AppDocuments, keys: [TokenKey], isKeyRingWrapped: Bool, outbox: Outbox,
         settings: GatewaySettings, time: TimeSource, random: RandomSource, logger: Logger
     ) {
-        self.store = store
-        apps = store
+        self.apps = apps
+        self.documents = documents
         sealer = SecretSealer(keys: keys, for: .gateway, random: random)
         self.isKeyRingWrapped = isKeyRingWrapped
         self.settings = settings
@@ -49,7 +49,7 @@ package final class Gateways: Sendable {
             inputKeyMaterial: SymmetricKey(data: keys[keys.count - 1].bytes), info: Array("carillon collapse".utf8),
             outputByteCount: 32)
         rendering = PushRendering(key: key)
-        texts = AlertTexts(store: store)
+        texts = AlertTexts(documents: documents)
         self.outbox = outbox
         self.time = time
         self.logger = logger
@@ -82,8 +82,23 @@ package final class Gateways: Sendable {
     package func open() async throws {
         try await turns.take {
             self.state.withLock { $0.isOpen = true }
-            for credential in try await self.store.credentials(of: nil) { self.open(credential) }
+            for (app, serial) in try await self.documents.apps(with: .credential) {
+                for credential in try await self.stored(of: app, serial) { self.open(credential) }
+            }
         }
+    }
+
+    /// Returns the credentials of an app, ordered by environment.
+    private func stored(of app: AppID, _ serial: AppSerial) async throws -> [GatewayCredential] {
+        var credentials: [GatewayCredential] = []
+        for environment in PushEnvironment.allCases.sorted(by: { $0.rawValue < $1.rawValue }) {
+            let lane = PushLane(app: serial, environment: environment)
+            let credential = try await documents.value(of: lane.credential) { document -> GatewayCredential? in
+                try document.map { try GatewayCredential($0, of: app, for: lane) }
+            }
+            if let credential { credentials.append(credential) }
+        }
+        return credentials
     }
 
     private func open(_ credential: GatewayCredential) {
@@ -184,7 +199,9 @@ package final class Gateways: Sendable {
             sealed: try sealer.seal(secret.json.bytes, for: known.serial.rawValue),
             summary: String(decoding: try JSONEncoder().encode(summary), as: UTF8.self), setAt: now)
         try await turns.take {
-            guard try await self.store.putCredential(credential) else { throw Self.unknown(app) }
+            guard try await self.documents.put(credential.bytes, as: lane.credential, at: now) != nil else {
+                throw Self.unknown(app)
+            }
             if self.state.withLock({ $0.isOpen }) { self.open(credential) }
         }
         return (credential, summary)
@@ -193,9 +210,9 @@ package final class Gateways: Sendable {
     package func credentials(
         of app: AppID
     ) async throws -> [(credential: GatewayCredential, summary: GatewaySummary, fault: String?)] {
-        guard try await apps.app(app) != nil else { throw Self.unknown(app) }
+        guard let known = try await apps.app(app) else { throw Self.unknown(app) }
         let faults = faults
-        return try await store.credentials(of: app).map { credential in
+        return try await stored(of: app, known.serial).map { credential in
             let summary = try JSONDecoder().decode(GatewaySummary.self, from: Data(credential.summary.utf8))
             return (credential, summary, faults[credential.lane])
         }
@@ -203,7 +220,8 @@ package final class Gateways: Sendable {
 
     package func remove(of app: AppID, for environment: PushEnvironment) async throws {
         try await turns.take {
-            guard let lane = try await self.store.removeCredential(of: app, for: environment) else {
+            let lane = try await self.apps.app(app).map { PushLane(app: $0.serial, environment: environment) }
+            guard let lane, try await self.documents.remove(lane.credential) else {
                 throw Refusal(
                     .credentialsUnknown, "The app has no credentials for the environment \(environment.rawValue).")
             }
@@ -227,9 +245,13 @@ package final class Gateways: Sendable {
     // MARK: Alerts
 
     package func setAlert(_ text: AlertText?, of app: AppID) async throws {
-        let document = text.map { String(decoding: $0.json.bytes, as: UTF8.self) }
-        guard let serial = try await store.putAlert(document, of: app) else { throw Self.unknown(app) }
-        texts.forget(serial)
+        guard let known = try await apps.app(app) else { throw Self.unknown(app) }
+        let key = AlertTexts.key(known.serial)
+        guard let text else {
+            _ = try await documents.remove(key)
+            return
+        }
+        guard try await documents.put(text.json.bytes, as: key, at: time.now()) != nil else { throw Self.unknown(app) }
     }
 
     package func alert(of app: AppID) async throws -> AlertText? {

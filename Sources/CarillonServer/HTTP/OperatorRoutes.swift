@@ -47,8 +47,7 @@ struct OperatorRoutes: Sendable {
         if let serial {
             await domain.gateways.forget(serial)
             domain.users.forget(serial)
-            domain.vetoes.forget(app)
-            domain.items.forget(serial)
+            domain.vetoes.forget(serial)
             await domain.itemEngine.forget(serial)
         }
         return Response(status: .noContent)

@@ -78,6 +78,7 @@ package final class Domain: Sendable {
         served = try await ServedTime(store: store, time: time, ticks: ticks)
         let sessions = LiveSessions()
         let directory = ChannelDirectory(store: store)
+        let documents = AppDocuments(store: store)
         epoch = try await store.claimEpoch()
         history = try await store.history(proposing: Int64(bitPattern: random.next()))
         let positions = PositionSource(epoch: epoch)
@@ -92,11 +93,11 @@ package final class Domain: Sendable {
         statusNews = StatusNews(devices: store, homes: homes)
         formerChannels = FormerChannels(users: store, homes: homes, directory: directory, time: time)
         users = AppUsers(
-            store: store, keys: tokenKeys, isKeyRingWrapped: wrapping != nil, source: userKeys,
+            apps: store, documents: documents, keys: tokenKeys, isKeyRingWrapped: wrapping != nil, source: userKeys,
             callRules: watchSettings.rules, time: time, ticks: ticks, random: random, logger: logger)
-        vetoes = try await AppVetoes(
-            store: store, keys: tokenKeys, source: vetoSource, rules: watchSettings.rules, time: time, random: random,
-            logger: logger)
+        vetoes = AppVetoes(
+            apps: store, documents: documents, keys: tokenKeys, source: vetoSource, rules: watchSettings.rules, time: time,
+            random: random, logger: logger)
         self.time = time
         let conditions = ItemConditions(limits: .ofItems, zoneOffset: TimeZones.offset)
         let payloadSize: Firings.PayloadSize = { PushRendering.payloadSize(of: $0) }
@@ -104,18 +105,20 @@ package final class Domain: Sendable {
             store: store, homes: homes, conditions: conditions, styles: FoundationStyles.styles, payloadSize: payloadSize,
             time: time)
         itemEngine = ItemEngine(
-            store: store, firings: firings, conditions: conditions, time: time, ticks: ticks, logger: logger,
-            limits: itemLimits)
-        items = AppItems(store: store, engine: itemEngine, allowances: allowances, time: time)
+            store: store, documents: documents, firings: firings, conditions: conditions, time: time, ticks: ticks,
+            logger: logger, limits: itemLimits)
+        items = AppItems(
+            store: store, documents: documents, engine: itemEngine, allowances: allowances, time: time)
         subscriptions = SubscriptionRegistrar(
             store: store, engine: itemEngine, items: items, homes: homes, allowances: allowances, vetoes: vetoes,
             payloadSize: payloadSize, time: time, random: random)
-        let logs = UpdateLogs(store: store, language: AudienceLanguage(zoneOffset: TimeZones.offset))
+        let logs = UpdateLogs(
+            store: store, documents: documents, language: AudienceLanguage(zoneOffset: TimeZones.offset))
         updateDelivery = UpdateDelivery(
             store: store, logs: logs, homes: homes, limits: updateLimits, time: time, ticks: ticks, random: random)
         listings = SharedTurns(of: .listing, limits: turnLimits, scheduler: scheduler)
         updates = AppUpdates(
-            store: store, logs: logs, delivery: updateDelivery, limits: updateLimits,
+            store: store, documents: documents, logs: logs, delivery: updateDelivery, limits: updateLimits,
             previews: SharedTurns(of: .preview, limits: turnLimits, scheduler: scheduler), listings: listings, time: time,
             ticks: ticks, random: random)
         inboxPositions = InboxPositions(sealer: SecretSealer(keys: tokenKeys, for: .position, random: random))
@@ -138,12 +141,13 @@ package final class Domain: Sendable {
             random: random)
         attachments = Attachments(
             records: store, files: attachmentFiles, limits: attachmentLimits, time: time, random: random)
-        services = Services(store: store, homes: homes, allowances: allowances, time: time)
+        services = Services(
+            store: store, documents: documents, homes: homes, allowances: allowances, time: time)
         pushes = store
         outbox = Outbox(store: store, limits: .init(underWay: gatewaySettings.underWay), time: time)
         gateways = Gateways(
-            store: store, keys: tokenKeys, isKeyRingWrapped: wrapping != nil, outbox: outbox, settings: gatewaySettings,
-            time: time, random: random, logger: logger)
+            apps: store, documents: documents, keys: tokenKeys, isKeyRingWrapped: wrapping != nil, outbox: outbox,
+            settings: gatewaySettings, time: time, random: random, logger: logger)
         work = LeasedWork(
             store: store, user: WatchWork(watches: store, news: news, sealer: secrets, random: random), limits: workLimits,
             time: time)

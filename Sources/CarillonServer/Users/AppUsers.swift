@@ -6,19 +6,26 @@ import Synchronization
 
 /// Finds out whose a device is, by the rules of its app.
 package final class AppUsers: Sendable {
-    /// The rules of an app as they were read last, and what was fetched for them.
-    private struct Opened {
-        /// By which they are known.
-        var sealed: [UInt8]
+    /// The rules of an app.
+    private struct Opened: Sendable {
+        var app: AppSerial
+        var version: RegistryVersion
+        var setAt: Timestamp
         var rules: UserRules
         var ownKeys: UserKeySet?
+    }
+
+    /// The keys at the address that rules name.
+    private struct Fetched {
+        /// The version of the rules.
+        var version: RegistryVersion
         var fetches = UserKeyFetches()
         /// Whether the last attempt to fetch failed.
         var isFailing = false
         var fetching: Task<Void, Never>?
     }
 
-    private let store: any UserStore
+    private let documents: AppDocuments
     private let apps: any AppStore
     private let sealer: SecretSealer
     private let isKeyRingWrapped: Bool
@@ -27,14 +34,14 @@ package final class AppUsers: Sendable {
     private let time: TimeSource
     private let ticks: TickSource
     private let logger: Logger
-    private let opened = Mutex<[AppSerial: Opened]>([:])
+    private let fetched = Mutex<[AppSerial: Fetched]>([:])
 
     package init(
-        store: any UserStore & AppStore, keys: [TokenKey], isKeyRingWrapped: Bool, source: UserKeySource,
+        apps: any AppStore, documents: AppDocuments, keys: [TokenKey], isKeyRingWrapped: Bool, source: UserKeySource,
         callRules: CallRules, time: TimeSource, ticks: TickSource, random: RandomSource, logger: Logger
     ) {
-        self.store = store
-        apps = store
+        self.apps = apps
+        self.documents = documents
         sealer = SecretSealer(keys: keys, for: .users, random: random)
         self.isKeyRingWrapped = isKeyRingWrapped
         self.source = source
@@ -67,26 +74,28 @@ package final class AppUsers: Sendable {
                 )
             }
         }
-        let stored = StoredUserRules(
-            app: serial, sealed: try sealer.seal(rules.json.bytes, for: serial.rawValue), setAt: time.now())
-        guard try await store.putUserRules(stored) else { throw Self.unknown(app) }
-        return (rules, stored.setAt)
+        let sealed = try sealer.seal(rules.json.bytes, for: serial.rawValue)
+        let now = time.now()
+        guard try await documents.put(sealed, as: Self.key(serial), at: now) != nil else { throw Self.unknown(app) }
+        return (rules, now)
     }
 
     package func rules(of app: AppID) async throws -> (rules: UserRules, setAt: Timestamp) {
         let serial = try await serial(of: app)
-        guard let stored = try await store.userRules(of: serial) else { throw Self.none(of: app) }
-        return (try open(stored).rules, stored.setAt)
+        guard let opened = try await opened(serial) else { throw Self.none(of: app) }
+        return (opened.rules, opened.setAt)
     }
 
     package func remove(of app: AppID) async throws {
         let serial = try await serial(of: app)
-        guard try await store.removeUserRules(of: serial) else { throw Self.none(of: app) }
-        opened.withLock { $0[serial] = nil }
+        guard try await documents.remove(Self.key(serial)) else { throw Self.none(of: app) }
+        forget(serial)
     }
 
-    /// The app was deleted.
-    package func forget(_ app: AppSerial) { opened.withLock { $0[app] = nil } }
+    /// The app was deleted, or has no rules any more.
+    package func forget(_ app: AppSerial) { fetched.withLock { $0[app] = nil } }
+
+    private static func key(_ app: AppSerial) -> AppDocument.Key { AppDocument.Key(.userRules, of: app) }
 
     private func serial(of app: AppID) async throws -> AppSerial {
         guard let known = try await apps.app(app) else { throw Self.unknown(app) }
@@ -105,22 +114,24 @@ package final class AppUsers: Sendable {
     ///
     /// - Throws: ``Refusal``.
     package func user(saidBy text: String, in app: AppSerial) async throws -> UserID {
-        guard let stored = try await store.userRules(of: app) else {
+        guard let known = try await opened(app) else {
             throw Refusal(
                 .usersNotConfigured, "The app has no rules for users; an operator sets them with: carillon apps users set.")
         }
-        let known = try open(stored)
         // What is no such token is refused before anybody is asked for keys.
         let token = try UserToken(text, allowed: known.rules.algorithms)
-        let keys = if let keys = known.ownKeys { keys } else { try await fetchedKeys(of: stored, known.rules, for: token) }
+        let keys = if let keys = known.ownKeys { keys } else { try await fetchedKeys(of: known, for: token) }
         return try token.verify(
             with: keys, audience: known.rules.audience, issuer: known.rules.issuer, at: time.now())
     }
 
-    private func open(_ stored: StoredUserRules) throws -> Opened {
-        if let known = opened.withLock({ $0[stored.app] }), known.sealed == stored.sealed { return known }
-        guard let bytes = sealer.open(stored.sealed, for: stored.app.rawValue), let body = JSONValue(parsing: bytes)
-        else {
+    private func opened(_ app: AppSerial) async throws -> Opened? {
+        try await documents.value(of: Self.key(app)) { document -> Opened? in try document.map { try open($0) } }
+    }
+
+    private func open(_ document: AppDocument) throws -> Opened {
+        let app = document.key.app
+        guard let bytes = sealer.open(document.bytes, for: app.rawValue), let body = JSONValue(parsing: bytes) else {
             throw Refusal(
                 .userKeysUnavailable,
                 "The app's rules for users were sealed with a key that is gone; an operator must set them again.")
@@ -135,12 +146,8 @@ package final class AppUsers: Sendable {
             throw Refusal(
                 .userKeysUnavailable, "\(error.detail) An operator must set the app's rules for users again.")
         }
-        let new = Opened(sealed: stored.sealed, rules: rules, ownKeys: ownKeys)
-        return opened.withLock { opened in
-            if let known = opened[stored.app], known.sealed == stored.sealed { return known }
-            opened[stored.app] = new
-            return new
-        }
+        return Opened(
+            app: app, version: document.version, setAt: document.setAt, rules: rules, ownKeys: ownKeys)
     }
 
     // MARK: Key sets
@@ -152,16 +159,14 @@ package final class AppUsers: Sendable {
     }
 
     /// Those at the app's address: fetched when it is time, by one for all who wait.
-    private func fetchedKeys(
-        of stored: StoredUserRules, _ rules: UserRules, for token: UserToken
-    ) async throws -> UserKeySet {
-        guard case .address(let address) = rules.source else { return UserKeySet([]) }
-        var keys = keys(of: stored, at: address)
+    private func fetchedKeys(of known: Opened, for token: UserToken) async throws -> UserKeySet {
+        guard case .address(let address) = known.rules.source else { return UserKeySet([]) }
+        var keys = keys(of: known, at: address)
         var areOfNow = false
         if case .fetching(let task) = keys {
             await task.value
             areOfNow = true
-            keys = self.keys(of: stored, at: address)
+            keys = self.keys(of: known, at: address)
         }
         switch keys {
         case .known(let keys, let seconds):
@@ -178,27 +183,28 @@ package final class AppUsers: Sendable {
         }
     }
 
-    private func keys(of stored: StoredUserRules, at address: CallAddress) -> Keys {
+    private func keys(of known: Opened, at address: CallAddress) -> Keys {
         let now = ticks.now()
-        return opened.withLock { opened in
-            guard var entry = opened[stored.app], entry.sealed == stored.sealed else {
-                return .unavailable(retryAfterSeconds: 1)
-            }
+        return fetched.withLock { fetched in
+            var entry = fetched[known.app] ?? Fetched(version: known.version)
+            // The app has set other rules.
+            guard entry.version <= known.version else { return .unavailable(retryAfterSeconds: 1) }
+            if entry.version < known.version { entry = Fetched(version: known.version) }
             if let task = entry.fetching { return .fetching(task) }
             switch entry.fetches.step(at: now) {
             case .use(let keys): return .known(keys, secondsUntilNext: entry.fetches.secondsUntilNext(at: now))
             case .unavailable(let seconds): return .unavailable(retryAfterSeconds: seconds)
             case .fetch:
                 entry.fetches.began(at: now)
-                let task = Task { await self.fetch(for: stored, from: address) }
+                let task = Task { await self.fetch(for: known, from: address) }
                 entry.fetching = task
-                opened[stored.app] = entry
+                fetched[known.app] = entry
                 return .fetching(task)
             }
         }
     }
 
-    private func fetch(for stored: StoredUserRules, from address: CallAddress) async {
+    private func fetch(for known: Opened, from address: CallAddress) async {
         var keys: UserKeySet?
         var reason = ""
         var wait: Duration?
@@ -217,15 +223,15 @@ package final class AppUsers: Sendable {
                 metadata: ["address": "\(address.peer)", "reason": "\(reason)"])
         }
         let now = ticks.now()
-        let hasRecovered = opened.withLock { opened in
-            guard var entry = opened[stored.app], entry.sealed == stored.sealed else { return false }
+        let hasRecovered = fetched.withLock { fetched in
+            guard var entry = fetched[known.app], entry.version == known.version else { return false }
             entry.fetching = nil
             if let keys {
                 entry.fetches.succeeded(keys, at: now)
             } else {
                 entry.fetches.failed(wait: wait, at: now)
             }
-            defer { opened[stored.app] = entry }
+            defer { fetched[known.app] = entry }
             defer { entry.isFailing = keys == nil }
             return keys != nil && entry.isFailing
         }

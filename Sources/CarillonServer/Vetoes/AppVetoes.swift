@@ -8,20 +8,24 @@ import Synchronization
 /// Asks apps' own servers, each signed as other calls to back ends are (Standard Webhooks). An app is allowed nothing while its server
 /// does not answer.
 package final class AppVetoes: Vetoes {
-    private struct Entry {
-        var serial: AppSerial
+    /// The server that an app names.
+    private struct Hook: Sendable {
         /// Nil where it cannot be read any more.
         var address: CallAddress?
         /// Nil where it was sealed with a key that is gone.
         var secret: SigningSecret?
         var setAt: Timestamp
+    }
+
+    /// The questions of an app.
+    private struct Questions {
         /// Whether the last question had no answer that counts.
         var isFailing = false
         var underWay = 0
         var underWayOfDevices: [DeviceID: Int] = [:]
     }
 
-    private let store: any VetoStore
+    private let documents: AppDocuments
     private let apps: any AppStore
     private let sealer: SecretSealer
     private let source: VetoSource
@@ -29,7 +33,7 @@ package final class AppVetoes: Vetoes {
     private let time: TimeSource
     private let random: RandomSource
     private let logger: Logger
-    private let entries: Mutex<[AppID: Entry]>
+    private let questions = Mutex<[AppSerial: Questions]>([:])
 
     /// Questions of one app that wait for their answers.
     static let mostUnderWay = 64
@@ -44,36 +48,29 @@ package final class AppVetoes: Vetoes {
     private let unavailable = ServerMetric.vetoes.counter("unavailable")
 
     init(
-        store: any VetoStore & AppStore, keys: [TokenKey], source: VetoSource, rules: CallRules, time: TimeSource,
-        random: RandomSource, logger: Logger
-    ) async throws {
-        self.store = store
-        apps = store
+        apps: any AppStore, documents: AppDocuments, keys: [TokenKey], source: VetoSource, rules: CallRules,
+        time: TimeSource, random: RandomSource, logger: Logger
+    ) {
+        self.apps = apps
+        self.documents = documents
         sealer = SecretSealer(keys: keys, for: .veto, random: random)
         self.source = source
         self.rules = rules
         self.time = time
         self.random = random
         self.logger = logger
-        entries = Mutex([:])
-        try await read()
     }
 
-    /// What is on disk counts, whoever wrote last.
-    private func read() async throws {
-        let stored = try await store.vetoes()
-        entries.withLock { entries in
-            let before = entries
-            entries = [:]
-            for (app, veto) in stored {
-                var entry = Entry(
-                    serial: veto.app, address: try? CallAddress(veto.address),
-                    secret: sealer.open(veto.sealed, for: veto.app.rawValue).map(SigningSecret.init), setAt: veto.setAt)
-                entry.isFailing = before[app]?.isFailing ?? false
-                entry.underWay = before[app]?.underWay ?? 0
-                entry.underWayOfDevices = before[app]?.underWayOfDevices ?? [:]
-                entries[app] = entry
-            }
+    private static func key(_ app: AppSerial) -> AppDocument.Key { AppDocument.Key(.approvalHook, of: app) }
+
+    private func hook(of app: AppSerial) async throws -> Hook? {
+        try await documents.value(of: Self.key(app)) { document -> Hook? in
+            guard let document else { return nil }
+            let parts = SealedDocument(document.bytes)
+            return Hook(
+                address: parts.flatMap { try? CallAddress($0.text) },
+                secret: parts.flatMap { sealer.open($0.sealed, for: app.rawValue) }.map(SigningSecret.init),
+                setAt: document.setAt)
         }
     }
 
@@ -93,27 +90,26 @@ package final class AppVetoes: Vetoes {
         }
         let serial = try await serial(of: app)
         let secret = SigningSecret(bytes: random.bytes(SigningSecret.byteCount))
-        let stored = StoredVeto(
-            app: serial, address: address.text, sealed: try sealer.seal(secret.bytes, for: serial.rawValue),
-            setAt: time.now())
-        guard try await store.putVeto(stored) else { throw Self.unknown(app) }
-        try await read()
-        return (address.text, secret.text, stored.setAt)
+        let sealed = try sealer.seal(secret.bytes, for: serial.rawValue)
+        let document = SealedDocument(text: address.text, sealed: sealed)
+        let now = time.now()
+        guard try await documents.put(document.bytes, as: Self.key(serial), at: now) != nil else { throw Self.unknown(app) }
+        return (address.text, secret.text, now)
     }
 
     package func address(of app: AppID) async throws -> (address: String, setAt: Timestamp) {
-        let serial = try await serial(of: app)
-        guard let entry = entries.withLock({ $0[app] }), entry.serial == serial else { throw Self.none }
-        return (entry.address?.text ?? "", entry.setAt)
+        guard let hook = try await hook(of: try await serial(of: app)) else { throw Self.none }
+        return (hook.address?.text ?? "", hook.setAt)
     }
 
     package func remove(of app: AppID) async throws {
-        guard try await store.removeVeto(of: try await serial(of: app)) else { throw Self.none }
-        try await read()
+        let serial = try await serial(of: app)
+        guard try await documents.remove(Self.key(serial)) else { throw Self.none }
+        forget(serial)
     }
 
-    /// The app was deleted.
-    package func forget(_ app: AppID) { entries.withLock { $0[app] = nil } }
+    /// The app was deleted, or names no server any more.
+    package func forget(_ app: AppSerial) { questions.withLock { $0[app] = nil } }
 
     private func serial(of app: AppID) async throws -> AppSerial {
         guard let known = try await apps.app(app) else { throw Self.unknown(app) }
@@ -125,14 +121,20 @@ package final class AppVetoes: Vetoes {
 
     // MARK: Asking
 
-    package func isAsked(_ app: AppID) -> Bool { entries.withLock { $0[app] != nil } }
+    package func isAsked(_ app: AppID) async throws -> Bool {
+        try await documents.apps(with: .approvalHook)[app] != nil
+    }
 
     package func ask(_ question: VetoQuestion, of app: AppID) async throws {
-        guard let entry = try begin(app, question.device) else { return }
-        defer { end(app, question.device) }
-        guard let secret = entry.secret, let address = entry.address else {
+        guard let serial = try await documents.apps(with: .approvalHook)[app], let hook = try await hook(of: serial) else {
+            return
+        }
+        let asked = Asked(app: app, serial: serial)
+        try begin(asked, question.device)
+        defer { end(asked, question.device) }
+        guard let secret = hook.secret, let address = hook.address else {
             throw cannotAsk(
-                "its secret was sealed with a key that is gone, or its address is none; it must be set again", app)
+                "its secret was sealed with a key that is gone, or its address is none; it must be set again", asked)
         }
         let (id, now) = ("msg_" + Base64URL.encode(random.bytes(16)), time.now())
         let body = question.json(app: app, at: now).bytes
@@ -147,55 +149,63 @@ package final class AppVetoes: Vetoes {
         switch answer {
         case .answered(200..<300, _, _):
             allowed.increment()
-            answered(app)
+            answered(asked)
         case .answered(403, let body, _):
             vetoed.increment()
-            answered(app)
+            answered(asked)
             throw Self.veto(JSONValue(parsing: body))
-        case .answered(let status, _, let wait): throw cannotAsk("it answered with the status \(status)", app, wait)
-        case .failed(let reason): throw cannotAsk(reason, app)
+        case .answered(let status, _, let wait): throw cannotAsk("it answered with the status \(status)", asked, wait)
+        case .failed(let reason): throw cannotAsk(reason, asked)
         }
     }
 
-    /// Nil where nobody is to be asked.
-    private func begin(_ app: AppID, _ device: DeviceID?) throws(Refusal) -> Entry? {
-        let (entry, isBusy): (Entry?, Bool) = entries.withLock { entries in
-            guard let entry = entries[app] else { return (nil, false) }
-            let ofDevice = device.map { entry.underWayOfDevices[$0, default: 0] } ?? 0
-            guard entry.underWay < Self.mostUnderWay, ofDevice < Self.mostUnderWayOfDevice else { return (nil, true) }
-            entries[app]?.underWay += 1
-            if let device { entries[app]?.underWayOfDevices[device] = ofDevice + 1 }
-            return (entry, false)
-        }
-        if isBusy { throw cannotAsk("too many questions wait for their answers", app) }
-        return entry
+    /// An app whose server is asked.
+    private struct Asked {
+        var app: AppID
+        var serial: AppSerial
     }
 
-    private func end(_ app: AppID, _ device: DeviceID?) {
-        entries.withLock { entries in
-            guard let count = entries[app]?.underWay, count > 0 else { return }
-            entries[app]?.underWay = count - 1
-            guard let device, let ofDevice = entries[app]?.underWayOfDevices[device] else { return }
-            entries[app]?.underWayOfDevices[device] = ofDevice > 1 ? ofDevice - 1 : nil
+    private func begin(_ asked: Asked, _ device: DeviceID?) throws(Refusal) {
+        let isBusy = questions.withLock { questions in
+            var present = questions[asked.serial, default: Questions()]
+            let ofDevice = device.map { present.underWayOfDevices[$0, default: 0] } ?? 0
+            guard present.underWay < Self.mostUnderWay, ofDevice < Self.mostUnderWayOfDevice else { return true }
+            present.underWay += 1
+            if let device { present.underWayOfDevices[device] = ofDevice + 1 }
+            questions[asked.serial] = present
+            return false
+        }
+        if isBusy { throw cannotAsk("too many questions wait for their answers", asked) }
+    }
+
+    private func end(_ asked: Asked, _ device: DeviceID?) {
+        questions.withLock { questions in
+            guard var present = questions[asked.serial], present.underWay > 0 else { return }
+            present.underWay -= 1
+            if let device, let ofDevice = present.underWayOfDevices[device] {
+                present.underWayOfDevices[device] = ofDevice > 1 ? ofDevice - 1 : nil
+            }
+            // What has nothing to remember is not kept.
+            questions[asked.serial] = present.underWay == 0 && !present.isFailing ? nil : present
         }
     }
 
-    private func answered(_ app: AppID) {
-        let wasFailing = entries.withLock { entries in
-            guard entries[app]?.isFailing == true else { return false }
-            entries[app]?.isFailing = false
+    private func answered(_ asked: Asked) {
+        let wasFailing = questions.withLock { questions in
+            guard questions[asked.serial]?.isFailing == true else { return false }
+            questions[asked.serial]?.isFailing = false
             return true
         }
-        if wasFailing { logger.notice("an app's server answers again", metadata: ["app": "\(app)"]) }
+        if wasFailing { logger.notice("an app's server answers again", metadata: ["app": "\(asked.app)"]) }
     }
 
     /// The log withholds what is the same within a minute.
     ///
     /// - Parameter wait: The wait that the app's server asked for.
-    private func cannotAsk(_ reason: String, _ app: AppID, _ wait: Duration? = nil) -> Refusal {
+    private func cannotAsk(_ reason: String, _ asked: Asked, _ wait: Duration? = nil) -> Refusal {
         unavailable.increment()
-        entries.withLock { $0[app]?.isFailing = true }
-        logger.warning("an app's server could not be asked", metadata: ["app": "\(app)", "reason": "\(reason)"])
+        questions.withLock { $0[asked.serial]?.isFailing = true }
+        logger.warning("an app's server could not be asked", metadata: ["app": "\(asked.app)", "reason": "\(reason)"])
         return Refusal(
             .vetoUnavailable, "The app's own server could not be asked whether this may be; try again later.",
             retryAfterSeconds: max(Self.retrySeconds, Int(wait?.components.seconds ?? 0)))

@@ -60,6 +60,16 @@ struct StoreContractTests {
         #expect(methods == ["change(of:_:)", "each(_:work:)"])
     }
 
+    @Test func `the page on architecture has the number of requirements of each protocol`() throws {
+        let path = PageCode.root.appending(path: "docs/architecture.md")
+        let page = try String(contentsOf: path, encoding: .utf8)
+        let rows = page.matches(of: #/\| `(?<name>\w+Store)` \| [^|]+ \| (?<number>\d+) \|/#)
+        let shown = Dictionary(rows.map { (String($0.name), String($0.number)) }) { first, _ in first }
+        let counts = try Self.contract.get().requirements.filter { Self.composed.contains($0.key) }.mapValues(\.count)
+        #expect(shown == counts.mapValues { String($0) })
+        #expect(page.contains("| all | | \(counts.values.reduce(0, +)) |"))
+    }
+
     private static let sample = StoreContract([
         """
         /// A comment about `func nothing()`.

@@ -76,9 +76,10 @@ struct ItemEngineBoundsTests {
     private func engine(
         _ world: EngineWorld, _ limits: ItemEngine.Limits = .init(), of store: (any Store)? = nil
     ) -> ItemEngine {
-        ItemEngine(
-            store: store ?? world.store, firings: world.domain.firings, conditions: world.domain.itemEngine.conditions,
-            time: world.domain.time, ticks: .system,
+        let store = store ?? world.store
+        return ItemEngine(
+            store: store, documents: AppDocuments(store: store), firings: world.domain.firings,
+            conditions: world.domain.itemEngine.conditions, time: world.domain.time, ticks: .system,
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
             limits: limits)
     }

@@ -485,21 +485,20 @@ struct ItemLifeTests {
         #expect(refused["code"] == "item_closed")
     }
 
-    @Test func `a subscription that was checked by earlier rules is checked again`() async throws {
+    @Test func `a subscription is checked by the rules that the store has, whoever set them`() async throws {
         let world = try await EngineWorld(stores.open())
-        // The rules that the process knows are not those of the store any more.
         _ = try await world.domain.items.rules(of: world.device.app)
-        let (closed, now) = (#"{"items":[]}"#, world.domain.time.now())
-        _ = try await world.store.putItemRules(closed, of: world.device.app, at: now)
+        let (key, now) = (AppDocument.Key(.itemRules, of: world.device.app), world.domain.time.now())
+        let closed = Array(#"{"items":[]}"#.utf8)
+        _ = try await world.store.putDocument(closed, as: key, at: now)
         let refusal = await #expect(throws: Refusal.self) { _ = try await world.subscribe("price > 10.0") }
         #expect(refusal?.code == .itemClosed)
         #expect(try await stores.count(.subscriptions, in: world.store) == 0)
-        let open = #"{"items":[{"pattern":"*","open":true}]}"#
-        _ = try await world.store.putItemRules(open, of: world.device.app, at: now)
-        world.domain.items.forget(world.device.app)
+        let open = Array(#"{"items":[{"pattern":"*","open":true}]}"#.utf8)
+        _ = try await world.store.putDocument(open, as: key, at: now)
         let subscription = try await world.subscribe("price > 10.0")
+        _ = try await world.store.putDocument(closed, as: key, at: now)
         let refused = await #expect(throws: Refusal.self) {
-            _ = try await world.store.putItemRules(closed, of: world.device.app, at: now)
             _ = try await world.domain.subscriptions.change(subscription.id, of: world.device, from: nil) {
                 $0.trigger = "price > 20.0"
             }

@@ -33,7 +33,7 @@ struct PresentUpdatesTests {
     func `of two that are published at once none is passed over`(_ looksBetween: Bool) async throws {
         let store = try await stores.open()
         _ = try await store.createApp(try #require(AppID("com.example.app")), at: Self.start)
-        let logs = UpdateLogs(store: store, language: language)
+        let logs = UpdateLogs(store: store, documents: AppDocuments(store: store), language: language)
         #expect(try await logs.log(of: AppSerial(1)).live.count == 0)
         let first = try await made(store, 1)
         let second = try await made(store, 2)
@@ -56,7 +56,7 @@ struct PresentUpdatesTests {
 
     @Test func `the largest logs of other apps make room, as few as are needed`() async throws {
         let store = try await store(apps: 6)
-        let logs = UpdateLogs(store: store, language: language, mostBytes: 1000)
+        let logs = UpdateLogs(store: store, documents: AppDocuments(store: store), language: language, mostBytes: 1000)
         var number: UInt64 = 0
         func publish(_ count: Int, of app: Int64) async throws {
             _ = try await logs.log(of: AppSerial(app))
@@ -87,14 +87,14 @@ struct PresentUpdatesTests {
 
     @Test func `logs that gave way to more recent ones weigh nothing`() async throws {
         let store = try await store(apps: 6)
-        let logs = UpdateLogs(store: store, language: language, capacity: 2)
+        let logs = UpdateLogs(store: store, documents: AppDocuments(store: store), language: language, capacity: 2)
         for app in 1...6 as ClosedRange<Int64> { _ = try await logs.log(of: AppSerial(app)) }
         #expect(logs.knownLogs <= 4)
     }
 
     @Test func `a log that many ask for is read once`() async throws {
         let store = try await store(apps: 1)
-        let logs = UpdateLogs(store: store, language: language)
+        let logs = UpdateLogs(store: store, documents: AppDocuments(store: store), language: language)
         for round in 1...10 {
             await withTaskGroup(of: Void.self) { group in
                 for _ in 0..<50 { group.addTask { _ = try? await logs.log(of: AppSerial(1)) } }
@@ -108,7 +108,7 @@ struct PresentUpdatesTests {
         async throws
     {
         let store = try await store(apps: 1)
-        let logs = UpdateLogs(store: store, language: language)
+        let logs = UpdateLogs(store: store, documents: AppDocuments(store: store), language: language)
         let rules = try await logs.log(of: AppSerial(1)).rules
         let read = UpdateLogs.ReadAudience(audience: try logs.audience("user == 'anna'", by: rules), rules: rules)
         let (first, none) = try await made(store, 1, audience: "user == 'anna'")
@@ -121,6 +121,21 @@ struct PresentUpdatesTests {
         let foreign = UpdateLogs.ReadAudience(audience: try logs.audience("user == 'bela'", by: others), rules: others)
         logs.published(second, foreign, after: previous)
         #expect(try await logs.log(of: AppSerial(1)).live.serialsInOrder == [first.serial, second.serial])
+        #expect(logs.reads == 2)
+    }
+
+    @Test func `rules count for the next reading of a log, whoever set them`() async throws {
+        let store = try await store(apps: 1)
+        let logs = UpdateLogs(store: store, documents: AppDocuments(store: store), language: language)
+        let first = try await logs.log(of: AppSerial(1))
+        #expect(first.rules == ParameterRules() && first.version == 0)
+        let key = AppDocument.Key(.parameterRules, of: AppSerial(1))
+        let document = Array(#"{"parameters":{"region":"string"}}"#.utf8)
+        let version = try #require(try await store.putDocument(document, as: key, at: Self.start))
+        let second = try await logs.log(of: AppSerial(1))
+        #expect(second.rules != ParameterRules() && second.version == version.rawValue)
+        _ = try await store.createApp(try #require(AppID("com.example.other")), at: Self.start)
+        #expect(try await logs.log(of: AppSerial(1)).version == second.version)
         #expect(logs.reads == 2)
     }
 

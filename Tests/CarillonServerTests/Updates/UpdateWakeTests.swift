@@ -140,7 +140,8 @@ struct UpdateWakeTests {
         let other = try #require(AppID("com.example.other"))
         _ = try await domain.apps.create(other)
         let serial = try #require(try await domain.apps.serial(of: other))
-        #expect(try await world.routes.store.putParameterRules(#"{"parameters":7}"#, of: serial, at: world.now))
+        let rules = AppDocument.Key(.parameterRules, of: serial)
+        _ = try await world.routes.store.putDocument(Array(#"{"parameters":7}"#.utf8), as: rules, at: world.now)
         let definition = Update.Definition(
             kind: .definitions, payload: Array("{}".utf8), audience: nil, mode: .once, ttlSeconds: 3600, orderKey: nil,
             wakes: true, supersedes: nil)

@@ -262,7 +262,43 @@ struct VetoTests {
         #expect(try await routes.request(.post, "/v1/devices", key: clientKey).status == 201)
         _ = try await routes.request(.put, path, key: routes.admin, #"{"url":"https://back.example.com/veto"}"#)
         _ = try await routes.request(.delete, "/v1/apps/com.example.app", key: routes.admin)
-        #expect(!routes.domain.vetoes.isAsked(try AppID.checked("com.example.app")))
+        #expect(try await !routes.domain.vetoes.isAsked(try AppID.checked("com.example.app")))
+    }
+
+    @Test func `a subscription on an item that is closed while the app is asked is refused`() async throws {
+        let (routes, device, _, _) = try await routes()
+        let app = try await routes.domain.serial(ofApp: "com.example.app")
+        backEnd.holds()
+        try await withThrowingTaskGroup(of: String?.self) { group in
+            group.addTask {
+                try await routes.request(.post, "/v1/device/subscriptions", key: device, self.subscription).code
+            }
+            try await eventually { self.backEnd.types == ["subscription.activate"] }
+            let rules = AppDocument.Key(.itemRules, of: app)
+            let closed = Array(#"{"items":[]}"#.utf8)
+            _ = try await routes.store.putDocument(closed, as: rules, at: routes.domain.time.now())
+            self.backEnd.letGo()
+            for try await code in group { #expect(code == "item_closed") }
+        }
+        #expect(try await stores.count(.subscriptions, in: routes.store) == 0)
+        #expect(backEnd.types == ["subscription.activate"], "closed items are refused before the app is asked")
+    }
+
+    @Test func `another server, and none, count for the next question, whoever set them`() async throws {
+        let (routes, device, clientKey, _) = try await routes()
+        #expect(try await routes.request(.post, "/v1/devices", key: clientKey).status == 201)
+        #expect(backEnd.questions.map(\.address.text) == ["https://back.example.com/veto"])
+        let app = try await routes.domain.serial(ofApp: "com.example.app")
+        let key = AppDocument.Key(.approvalHook, of: app)
+        let stored = try #require(try await routes.store.document(key))
+        var other = try #require(SealedDocument(stored.bytes))
+        other.text = "https://other.example.com/"
+        _ = try await routes.store.putDocument(other.bytes, as: key, at: stored.setAt)
+        #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
+        #expect(backEnd.questions.last?.address.text == "https://other.example.com/")
+        _ = try await routes.store.removeDocument(key)
+        #expect(try await routes.request(.post, "/v1/devices", key: clientKey).status == 201)
+        #expect(backEnd.questions.count == 2)
     }
 
     @Test func `a server that starts anew asks as before, and nothing is allowed once the secret cannot be read`()
@@ -272,9 +308,10 @@ struct VetoTests {
         let random = RandomSource.system
         let app = try AppID.checked("com.example.app")
         _ = try await store.createApp(app, at: Timestamp(milliseconds: 0))
-        func vetoes(_ key: UInt8) async throws -> AppVetoes {
-            try await AppVetoes(
-                store: store, keys: [TokenKey(id: key, bytes: Array(repeating: key, count: 32))], source: backEnd.source,
+        func vetoes(_ key: UInt8) -> AppVetoes {
+            AppVetoes(
+                apps: store, documents: AppDocuments(store: store),
+                keys: [TokenKey(id: key, bytes: Array(repeating: key, count: 32))], source: backEnd.source,
                 rules: .init(), time: .system, random: random,
                 logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         }

@@ -22,7 +22,7 @@ extension StoreCase {
 
 func withText(_ stores: any StoreMaker) async throws -> PushFixture {
     let fixture = try await PushFixture(stores)
-    #expect(try await fixture.store.putAlert("{}", of: try StoreFixture.appID) == fixture.base.device.app)
+    try await fixture.setAlertText("{}")
     return fixture
 }
 
@@ -30,14 +30,12 @@ private func noTextNoAlert(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
     try await fixture.commit(fixture.append(1, .alert))
     #expect(try await fixture.lease().map(\.content) == [.wake])
-    _ = try await fixture.store.putAlert("{}", of: try StoreFixture.appID)
+    try await fixture.setAlertText("{}")
     try await fixture.commit(fixture.append(2, .alert))
     #expect(try await fixture.lease().count == 1)
-    #expect(try await fixture.store.putAlert(nil, of: try StoreFixture.appID) != nil)
+    try await fixture.setAlertText(nil)
     try await fixture.commit(fixture.append(3, .alert))
     #expect(try await fixture.lease(at: start.after(5)).isEmpty, "the wake under way is for this one, too")
-    let none = try #require(AppID("com.example.none"))
-    #expect(try await fixture.store.putAlert("{}", of: none) == nil)
 }
 
 private func alertForItsMessage(_ stores: any StoreMaker) async throws {
@@ -173,7 +171,7 @@ private func alertsCount(_ stores: any StoreMaker) async throws {
 private func alertWithoutText(_ stores: any StoreMaker) async throws {
     let fixture = try await withText(stores)
     try await fixture.commit(fixture.append(1, .alert, urgency: .high))
-    #expect(try await fixture.store.putAlert(nil, of: try StoreFixture.appID) != nil)
+    try await fixture.setAlertText(nil)
     #expect(try await fixture.lease().map(\.content) == [.wake])
     #expect(try await fixture.standings(1) == [.state(.cancelled), .state(.leased)])
 }
@@ -182,7 +180,7 @@ private func parkedAlertIsOver(_ stores: any StoreMaker) async throws {
     var limits = InboxLimits()
     limits.outcomeRetentionSeconds = 1000
     let fixture = try await PushFixture(stores, StoreSettings(inbox: limits))
-    _ = try await fixture.store.putAlert("{}", of: try StoreFixture.appID)
+    try await fixture.setAlertText("{}")
     try await fixture.commit(fixture.append(1, .alert, urgency: .high))
     try await fixture.end(try await fixture.lease()[0], .parked(reason: "BadTopic"))
     #expect(try await fixture.store.sweepPushes(at: start.after(999), limit: 10))

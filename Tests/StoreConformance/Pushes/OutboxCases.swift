@@ -239,7 +239,7 @@ private func parkedPush(_ stores: any StoreMaker) async throws {
 
 private func parkedAreBounded(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
-    _ = try await fixture.store.putAlert("{}", of: try StoreFixture.appID)
+    try await fixture.setAlertText("{}")
     let most = PushLimits.keptPerDevice + PushLimits.keptPerDevice / 4
     for position in Int64(1)...Int64(most + 20) {
         let now = start.after(2 * position)
@@ -254,7 +254,7 @@ private func parkedAreBounded(_ stores: any StoreMaker) async throws {
 
 private func overBeforeParked(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
-    _ = try await fixture.store.putAlert("{}", of: try StoreFixture.appID)
+    try await fixture.setAlertText("{}")
     for position in Int64(1)...Int64(PushLimits.keptPerDevice + PushLimits.keptPerDevice / 4 + 5) {
         let now = start.after(2 * position)
         try await fixture.commit(fixture.append(position, .alert, at: now, urgency: .high))
@@ -267,7 +267,7 @@ private func overBeforeParked(_ stores: any StoreMaker) async throws {
 
 private func pushesOfNobody(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
-    _ = try await fixture.store.putAlert("{}", of: try StoreFixture.appID)
+    try await fixture.setAlertText("{}")
     for position in Int64(1)...3 { try await fixture.commit(fixture.append(position, .alert, urgency: .high)) }
     let underWay = try await fixture.lease()[0]
     try await fixture.end(try await fixture.lease(at: start.after(1))[0], .parked(reason: "BadTopic"), at: start.after(1))
@@ -419,7 +419,7 @@ private func saidEnvironment(_ stores: any StoreMaker) async throws {
 
 private func parkedFollows(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
-    _ = try await fixture.store.putAlert("{}", of: try StoreFixture.appID)
+    try await fixture.setAlertText("{}")
     for position in Int64(1)...2 { try await fixture.commit(fixture.append(position, .alert, urgency: .high)) }
     try await fixture.end(try await fixture.lease()[0], .parked(reason: "BadTopic"))
     let underWay = try await fixture.lease(at: start.after(1))

@@ -31,6 +31,11 @@ struct PushFixture {
         return profile
     }
 
+    /// Sets the text of alerts; nil removes it.
+    func setAlertText(_ text: String?) async throws {
+        try await store.setDocument(.alertText, of: base.device.app, to: text)
+    }
+
     func register(_ token: String?, _ environment: PushEnvironment = .production, at now: Timestamp = start) async throws {
         let profile = try Self.profile(token, environment)
         let result = try await store.changeRegistration(of: device, at: now) { _ in .says(profile, confirms: true) }

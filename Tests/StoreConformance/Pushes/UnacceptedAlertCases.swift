@@ -153,7 +153,7 @@ private func keptAsLong(_ stores: any StoreMaker) async throws {
     var limits = InboxLimits()
     limits.outcomeRetentionSeconds = 1000
     let fixture = try await PushFixture(stores, StoreSettings(inbox: limits))
-    _ = try await fixture.store.putAlert("{}", of: try StoreFixture.appID)
+    try await fixture.setAlertText("{}")
     try await fixture.commit(fixture.append(1, .alert, ttl: 5000, urgency: .high))
     try await fixture.end(try await fixture.lease()[0], dead)
     #expect(try await fixture.store.sweepPushes(at: start.after(4000), limit: 10))

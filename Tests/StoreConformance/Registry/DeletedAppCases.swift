@@ -26,7 +26,7 @@ private func deletedAppTakesNothing(_ stores: any StoreMaker) async throws {
     let channel = fixture.base.first
     let elsewhere = try await fixture.device(2, app: "com.example.other")
     try await fixture.offer(phone, elsewhere)
-    for realm in [app, elsewhere.app] { #expect(try await store.setRealm("home", of: realm)) }
+    for realm in [app, elsewhere.app] { try await store.setDocument(.realm, of: realm, to: "home") }
     let request = ServiceFixture.request(1, from: elsewhere, to: phone)
     let made = ServiceFixture.made(request, try await fixture.parties(elsewhere, phone))
     let former = try #require(try await store.binding(of: phone.serial, profile: "former", at: start))
@@ -47,13 +47,6 @@ private func deletedAppTakesNothing(_ stores: any StoreMaker) async throws {
     }
     #expect(try await store.presentBinding(of: phone.serial)?.serial == present.serial, "it does not end for another")
     #expect(try await store.binding(of: fixture.base.device.serial, profile: "new", at: start) == nil)
-    #expect(try await !store.setRealm("work", of: app))
-    #expect(try await !store.putVeto(StoredVeto(app: app, address: "https://example.com/", sealed: [1], setAt: start)))
-    #expect(try await !store.putUserRules(StoredUserRules(app: app, sealed: [1], setAt: start)))
-    let credential = GatewayCredential(
-        app: id, lane: PushLane(app: app, environment: .sandbox), sealed: [1], summary: "{}", setAt: start)
-    #expect(try await !store.putCredential(credential))
-    #expect(try await store.putAlert("{}", of: id) == nil)
     let key = AccessKey(
         id: KeyID(1), role: .client, app: id, name: nil, secretHash: SecretHash(of: [1]), createdAt: start)
     #expect(try await !store.insertKey(key))

@@ -10,8 +10,6 @@ extension StoreCase {
         StoreCase("a key that is stored, rotated or revoked at once is so once", keysAtOnce),
         StoreCase("of an app's revoked keys so many are kept, the last ones", revokedKeysAreLimited),
         StoreCase("of key rings that replace one at once, one does", keyRingsAtOnce),
-        StoreCase("credentials and rules that are set at once are one call's, and are removed once", documentsAtOnce),
-        StoreCase("the text of alerts is an app's own, and is replaced whole", alertTextIsKept),
     ]
 }
 
@@ -102,52 +100,4 @@ private func keyRingsAtOnce(_ stores: any StoreMaker) async throws {
         before = rings[winner]
         #expect(try await store.keyRing() == before)
     }
-}
-
-private func documentsAtOnce(_ stores: any StoreMaker) async throws {
-    let fixture = try await StoreFixture(stores)
-    let (store, id, app) = (fixture.store, try StoreFixture.appID, fixture.device.app)
-    let lane = PushLane(app: app, environment: .production)
-    let credentials = (0..<8).map { number in
-        GatewayCredential(
-            app: id, lane: lane, sealed: [UInt8(number)], summary: "{\"kind\":\"\(number)\"}",
-            setAt: start.adding(seconds: Int64(number)))
-    }
-    let rules = (0..<8).map { number in
-        StoredUserRules(app: app, sealed: [UInt8(number)], setAt: start.adding(seconds: Int64(number)))
-    }
-    let isPut = try await atOnce(16) { number in
-        if number < 8 { return try await store.putCredential(credentials[number]) }
-        return try await store.putUserRules(rules[number - 8])
-    }
-    #expect(isPut == Array(repeating: true, count: 16))
-    let present = try await store.credentials(of: id)
-    #expect(present.count == 1 && present.allSatisfy(credentials.contains))
-    let presentRules = try #require(try await store.userRules(of: app))
-    #expect(rules.contains(presentRules))
-    let lanes = try await atOnce(8) { _ in try await store.removeCredential(of: id, for: .production) }
-    #expect(lanes.compactMap { $0 } == [lane])
-    let isRemoved = try await atOnce(8) { _ in try await store.removeUserRules(of: app) }
-    #expect(isRemoved.filter { $0 }.count == 1)
-    #expect(try await store.credentials(of: nil).isEmpty)
-    #expect(try await store.userRules(of: app) == nil)
-}
-
-private func alertTextIsKept(_ stores: any StoreMaker) async throws {
-    let fixture = try await StoreFixture(stores)
-    let (store, id, app) = (fixture.store, try StoreFixture.appID, fixture.device.app)
-    let other = try #require(AppID("com.example.other"))
-    let otherApp = try #require(try await store.createApp(other, at: start)).serial
-    #expect(try await store.alert(of: app) == nil)
-    #expect(try await store.putAlert("{\"title\":\"a\"}", of: id) == app)
-    #expect(try await store.putAlert("{\"title\":\"b\"}", of: other) == otherApp)
-    #expect(try await store.putAlert("{\"title\":\"c\"}", of: id) == app)
-    #expect(try await store.alert(of: app) == "{\"title\":\"c\"}")
-    #expect(try await store.alert(of: otherApp) == "{\"title\":\"b\"}")
-    #expect(try await store.putAlert(nil, of: id) == app)
-    #expect(try await store.putAlert(nil, of: id) == app, "the app is there, with a text or without")
-    #expect(try await store.alert(of: app) == nil)
-    #expect(try await store.alert(of: otherApp) == "{\"title\":\"b\"}")
-    _ = try await store.deleteApp(other, at: start)
-    #expect(try await store.putAlert("{}", of: other) == nil)
 }

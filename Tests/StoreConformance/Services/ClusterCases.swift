@@ -8,7 +8,6 @@ extension StoreCase {
     static let clusters: [StoreCase] = [
         StoreCase("a server has the place that was set last, by priority", placesAreKept),
         StoreCase("an app has so many servers and no more, also if several are made at once", serversAreLimited),
-        StoreCase("a realm is an app's until another is set", realmIsKept),
     ]
 }
 
@@ -59,19 +58,4 @@ private func serversAreLimited(_ stores: any StoreMaker) async throws {
     _ = try await store.deleteDevice(servers[0].serial, at: start)
     let refused = try #require(servers.indices.first { !full.contains(servers[$0].id) })
     #expect(try await set(refused) == true)
-}
-
-private func realmIsKept(_ stores: any StoreMaker) async throws {
-    let fixture = try await ServiceFixture(stores)
-    let (store, app) = (fixture.store, fixture.base.device.app)
-    #expect(try await store.realm(of: app) == nil)
-    #expect(try await store.setRealm("home", of: app))
-    #expect(try await store.realm(of: app) == "home")
-    #expect(try await store.setRealm("work", of: app))
-    #expect(try await store.realm(of: app) == "work")
-    #expect(try await store.setRealm(nil, of: app))
-    #expect(try await store.realm(of: app) == nil)
-    let deleted = try await fixture.deletedApp()
-    #expect(try await !store.setRealm("home", of: deleted))
-    #expect(try await store.realm(of: deleted) == nil)
 }

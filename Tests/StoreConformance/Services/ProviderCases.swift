@@ -75,14 +75,14 @@ private func userFindsOwnDevices(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.found(by: fixture.base.device) == nil, "it belongs to no user")
     let reach = try await store.serviceProviders(for: phone.serial, everyone, limit: 10)
     #expect(try reach?.caller == .user(ServiceFixture.user("ada")))
-    #expect(try await store.setRealm("home", of: phone.app))
+    try await store.setDocument(.realm, of: phone.app, to: "home")
     #expect(try await fixture.found(by: phone) == [tablet.id], "the other app is not in the realm")
-    #expect(try await store.setRealm("home", of: elsewhere.app))
+    try await store.setDocument(.realm, of: elsewhere.app, to: "home")
     #expect(try await fixture.found(by: phone) == [tablet.id, elsewhere.id])
     #expect(try await fixture.found(by: elsewhere) == [phone.id, tablet.id])
     _ = try await store.deleteApp(elsewhere.appID, at: start)
     #expect(try await fixture.found(by: phone) == [tablet.id])
-    #expect(try await store.setRealm(nil, of: phone.app))
+    try await store.setDocument(.realm, of: phone.app, to: nil)
     #expect(try await fixture.found(by: phone) == [tablet.id])
 }
 
@@ -94,7 +94,7 @@ private func queriesAreNarrow(_ stores: any StoreMaker) async throws {
     let elsewhere = try await fixture.device(5, app: "com.example.other")
     try await fixture.offer(phone, tablet, bobs, elsewhere)
     _ = try await store.putServiceProfile(ServiceFixture.profile(offering: ["0.9"]), of: old.serial)
-    for app in [phone.app, elsewhere.app] { #expect(try await store.setRealm("home", of: app)) }
+    for app in [phone.app, elsewhere.app] { try await store.setDocument(.realm, of: app, to: "home") }
     func find(_ query: ServiceQuery) async throws -> Set<DeviceID>? { try await fixture.found(by: phone, query) }
     let service = try #require(ServiceID(ServiceFixture.service))
     let version = try #require(ServiceVersion("1.0"))
@@ -177,7 +177,7 @@ private func peersAreOfOneUser(_ stores: any StoreMaker) async throws {
     #expect(try await peers(of: phone) == [tablet.serial, watch.serial], "whether they provide something or not")
     #expect(try await peers(of: phone, limit: 1).count == 1)
     #expect(try await peers(of: fixture.base.device).isEmpty, "it has no user")
-    for app in [phone.app, elsewhere.app] { #expect(try await store.setRealm("home", of: app)) }
+    for app in [phone.app, elsewhere.app] { try await store.setDocument(.realm, of: app, to: "home") }
     #expect(try await peers(of: phone) == [tablet.serial, watch.serial, elsewhere.serial])
     try await fixture.signIn("bob", on: watch)
     #expect(try await peers(of: phone) == [tablet.serial, elsewhere.serial])

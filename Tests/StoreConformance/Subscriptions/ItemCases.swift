@@ -7,8 +7,7 @@ private let start = SubscriptionFixture.start
 
 extension StoreCase {
     static let items: [StoreCase] = [
-        StoreCase("each setting of an app's item rules has a revision of its own", eachSettingHasARevision),
-        StoreCase("item rules are unapplied until the present revision is marked as applied", rulesAreApplied),
+        StoreCase("item rules are unapplied until their present version is marked as applied", rulesAreApplied),
         StoreCase("an item is as its last commit left it", itemIsAsCommitted),
         StoreCase("an app that is gone gets neither an item nor its firings", goneAppGetsNoItem),
         StoreCase("concurrent new items do not exceed the limit of their app", itemsAreLimited),
@@ -20,36 +19,25 @@ extension StoreCase {
     ]
 }
 
-private func eachSettingHasARevision(_ stores: any StoreMaker) async throws {
-    let fixture = try await SubscriptionFixture(stores)
-    let (store, app) = (fixture.store, fixture.app)
-    #expect(try await store.itemRules(of: app) == nil)
-    #expect(try await store.appsWithItemRules().isEmpty)
-    #expect(try await store.putItemRules("{}", of: app, at: start) == 1)
-    #expect(try await store.putItemRules("{\"a\":1}", of: app, at: start) == 2)
-    #expect(try await store.itemRules(of: app) == StoredItemRules("{\"a\":1}", revision: 2))
-    let revisions = try await concurrently(8) { try await store.putItemRules("[\($0)]", of: app, at: start) }
-    #expect(Set(revisions) == Set((3...10).map(Int64.init)))
-    #expect(try await store.itemRules(of: app)?.revision == 10)
-    #expect(try await store.appsWithItemRules() == [app])
-    #expect(try await store.putItemRules("{}", of: AppSerial(app.rawValue + 1), at: start) == nil)
-    #expect(try await store.deleteApp(try StoreFixture.appID, at: start))
-    #expect(try await store.putItemRules("{}", of: app, at: start) == nil)
-}
-
 private func rulesAreApplied(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let (store, app) = (fixture.store, fixture.app)
     #expect(try await store.appsWithUnappliedRules().isEmpty)
-    let first = try #require(try await store.putItemRules("{}", of: app, at: start))
-    let second = try #require(try await store.putItemRules("{}", of: app, at: start))
+    let first = try await fixture.setItemRules()
+    let second = try await fixture.setItemRules()
+    #expect(second > first)
     try await store.markRulesApplied(first, of: app)
     #expect(try await store.appsWithUnappliedRules() == [app], "the app has set other rules")
     try await store.markRulesApplied(second, of: app)
     try await store.markRulesApplied(second, of: app)
     #expect(try await store.appsWithUnappliedRules().isEmpty)
-    _ = try await store.putItemRules("{}", of: app, at: start)
+    _ = try await fixture.setItemRules()
     #expect(try await store.appsWithUnappliedRules() == [app])
+    try await store.markRulesApplied(second, of: app)
+    #expect(try await store.appsWithUnappliedRules() == [app], "these are not the rules of the second setting")
+    try await store.setDocument(.parameterRules, of: app, to: "{}")
+    #expect(try await store.deleteApp(try StoreFixture.appID, at: start))
+    #expect(try await store.appsWithUnappliedRules().isEmpty)
 }
 
 private func itemIsAsCommitted(_ stores: any StoreMaker) async throws {

@@ -158,7 +158,7 @@ private func otherRulesAllowNone(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let definition = try SubscriptionFixture.definition()
     _ = try await fixture.subscribe(fixture.wish(1, definition, rulesRevision: 0))
-    let revision = try #require(try await fixture.store.putItemRules("{}", of: fixture.app, at: start))
+    let revision = try await fixture.setItemRules()
     #expect(try await fixture.put(fixture.wish(2, definition, rulesRevision: 0)) == .rulesChanged)
     #expect(try await fixture.put(fixture.wish(2, definition, rulesRevision: revision + 1)) == .rulesChanged)
     _ = try await fixture.subscribe(fixture.wish(2, definition, rulesRevision: revision))

@@ -17,6 +17,12 @@ struct SubscriptionFixture {
         base = try await StoreFixture(stores.open(settings))
     }
 
+    /// Sets rules for items, and returns the version of their document.
+    func setItemRules() async throws -> Int64 {
+        let key = AppDocument.Key(.itemRules, of: app)
+        return try #require(try await store.putDocument(Array("{}".utf8), as: key, at: Self.start)).rawValue
+    }
+
     func item(_ text: String) throws -> ItemKey { ItemKey(app: app, name: try #require(ItemName(text))) }
 
     func anotherDevice(_ number: UInt8 = 1, profile: DeviceProfile? = nil) async throws -> Device {

@@ -124,7 +124,7 @@ private func pausedIsResumed(_ stores: any StoreMaker) async throws {
     #expect(running == .notPaused)
     guard let store = try await stores.reopenWithPausedUpdates(fixture.store, at: start) else { return }
     fixture = fixture.again(store)
-    let before = try #require(try await store.parameterRules(of: fixture.app)).version
+    let before = try #require(try await store.logRevision(of: fixture.app))
     let paused = try #require(try await store.update(due.id, of: fixture.app))
     #expect(paused.isPaused && paused.status == .live)
     #expect(try await store.liveUpdates(of: fixture.app).isEmpty)
@@ -142,8 +142,10 @@ private func pausedIsResumed(_ stores: any StoreMaker) async throws {
     #expect(try await store.liveUpdates(of: fixture.app).map(\.id) == [due.id])
     let found = try await store.dueCompletions(of: nil, at: later, limit: 9)
     #expect(found.map(\.completion.key) == [fixture.name(due, binding)], "the other is paused still")
-    let after = try #require(try await store.parameterRules(of: fixture.app)).version
+    let after = try #require(try await store.logRevision(of: fixture.app))
     #expect(after > before, "what was held against the log before does not count")
+    let nobody = AppSerial(fixture.app.rawValue + 99)
+    #expect(try await store.logRevision(of: nobody) == nil)
     #expect(try await store.audit(of: fixture.app, before: nil, limit: 1).map(\.action) == [.resumed])
     _ = try await store.withdrawUpdate(given, by: fixture.key, at: later)
     #expect(try await store.resumeUpdate(given, by: fixture.key, audienceBytes: 0, at: later) == .notPaused)

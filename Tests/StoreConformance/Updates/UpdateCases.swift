@@ -6,7 +6,6 @@ private let start = UpdateFixture.start
 
 extension StoreCase {
     static let published: [StoreCase] = [
-        StoreCase("each setting of parameter rules has a later version", parameterRulesHaveVersions),
         StoreCase("an update is kept as it was published, at the end of its app's log", updateIsKept),
         StoreCase("a repeated request publishes nothing more", repetitionIsAnswered),
         StoreCase("of concurrent requests with one key one publishes", oneOfConcurrentPublishes),
@@ -16,27 +15,6 @@ extension StoreCase {
         StoreCase("updates without an index are limited by themselves", unindexedUpdatesAreLimited),
         StoreCase("the audiences of live updates do not exceed their bytes", audiencesAreLimited),
     ]
-}
-
-private func parameterRulesHaveVersions(_ stores: any StoreMaker) async throws {
-    let fixture = try await UpdateFixture(stores)
-    let (store, app) = (fixture.store, fixture.app)
-    let none = try #require(try await store.parameterRules(of: app))
-    #expect(none.document == nil)
-    #expect(try await store.putParameterRules("{}", of: app, at: start))
-    let first = try #require(try await store.parameterRules(of: app))
-    #expect(first.document == "{}" && first.version > none.version)
-    let puts = try await concurrently(6) { try await store.putParameterRules("[\($0)]", of: app, at: start) }
-    #expect(!puts.contains(false))
-    let last = try #require(try await store.parameterRules(of: app))
-    #expect(last.version >= first.version + 6)
-    let other = try await fixture.anotherApp()
-    #expect(try await store.parameterRules(of: other)?.document == nil)
-    let nobody = AppSerial(other.rawValue + 99)
-    #expect(try await !store.putParameterRules("{}", of: nobody, at: start))
-    #expect(try await store.parameterRules(of: nobody) == nil)
-    #expect(try await store.deleteApp(try StoreFixture.appID, at: start))
-    #expect(try await !store.putParameterRules("{}", of: app, at: start))
 }
 
 private func updateIsKept(_ stores: any StoreMaker) async throws {

@@ -6,7 +6,6 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let users: [StoreCase] = [
-        StoreCase("rules for users are an app's own, and are replaced whole", rulesAreKept),
         StoreCase("a device belongs to a user until another word is said", deviceBelongsToUser),
         StoreCase("what was opened for a user is closed to senders when the device is another's", formerChannels),
         StoreCase("a channel that is to be closed is not opened again before", formerChannelIsNotOpened),
@@ -21,25 +20,6 @@ private func say(_ word: UserWord?, _ fixture: StoreFixture) async throws -> Reg
         .says(current.profile, confirms: false, user: word)
     }
     return try #require(result).get()
-}
-
-private func rulesAreKept(_ stores: any StoreMaker) async throws {
-    let fixture = try await StoreFixture(stores)
-    let (store, app) = (fixture.store, fixture.device.app)
-    #expect(try await store.userRules(of: app) == nil)
-    var rules = StoredUserRules(app: app, sealed: [1, 2], setAt: start)
-    #expect(try await store.putUserRules(rules))
-    #expect(try await store.userRules(of: app) == rules)
-    rules.sealed = [3]
-    rules.setAt = start.after(5)
-    #expect(try await store.putUserRules(rules))
-    #expect(try await store.userRules(of: app) == rules)
-    let nobody = AppSerial(app.rawValue + 1)
-    #expect(try await !store.putUserRules(StoredUserRules(app: nobody, sealed: [], setAt: start)))
-    #expect(try await store.userRules(of: nobody) == nil)
-    #expect(try await store.removeUserRules(of: app))
-    #expect(try await !store.removeUserRules(of: app))
-    #expect(try await store.userRules(of: app) == nil)
 }
 
 private func deviceBelongsToUser(_ stores: any StoreMaker) async throws {

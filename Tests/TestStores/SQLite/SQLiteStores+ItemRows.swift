@@ -41,7 +41,7 @@ extension SQLiteStores {
             """
             CREATE TRIGGER change_rules AFTER UPDATE OF status ON subscription
                 WHEN (SELECT count(*) FROM subscription WHERE status = 2) = \(count)
-            BEGIN UPDATE item_rules SET revision = revision + 1; END
+            BEGIN UPDATE app_document SET version = version + 1 WHERE kind = 'item_rules'; END
             """, in: store)
     }
 }

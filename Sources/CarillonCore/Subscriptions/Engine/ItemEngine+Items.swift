@@ -1,4 +1,3 @@
-import CarillonBasics
 import CarillonExpression
 import CarillonWire
 import Logging
@@ -10,6 +9,8 @@ extension ItemEngine {
         uses += 1
         while true {
             if let item = items[key] {
+                await updateCostLimit(of: item)
+                guard items[key] === item else { continue }
                 item.lastUse = uses
                 return item
             }
@@ -55,8 +56,6 @@ extension ItemEngine {
         item.heldUp = Set(try await store.firingNumbers(of: key)).subtracting(toldMeanwhile)
         item.lastUse = uses
         letIdleGo()
-        // The app may have said another meanwhile.
-        item.index.costLimit = conditionCosts[key.app] ?? item.index.costLimit
         items[key] = item
         if !unseen.isEmpty { item.enqueue(.look(unseen)) }
         for work in carriedOver.removeValue(forKey: key) ?? [] { item.enqueue(work) }
@@ -88,49 +87,27 @@ extension ItemEngine {
         if items[item.key] === item { items[item.key] = nil }
     }
 
-    /// An app was deleted, or says something else of its items.
+    /// An app was deleted.
     package func forget(_ app: AppSerial) {
-        conditionCosts[app] = nil
         for item in items.values where item.key.app == app && item.isIdle { forget(item) }
     }
 
     // MARK: Costs
 
     /// The highest cost of evaluating one condition, and of rendering one notification, in an app.
-    func conditionCost(of app: AppSerial) async throws -> Int {
-        if let known = conditionCosts[app] { return known }
-        let cost = try await readConditionCost(of: app)
-        // What the app said meanwhile is newer.
-        if let known = conditionCosts[app] { return known }
-        if costChanges[app] == nil { setConditionCost(cost, of: app) }
-        return cost
-    }
+    func conditionCost(of app: AppSerial) async throws -> Int { try await documents.itemRules(of: app).rules.conditionCost }
 
-    private func readConditionCost(of app: AppSerial) async throws -> Int {
-        guard let stored = try await store.itemRules(of: app), let body = JSONValue(parsing: Array(stored.document.utf8))
-        else { return ItemRules().conditionCost }
-        return try ItemRules(body).conditionCost
+    /// Rules that an app sets apply to the next evaluation.
+    func updateCostLimit(of item: WatchedItem) async {
+        do {
+            let cost = try await conditionCost(of: item.key.app)
+            item.index.costLimit = cost
+        } catch {
+            logger.error(
+                "cannot read item rules; an item keeps its cost limit",
+                metadata: ["app": "\(item.key.app.rawValue)", "reason": "\(error)"])
+        }
     }
-
-    /// An app said what its conditions may cost: it counts from the next evaluation on. Of requests at the same time the store has the last.
-    package func conditionCostChanged(of app: AppSerial) async throws {
-        lastCostChange += 1
-        let change = lastCostChange
-        costChanges[app] = change
-        conditionCosts[app] = nil
-        defer { if costChanges[app] == change { costChanges[app] = nil } }
-        let cost = try await readConditionCost(of: app)
-        // The reading of a later change is newer.
-        if costChanges[app] == change { setConditionCost(cost, of: app) }
-    }
-
-    private func setConditionCost(_ cost: Int, of app: AppSerial) {
-        if conditionCosts.count >= Self.knownCosts { conditionCosts = [:] }
-        conditionCosts[app] = cost
-        for item in items.values where item.key.app == app { item.index.costLimit = cost }
-    }
-
-    private static let knownCosts = 1000
 
     // MARK: Arming
 

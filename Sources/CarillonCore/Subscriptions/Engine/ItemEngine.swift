@@ -31,6 +31,7 @@ package actor ItemEngine {
     }
 
     let store: any SubscriptionStore
+    let documents: AppDocuments
     let firings: Firings
     package nonisolated let conditions: ItemConditions
     let time: TimeSource
@@ -45,11 +46,6 @@ package actor ItemEngine {
     private var waitingBytes = 0
     private var waitingBytesOfApps: [AppSerial: Int] = [:]
     var loads = 0
-    /// The highest cost of one evaluation, by app, for the apps whose rules were read.
-    var conditionCosts: [AppSerial: Int] = [:]
-    /// Changes of these that are being read, by number; of each app the last.
-    var costChanges: [AppSerial: Int] = [:]
-    var lastCostChange = 0
     /// Firings that are being told.
     var underWay: Set<Int64> = []
     /// Firings that were told while some item was being loaded, which may have read that they were not.
@@ -73,10 +69,11 @@ package actor ItemEngine {
     let overCost = ServerMetric.conditionsOverCost.counter()
 
     package init(
-        store: any SubscriptionStore, firings: Firings, conditions: ItemConditions, time: TimeSource, ticks: TickSource,
-        logger: Logger, limits: Limits = .init()
+        store: any SubscriptionStore, documents: AppDocuments, firings: Firings, conditions: ItemConditions,
+        time: TimeSource, ticks: TickSource, logger: Logger, limits: Limits = .init()
     ) {
         self.store = store
+        self.documents = documents
         self.firings = firings
         self.conditions = conditions
         self.time = time
@@ -158,6 +155,7 @@ package actor ItemEngine {
 
     private func drainUntilDone(_ item: WatchedItem) async {
         while true {
+            await updateCostLimit(of: item)
             let batch = item.takeBatch(Self.updatesAtOnce)
             if batch.isEmpty { break }
             for case .update(let update, _, _) in batch { leave(update, of: item.key.app) }

@@ -6,16 +6,19 @@ import Metrics
 /// The items of apps, as their publishers and their operators see them.
 package struct AppItems: Sendable {
     private let store: any SubscriptionStore
+    private let documents: AppDocuments
     private let engine: ItemEngine
     private let allowances: Allowances
     private let time: TimeSource
-    private let rules = KnownValues<AppSerial, (rules: ItemRules, revision: Int64)>(capacity: 1000)
     private let deleted = ServerMetric.itemsDeleted.counter("requested")
     private let idleSearches = IdleSearches()
     private let collected = ServerMetric.itemsDeleted.counter("idle")
 
-    package init(store: any SubscriptionStore, engine: ItemEngine, allowances: Allowances, time: TimeSource) {
+    package init(
+        store: any SubscriptionStore, documents: AppDocuments, engine: ItemEngine, allowances: Allowances, time: TimeSource
+    ) {
         self.store = store
+        self.documents = documents
         self.engine = engine
         self.allowances = allowances
         self.time = time
@@ -25,30 +28,21 @@ package struct AppItems: Sendable {
 
     package func rules(of app: AppSerial) async throws -> ItemRules { try await revisedRules(of: app).rules }
 
-    /// With the number of times that the app set its rules.
+    /// With the version of their document.
     func revisedRules(of app: AppSerial) async throws -> (rules: ItemRules, revision: Int64) {
-        try await rules.value(of: app) {
-            guard let stored = try await store.itemRules(of: app) else { return (ItemRules(), 0) }
-            guard let body = JSONValue(parsing: Array(stored.document.utf8)) else { return (ItemRules(), stored.revision) }
-            return (try ItemRules(body), stored.revision)
-        }
+        try await documents.itemRules(of: app)
     }
 
     /// Subscriptions on items that the rules close are ended by ``SubscriptionRegistrar/setRules(_:of:)``.
     ///
-    /// - Returns: The revision of the rules.
+    /// - Returns: The version of the document.
     @discardableResult package func setRules(_ rules: ItemRules, of app: AppSerial) async throws -> Int64 {
-        let document = String(decoding: rules.json.bytes, as: UTF8.self)
-        guard let revision = try await store.putItemRules(document, of: app, at: time.now()) else {
+        let key = AppDocument.Key(.itemRules, of: app)
+        guard let version = try await documents.put(rules.json.bytes, as: key, at: time.now()) else {
             throw Refusal(.appUnknown, "The app was deleted.")
         }
-        forget(app)
-        try await engine.conditionCostChanged(of: app)
-        return revision
+        return version.rawValue
     }
-
-    /// The app was deleted, or says something else of its items.
-    package func forget(_ app: AppSerial) { rules.forget(app) }
 
     // MARK: Updates
 
@@ -132,7 +126,8 @@ package struct AppItems: Sendable {
     /// - Parameter onlyDue: Leaves out apps whose items were searched a short time ago, compared with their rules.
     package func deleteIdle(at now: Timestamp, onlyDue: Bool = false) async throws {
         var fault: (any Error)?
-        for app in try await store.appsWithItemRules() where !Task.isCancelled {
+        let apps = try await documents.apps(with: .itemRules).values.sorted { $0.rawValue < $1.rawValue }
+        for app in apps where !Task.isCancelled {
             do {
                 let shortest = try await rules(of: app).rules.compactMap(\.idleSeconds).min()
                 guard let shortest, !onlyDue || idleSearches.begin(app, shortestIdle: shortest, at: now) else { continue }

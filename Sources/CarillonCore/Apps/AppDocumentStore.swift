@@ -1,0 +1,19 @@
+/// The settings of apps, and the version of the registry. Methods that write are atomic and durable, as ``Store`` describes.
+///
+/// The registry consists of apps, keys, the key ring, documents of apps, service clusters, and the id and the history of the server. Each
+/// change of it increments the version in the transaction of the change. A call that changes nothing leaves the version as it is.
+package protocol AppDocumentStore: Sendable {
+    /// Returns the version of the registry. A call that begins after a change was returned returns the version of that change or a later
+    /// one.
+    func registryVersion() async throws -> RegistryVersion
+    /// Returns a document; nil if there is none, or if its app was deleted.
+    func document(_ key: AppDocument.Key) async throws -> AppDocument?
+    /// Returns the apps that have documents of a kind, in the order of their names, without deleted apps.
+    func apps(with kind: AppDocument.Kind) async throws -> [App]
+    /// Stores a document, and replaces the present one whole. The last of several calls at once counts.
+    ///
+    /// - Returns: The version of the document, which is later than all versions before; nil if there is no such app, or it was deleted.
+    func putDocument(_ bytes: [UInt8], as key: AppDocument.Key, at now: Timestamp) async throws -> RegistryVersion?
+    /// Removes a document. Returns false if there was none; of calls at once, one returns true.
+    func removeDocument(_ key: AppDocument.Key) async throws -> Bool
+}
