@@ -48,6 +48,8 @@ struct SchemaStepTests {
         "x1kfj/RUFwiR",  // 33
         "F4kqdMaiu0tt",  // 34
         "2qoi4rLFbo3p",  // 35
+        "RmSST8uX0OHV",  // 36
+        "jMUC/0Bn8NVu",  // 37
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

@@ -54,7 +54,18 @@ package protocol ContentStore: Sendable {
 ///   limit or a missing row, is a value.
 /// - Closures that a method takes may be called more than once: only what is stored counts.
 /// - Cases for each method are in `Tests/StoreConformance`.
-package typealias Store = AppStore & AttachmentRecordStore & ChannelStore & ContentStore & DeviceStore
-    & GatewayStore & InboxStore & KeyRingStore
-    & KeyStore & LeasedWorkStore
-    & PushStore & ServerStore & ServiceStore & SubscriptionStore & UpdateStore & UserStore & VetoStore & WatchStore
+package typealias Store = AppStore & AttachmentRecordStore & FencedStore & GatewayStore & HomeStore & KeyRingStore
+    & KeyStore & NodeStore & ServerStore & VetoStore
+
+/// What a home reads and writes, by a handle of its own (``FencedStore/home(_:)``).
+package typealias HomeStore = ChannelStore & ContentStore & DeviceStore & InboxStore & LeasedWorkStore & PushStore
+    & ServiceStore & ShardStore & SubscriptionStore & UpdateStore & UserStore & WatchStore
+
+/// Returns handles of the store for homes.
+package protocol FencedStore: Sendable {
+    /// Returns the handle of the home with this fence. Each method through the handle does what the store's does, as long as the
+    /// incarnation of the fence was added and not removed. After that, a write changes nothing and throws a ``StoreFault`` of the kind
+    /// `fenced`. The check and the write are one change: no other call sees the write of a home whose removal it saw. Reads are not
+    /// refused.
+    func home(_ fence: HomeFence) -> any HomeStore
+}

@@ -2,7 +2,7 @@ import GRDB
 
 /// The tables, and how a file of an earlier version becomes one of this.
 enum Schema {
-    static let version = 35
+    static let version = 37
     /// "Cari": marks the file as Carillon's (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4361_7269
 
@@ -58,6 +58,9 @@ enum Schema {
         { try $0.execute(sql: HeldUsageSchema.changes) },
         { try $0.execute(sql: WatchUsageSchema.changes) },
         { try $0.execute(sql: RegistrationChangeSchema.changes) },
+        // Version 36 changes nothing.
+        { _ in },
+        { try $0.execute(sql: HomeSchema.changes) },
     ]
 
     /// Devices of earlier files belong to no key that is known.
