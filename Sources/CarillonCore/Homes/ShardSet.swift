@@ -13,6 +13,18 @@ package struct ShardSet: Hashable, Sendable {
         for shard in shards { insert(shard) }
     }
 
+    /// - Parameter bitmap: As ``bitmap`` returned it; nil for another number of bytes.
+    package init?(bitmap: some Collection<UInt8>) {
+        guard bitmap.count == Shard.count / 8 else { return nil }
+        self = .none
+        for (place, byte) in bitmap.enumerated() { words[place / 8] |= UInt64(byte) << UInt64(place % 8 * 8) }
+    }
+
+    /// One bit for each shard, in the order of their numbers. The first shard of a byte is the lowest bit.
+    package var bitmap: [UInt8] {
+        words.flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64($0 * 8)) } }
+    }
+
     package func contains(_ shard: Shard) -> Bool { words[Self.word(of: shard)] & Self.bit(of: shard) != 0 }
 
     package mutating func insert(_ shard: Shard) { words[Self.word(of: shard)] |= Self.bit(of: shard) }

@@ -230,6 +230,7 @@ package final class SQLiteStore: Sendable {
         configuration.label = "carillon"
         configuration.busyMode = .timeout(5)
         configuration.prepareDatabase { db in
+            db.add(function: ShardSet.function)
             try db.execute(
                 sql: """
                     PRAGMA wal_autocheckpoint = 4000;

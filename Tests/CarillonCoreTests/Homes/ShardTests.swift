@@ -31,4 +31,12 @@ struct ShardTests {
         #expect(ShardSet.all.shards.map(\.number) == Array(0..<1024))
         #expect(ShardSet((0..<UInt16(1024)).map(Shard.init(number:))) == .all)
     }
+
+    @Test func `a set is read from its bitmap`() {
+        for set in [ShardSet.none, .all, ShardSet([0, 7, 8, 63, 64, 1023].map(Shard.init(number:)))] {
+            #expect(set.bitmap.count == 128 && ShardSet(bitmap: set.bitmap) == set)
+        }
+        #expect(ShardSet([Shard(number: 9)]).bitmap.prefix(3) == [0, 2, 0])
+        for count in [0, 127, 129] { #expect(ShardSet(bitmap: [UInt8](repeating: 0, count: count)) == nil) }
+    }
 }
