@@ -24,3 +24,49 @@ extension PushStore {
         try await sweepPushes(in: .all, at: now, forgetting: retention, limit: limit)
     }
 }
+
+extension DeviceStore {
+    package func untoldStatuses(limit: Int) async throws -> [UntoldStatus] {
+        try await untoldStatuses(in: .all, limit: limit)
+    }
+
+    package func idleDevices(
+        _ reason: CollectionReason, by cutoff: RetentionCutoff, limit: Int
+    ) async throws -> [IdleDevice] {
+        try await idleDevices(reason, in: .all, by: cutoff, limit: limit)
+    }
+}
+
+extension UserStore {
+    package func channelsOfFormerUsers(of device: DeviceSerial?, limit: Int) async throws -> [PushChannel] {
+        try await channelsOfFormerUsers(of: device, in: .all, limit: limit)
+    }
+}
+
+extension ServiceStore {
+    package func dueRequests(at now: Timestamp, limit: Int) async throws -> [ServiceRequest] {
+        try await dueRequests(in: .all, at: now, limit: limit)
+    }
+
+    package func forgetRequests(by retention: RetentionTime, limit: Int) async throws -> Int {
+        try await forgetRequests(in: .all, by: retention, limit: limit)
+    }
+}
+
+extension SubscriptionStore {
+    package func dueFirings(at now: Timestamp, limit: Int) async throws -> [DueFiring] {
+        try await dueFirings(in: .all, at: now, limit: limit)
+    }
+
+    package func nextHeldFiring() async throws -> Timestamp? { try await nextHeldFiring(in: .all) }
+
+    package func bringBackHeld(at now: Timestamp) async throws { try await bringBackHeld(in: .all, at: now) }
+
+    package func endedSubscriptions(of device: DeviceSerial?, limit: Int) async throws -> [EndedSubscription] {
+        try await endedSubscriptions(of: device, in: .all, limit: limit)
+    }
+
+    package func endExpiredSubscriptions(at now: Timestamp, limit: Int) async throws -> Int {
+        try await endExpiredSubscriptions(in: .all, at: now, limit: limit)
+    }
+}

@@ -20,7 +20,7 @@ package struct StoreCase: Sendable, CustomStringConvertible {
     static let registry: [StoreCase] = [
         server, serverTime, apps, registryRaces, devices, registrations, users, channels, deletion, deletedApps,
     ].flatMap { $0 }
-    static let homes = incarnations + fencedWrites + fencedFeatures + shardMaps + shardedWork
+    static let homes = incarnations + fencedWrites + fencedFeatures + shardMaps + shardedWork + shardedSweeps
     static let inbox: [StoreCase] = [
         waiting, arrivals, ending, expiry, topics, room, idempotency, outcomes, origins, batches, inboxRaces,
     ].flatMap { $0 }

@@ -37,6 +37,9 @@ package struct Homes: Sendable {
         }
     }
 
+    /// The shards whose home is in this process.
+    package var shards: ShardSet { .all }
+
     /// Those that are in this process.
     package var here: [Home] { [only] }
 }

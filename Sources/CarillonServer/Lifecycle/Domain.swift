@@ -50,9 +50,8 @@ package final class Domain: Sendable {
     /// The same, as devices are told it.
     package var historyName: String { Hexadecimal.encode(history.bigEndianBytes) }
     package let epoch: Int64
-    /// The home's handle of the store, and its shards.
+    /// The home's handle of the store.
     package let home: any HomeStore
-    package let shards = ShardSet.all
     /// What is known of pushes.
     package let pushes: any PushStore
     let log: BoundedLog
@@ -86,7 +85,7 @@ package final class Domain: Sendable {
         self.home = home
         let directory = ChannelDirectory(store: home)
         epoch = try await store.claimEpoch()
-        try await ShardMap.take(shards, to: .init(node: .only, epoch: epoch), by: home, in: store)
+        try await ShardMap.take(.all, to: .init(node: .only, epoch: epoch), by: home, in: store)
         history = try await store.history { Int64(bitPattern: random.next()) }
         let positions = PositionSource(epoch: epoch)
         let tokenKeys = try await KeyRing.open(store, wrappedBy: wrapping, random)
@@ -148,12 +147,12 @@ package final class Domain: Sendable {
             records: store, files: attachmentFiles, limits: attachmentLimits, time: time, random: random)
         services = Services(store: home, homes: homes, allowances: allowances, time: time)
         pushes = home
-        outbox = Outbox(store: home, shards: shards, limits: .init(underWay: gatewaySettings.underWay), time: time)
+        outbox = Outbox(store: home, shards: homes.shards, limits: .init(underWay: gatewaySettings.underWay), time: time)
         gateways = Gateways(
             store: store, keys: tokenKeys, isKeyRingWrapped: wrapping != nil, outbox: outbox, settings: gatewaySettings,
             time: time, random: random, logger: logger)
         work = LeasedWork(
-            store: home, shards: shards, user: WatchWork(watches: home, news: news, sealer: secrets, random: random),
+            store: home, shards: homes.shards, user: WatchWork(watches: home, news: news, sealer: secrets, random: random),
             limits: workLimits,
             time: time)
     }

@@ -14,27 +14,12 @@ extension StoreCase {
     ]
 }
 
-/// Two sets of one shard each, and the set of all other shards.
-private struct Sets {
-    let first: ShardSet
-    let second: ShardSet
-    let rest: ShardSet
-
-    init(_ first: DeviceSerial, _ second: DeviceSerial) throws {
-        let shards = [Shard(of: first), Shard(of: second)]
-        try #require(shards[0] != shards[1])
-        self.first = ShardSet([shards[0]])
-        self.second = ShardSet([shards[1]])
-        rest = ShardSet(ShardSet.all.shards.filter { !shards.contains($0) })
-    }
-}
-
 /// Two devices that can be pushed to by one lane.
 private struct TwoDevices {
     let fixture: PushFixture
     let other: Device
     let channel: PushChannel
-    let sets: Sets
+    let sets: ShardSets
     var store: any Store { fixture.store }
 
     init(_ stores: any StoreMaker) async throws {
@@ -43,7 +28,7 @@ private struct TwoDevices {
             DeviceID(Bytes16(high: 1, low: 3)), app: try StoreFixture.appID, profile: try PushFixture.profile("cc03"))
         other = try #require(try await fixture.base.insert(new, secret: [5]))
         channel = try await StoreFixture.open(1, of: other, in: fixture.store)
-        sets = try Sets(fixture.device, other.serial)
+        sets = try ShardSets(fixture.device, other.serial)
     }
 
     /// A message to the first device, in place 1, or to the other, in place 2.
@@ -141,14 +126,14 @@ private func broughtBackPushesOfShards(_ stores: any StoreMaker) async throws {
 private struct TwoPings {
     let fixture: WatchFixture
     let devices: [DeviceSerial]
-    let sets: Sets
+    let sets: ShardSets
 
     /// - Parameter now: When the watches are put, and their pings are due.
     init(_ stores: any StoreMaker, at now: Timestamp = start) async throws {
         fixture = try await WatchFixture(stores)
         let other = try await fixture.addDevice(7, app: "com.example.app")
         devices = [fixture.base.device.serial, other.device.serial]
-        sets = try Sets(devices[0], devices[1])
+        sets = try ShardSets(devices[0], devices[1])
         _ = try await fixture.put(fixture.wish(due: now), at: now)
         _ = try await fixture.put(fixture.wish(on: other.channel, due: now.adding(seconds: 1)), at: now)
     }
