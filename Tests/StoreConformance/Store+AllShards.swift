@@ -70,3 +70,27 @@ extension SubscriptionStore {
         try await endExpiredSubscriptions(in: .all, at: now, limit: limit)
     }
 }
+
+extension UpdateStore {
+    package func forgetLocations(before moment: Timestamp, limit: Int) async throws {
+        try await forgetLocations(in: .all, before: moment, limit: limit)
+    }
+
+    package func bindingsToRelease(limit: Int) async throws -> [ReleasedBinding] {
+        try await bindingsToRelease(in: .all, limit: limit)
+    }
+
+    package func dueCompletions(
+        of binding: BindingSerial?, at now: Timestamp, limit: Int
+    ) async throws -> [DueCompletion] {
+        try await dueCompletions(of: binding, in: .all, at: now, limit: limit)
+    }
+
+    package func bringBackCompletions(dueAfter moment: Timestamp, at now: Timestamp, limit: Int) async throws -> Bool {
+        try await bringBackCompletions(in: .all, dueAfter: moment, at: now, limit: limit)
+    }
+}
+
+extension WatchStore {
+    package func spreadOverduePings(at now: Timestamp) async throws { try await spreadOverduePings(in: .all, at: now) }
+}

@@ -152,7 +152,8 @@ package final class Domain: Sendable {
             store: store, keys: tokenKeys, isKeyRingWrapped: wrapping != nil, outbox: outbox, settings: gatewaySettings,
             time: time, random: random, logger: logger)
         work = LeasedWork(
-            store: home, shards: homes.shards, user: WatchWork(watches: home, news: news, sealer: secrets, random: random),
+            store: home, shards: homes.shards,
+            user: WatchWork(watches: home, shards: homes.shards, news: news, sealer: secrets, random: random),
             limits: workLimits,
             time: time)
     }

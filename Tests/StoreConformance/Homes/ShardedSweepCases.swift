@@ -11,6 +11,10 @@ extension StoreCase {
         StoreCase("a home ends and forgets requests to providers of its shards alone", requestsOfShards),
         StoreCase("a home ends subscriptions of its shards alone", subscriptionsOfShards),
         StoreCase("a home finds held firings of its shards alone", heldFiringsOfShards),
+        StoreCase("a home finds completions and ended bindings of its shards alone", completionsOfShards),
+        StoreCase("a home brings completions of its shards back alone", broughtBackCompletionsOfShards),
+        StoreCase("a home forgets locations of its shards alone", locationsOfShards),
+        StoreCase("a home puts off pings of its shards alone", pingsOfShards),
     ]
 }
 
@@ -120,4 +124,100 @@ private func heldFiringsOfShards(_ stores: any StoreMaker) async throws {
     try await store.bringBackHeld(in: sets.second, at: before)
     #expect(try await store.nextHeldFiring(in: sets.second) == before.adding(seconds: 1))
     #expect(try await store.nextHeldFiring(in: sets.first) == due)
+}
+
+/// Two devices, each with a binding that has an update.
+private struct TwoBindings {
+    let fixture: UpdateFixture
+    let update: Update
+    let first: UpdateBinding
+    let second: UpdateBinding
+    let sets: ShardSets
+
+    init(_ stores: any StoreMaker, _ machine: CompletionMachine, at now: Timestamp = start) async throws {
+        fixture = try await UpdateFixture(stores)
+        let other = try await fixture.anotherDevice()
+        update = try await fixture.publish(1, ttl: 1_000_000)
+        first = try await fixture.bind()
+        second = try await fixture.bind("main", other.serial)
+        sets = try ShardSets(first.device, second.device)
+        for binding in [first, second] { try await fixture.hold([update], binding, machine: machine, at: now) }
+    }
+
+    func dueTimes() async throws -> [Timestamp?] {
+        let (first, second) = (
+            try await fixture.completion(update, first), try await fixture.completion(update, second)
+        )
+        return [first?.machine.dueAt, second?.machine.dueAt]
+    }
+}
+
+private func completionsOfShards(_ stores: any StoreMaker) async throws {
+    let due = start.adding(seconds: 5)
+    let bindings = try await TwoBindings(stores, CompletionMachine(.stored, attempt: 1, dueAt: due))
+    let (store, sets, first, second) = (bindings.fixture.store, bindings.sets, bindings.first, bindings.second)
+    let expected: [(ShardSet, [DeviceSerial])] = [
+        (sets.first, [first.device]), (sets.second, [second.device]), (sets.rest, []),
+    ]
+    for (set, found) in expected {
+        let completions = try await store.dueCompletions(of: nil, in: set, at: due, limit: 9)
+        #expect(completions.map(\.binding.device) == found)
+    }
+    #expect(try await store.dueCompletions(of: first.serial, in: sets.first, at: due, limit: 9).count == 1)
+    #expect(try await store.dueCompletions(of: first.serial, in: sets.second, at: due, limit: 9).isEmpty)
+    for device in [first.device, second.device] { _ = try await bindings.fixture.bind("other", device) }
+    for (set, found) in expected {
+        #expect(try await store.bindingsToRelease(in: set, limit: 9).map(\.device) == found)
+    }
+}
+
+private func broughtBackCompletionsOfShards(_ stores: any StoreMaker) async throws {
+    // Written by a clock that was a day ahead.
+    let ahead = start.adding(seconds: 86_400)
+    let due = ahead.adding(seconds: 50)
+    let bindings = try await TwoBindings(stores, CompletionMachine(.deferred, attempt: 1, dueAt: due), at: ahead)
+    let (store, sets, soon) = (bindings.fixture.store, bindings.sets, start.adding(seconds: 50))
+    #expect(try await store.bringBackCompletions(in: sets.rest, dueAfter: start, at: start, limit: 9))
+    #expect(try await bindings.dueTimes() == [due, due])
+    #expect(try await store.bringBackCompletions(in: sets.second, dueAfter: start, at: start, limit: 9))
+    #expect(try await bindings.dueTimes() == [due, soon])
+    #expect(try await store.bringBackCompletions(in: sets.first, dueAfter: start, at: start, limit: 9))
+    #expect(try await bindings.dueTimes() == [soon, soon])
+}
+
+private func locationsOfShards(_ stores: any StoreMaker) async throws {
+    let bindings = try await TwoBindings(stores, CompletionMachine())
+    let (store, sets) = (bindings.fixture.store, bindings.sets)
+    var revisions: [Int64] = []
+    for var binding in [bindings.first, bindings.second] {
+        binding.locatedAt = start
+        _ = try #require(try await store.change(binding, hasOtherKinds: false, at: start))
+        revisions.append(try #require(try await store.presentBinding(of: binding.device)).revision)
+    }
+    for (set, changed) in [(sets.rest, [0, 0]), (sets.second, [0, 1]), (sets.second, [0, 1]), (sets.first, [1, 1])] {
+        try await store.forgetLocations(in: set, before: start, limit: 9)
+        for (place, binding) in [bindings.first, bindings.second].enumerated() {
+            let present = try #require(try await store.presentBinding(of: binding.device))
+            #expect(present.revision == revisions[place] + Int64(changed[place]))
+            #expect((present.locatedAt == nil) == (changed[place] == 1))
+        }
+    }
+}
+
+private func pingsOfShards(_ stores: any StoreMaker) async throws {
+    let fixture = try await WatchFixture(stores)
+    let (store, channel) = (fixture.store, fixture.base.first)
+    let other = try await fixture.addDevice(7, app: "com.example.app").channel
+    let sets = try ShardSets(channel.device, other.device)
+    for channel in [channel, other] { _ = try await fixture.put(fixture.wish(on: channel, every: 60)) }
+    let now = start.adding(seconds: 86_400)
+    try await store.spreadOverduePings(in: sets.rest, at: now)
+    #expect(try await store.watch(of: other.serial)?.dueAt == start)
+    try await store.spreadOverduePings(in: sets.second, at: now)
+    #expect(try await store.watch(of: channel.serial)?.dueAt == start)
+    let due = try #require(try await store.watch(of: other.serial)?.dueAt)
+    #expect((now..<now.adding(seconds: 60)).contains(due))
+    try await store.spreadOverduePings(in: sets.first, at: now)
+    let next = try #require(try await store.watch(of: channel.serial)?.dueAt)
+    #expect((now..<now.adding(seconds: 60)).contains(next))
 }
