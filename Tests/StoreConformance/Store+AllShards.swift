@@ -80,6 +80,10 @@ extension UpdateStore {
         try await bindingsToRelease(in: .all, limit: limit)
     }
 
+    package func unfinishedOfEnded(limit: Int) async throws -> [EndedCompletion] {
+        try await unfinishedOfEnded(in: .all, limit: limit)
+    }
+
     package func dueCompletions(
         of binding: BindingSerial?, at now: Timestamp, limit: Int
     ) async throws -> [DueCompletion] {

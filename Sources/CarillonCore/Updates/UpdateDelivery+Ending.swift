@@ -41,7 +41,7 @@ extension UpdateDelivery {
         while !Task.isCancelled, try await giveAgain() == Self.dueAtOnce {}
         try await findUnfinished()
         while !Task.isCancelled {
-            let ended = try await store.unfinishedOfEnded(limit: Self.dueAtOnce)
+            let ended = try await store.unfinishedOfEnded(in: homes.shards, limit: Self.dueAtOnce)
             if ended.isEmpty { break }
             try await finish(ended)
         }

@@ -182,8 +182,8 @@ package protocol UpdateStore: Sendable {
         in shards: ShardSet, dueAfter moment: Timestamp, at now: Timestamp, limit: Int
     ) async throws -> Bool
     /// Returns completions of ended updates that are not final, in the order of their updates.
-    func unfinishedOfEnded(limit: Int) async throws -> [EndedCompletion]
-    /// Looks among the ended updates after a place for completions that are not final and that ``unfinishedOfEnded(limit:)`` does not find,
+    func unfinishedOfEnded(in shards: ShardSet, limit: Int) async throws -> [EndedCompletion]
+    /// Looks among the ended updates after a place for completions that are not final and that ``unfinishedOfEnded(in:limit:)`` does not find,
     /// and makes it find them. Returns the place for the next call; nil at the end.
     func findUnfinishedOfEnded(after place: UpdateSerial, limit: Int) async throws -> UpdateSerial?
     /// Ends completions that did not end before.

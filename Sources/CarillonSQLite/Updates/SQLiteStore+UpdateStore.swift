@@ -440,13 +440,13 @@ extension SQLiteStore: UpdateStore {
         try await group.run { db in try UpdateTable(db).findUnfinished(after: place, limit: limit) }
     }
 
-    package func unfinishedOfEnded(limit: Int) async throws -> [EndedCompletion] {
+    package func unfinishedOfEnded(in shards: ShardSet, limit: Int) async throws -> [EndedCompletion] {
         let isAny = try await read { db in
             try Int.first(db, "SELECT 1 FROM audience_update WHERE is_left_over LIMIT 1") != nil
         }
         guard isAny else { return [] }
         return try await group.run { db in
-            var found = try UpdateTable(db).unfinished(limit: limit)
+            var found = try UpdateTable(db).unfinished(in: shards, limit: limit)
             for index in found.indices where found[index].completion.machine.isInInbox {
                 found[index].envelope = try CompletionTable(db).envelope(of: found[index].completion.key)
             }

@@ -29,7 +29,7 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
     let (item, another) = (try fixture.item("a"), try fixture.item("b"))
     let wish = fixture.wish(5, try SubscriptionFixture.definition(["a"], key: "k"))
     let later = start.adding(seconds: 60)
-    let writes = [
+    let writes: [HomeWrite] = [
         HomeWrite("commitItem") { homeStore in
             let state = SubscriptionFixture.state(2)
             let stored = StoredItem(state: state, version: 1)
@@ -89,7 +89,7 @@ private func fencedUpdates(_ stores: any StoreMaker) async throws {
     let (later, revision) = (start.adding(seconds: 2000), binding.revision)
     let completion = Completion(
         key: fixture.name(waking, binding), machine: CompletionMachine(), changedAt: start)
-    let writes = [
+    let writes: [HomeWrite] = [
         HomeWrite("putParameterRules") { homeStore in _ = try await homeStore.putParameterRules("{}", of: app, at: start) },
         HomeWrite("publishUpdate") { homeStore in _ = try await homeStore.publishUpdate(wish, at: start) },
         HomeWrite("woke") { homeStore in try await homeStore.woke(waking.serial, to: nil) },

@@ -22,7 +22,7 @@ private func fencedInboxes(_ stores: any StoreMaker) async throws {
     let opened = ChannelID(Bytes16(high: 7, low: 9))
     let new = NewDevice(DeviceID(Bytes16(high: 1, low: 2)), app: try StoreFixture.appID)
     let later = start.adding(seconds: 120)
-    let writes = [
+    let writes: [HomeWrite] = [
         HomeWrite("append") { homeStore in
             _ = try await homeStore.commit([.append(fixture.envelope(2), AppendRules())])
         },
@@ -84,7 +84,7 @@ private func fencedPushes(_ stores: any StoreMaker) async throws {
     let append = InboxOperation.append(
         fixture.base.envelope(2, on: channel, ttl: 100_000), AppendRules(wake: WakeWish(.background, dueAt: start)))
     try await fixture.commit(append)
-    let writes = [
+    let writes: [HomeWrite] = [
         HomeWrite("leasePushes") { homeStore in
             _ = try await homeStore.leasePushes(of: lane, limit: 9, at: start, until: start.adding(seconds: 60))
         },
@@ -120,7 +120,7 @@ private func fencedWatches(_ stores: any StoreMaker) async throws {
     let record = try fixture.record(ping, due: WatchFixture.aMonth)
     let end = fixture.end(callback)
     let due = try await fixture.due(at: later)
-    let writes = [
+    let writes: [HomeWrite] = [
         HomeWrite("leaseWork") { homeStore in
             _ = try await homeStore.leaseWork(due, at: later, until: later.adding(seconds: 30))
         },
@@ -150,7 +150,7 @@ private func fencedServices(_ stores: any StoreMaker) async throws {
     let rules = StoredUserRules(app: phone.app, sealed: [1], setAt: start)
     let step = ServiceFixture.operation(
         .finished(request.serial, replyHash: [1], at: start), of: request, at: 2)
-    let writes = [
+    let writes: [HomeWrite] = [
         HomeWrite("step") { homeStore in _ = try await homeStore.commit([step]) },
         HomeWrite("putServiceProfile") { homeStore in
             _ = try await homeStore.putServiceProfile(try ServiceFixture.profile(), of: phone.serial)

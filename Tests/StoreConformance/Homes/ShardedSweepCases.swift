@@ -13,6 +13,7 @@ extension StoreCase {
         StoreCase("a home finds held firings of its shards alone", heldFiringsOfShards),
         StoreCase("a home finds completions and ended bindings of its shards alone", completionsOfShards),
         StoreCase("a home brings completions of its shards back alone", broughtBackCompletionsOfShards),
+        StoreCase("a home finishes completions of ended updates in its shards alone", unfinishedOfShards),
         StoreCase("a home forgets locations of its shards alone", locationsOfShards),
         StoreCase("a home puts off pings of its shards alone", pingsOfShards),
     ]
@@ -183,6 +184,25 @@ private func broughtBackCompletionsOfShards(_ stores: any StoreMaker) async thro
     #expect(try await bindings.dueTimes() == [due, soon])
     #expect(try await store.bringBackCompletions(in: sets.first, dueAfter: start, at: start, limit: 9))
     #expect(try await bindings.dueTimes() == [soon, soon])
+}
+
+private func unfinishedOfShards(_ stores: any StoreMaker) async throws {
+    let bindings = try await TwoBindings(stores, CompletionMachine(.stored, attempt: 1))
+    let (store, sets, update) = (bindings.fixture.store, bindings.sets, bindings.update)
+    _ = try await store.withdrawUpdate(update, by: bindings.fixture.key, at: start)
+    func unfinished(_ set: ShardSet) async throws -> [DeviceSerial] {
+        try await store.unfinishedOfEnded(in: set, limit: 9).map(\.device)
+    }
+    func finish(_ binding: UpdateBinding) async throws {
+        try await store.endCompletions([(bindings.fixture.name(update, binding), .withdrawn)], at: start)
+    }
+    #expect(try await unfinished(sets.rest).isEmpty)
+    #expect(try await unfinished(sets.first) == [bindings.first.device])
+    try await finish(bindings.first)
+    #expect(try await unfinished(sets.first).isEmpty)
+    #expect(try await unfinished(sets.second) == [bindings.second.device])
+    try await finish(bindings.second)
+    for set in [sets.first, sets.second, .all] { #expect(try await unfinished(set).isEmpty) }
 }
 
 private func locationsOfShards(_ stores: any StoreMaker) async throws {
