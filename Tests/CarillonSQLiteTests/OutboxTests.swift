@@ -62,21 +62,27 @@ struct OutboxTests {
         let store: SQLiteStore
         let lease: @Sendable (PushLane) throws -> Void
 
-        func leasePushes(of lane: PushLane, limit: Int, at now: Timestamp, until end: Timestamp) async throws
-            -> LeasedPushes
-        {
+        func leasePushes(
+            of lane: PushLane, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
+        ) async throws -> LeasedPushes {
             try lease(lane)
-            return try await store.leasePushes(of: lane, limit: limit, at: now, until: end)
+            return try await store.leasePushes(of: lane, in: shards, limit: limit, at: now, until: end)
         }
 
-        func bringBackPushes(at now: Timestamp) async throws { try await store.bringBackPushes(at: now) }
-        func dueLanes(at now: Timestamp) async throws -> [PushLane] { try await store.dueLanes(at: now) }
+        func bringBackPushes(in shards: ShardSet, at now: Timestamp) async throws {
+            try await store.bringBackPushes(in: shards, at: now)
+        }
+        func dueLanes(in shards: ShardSet, at now: Timestamp) async throws -> [PushLane] {
+            try await store.dueLanes(in: shards, at: now)
+        }
         func endPushes(_ ends: [PushEnd]) async throws -> [PushFact] { try await store.endPushes(ends) }
         func pushes(for message: MessageID, of device: DeviceSerial, at now: Timestamp) async throws -> [PushRecord] {
             try await store.pushes(for: message, of: device, at: now)
         }
-        func sweepPushes(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) async throws -> Bool {
-            try await store.sweepPushes(at: now, forgetting: retention, limit: limit)
+        func sweepPushes(
+            in shards: ShardSet, at now: Timestamp, forgetting retention: RetentionTime?, limit: Int
+        ) async throws -> Bool {
+            try await store.sweepPushes(in: shards, at: now, forgetting: retention, limit: limit)
         }
         func parkedPushes(of app: AppSerial, limit: Int) async throws -> [PushRecord] {
             try await store.parkedPushes(of: app, limit: limit)

@@ -22,7 +22,8 @@ struct PushMemoryTests {
             profile.address = .init(
                 platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
             try await register(profile, at: start)
-            _ = try await store.putAlert("{}", of: try StoreFixture.appID)
+            let text = AppDocument.Key(.alertText, of: fixture.device.app)
+            _ = try await store.putDocument(Array("{}".utf8), as: text, at: start)
         }
 
         func register(_ profile: DeviceProfile, at now: Timestamp) async throws {

@@ -49,6 +49,7 @@ struct SchemaStepTests {
         "F4kqdMaiu0tt",  // 34
         "2qoi4rLFbo3p",  // 35
         "0L61gJc9GPce",  // 36
+        "jMUC/0Bn8NVu",  // 37
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

@@ -12,12 +12,16 @@ struct TransactionGroupTests {
     private let rollbacks = Counted()
     private let commits: Commits
     private let group: TransactionGroup
+    private let incarnations = LivingIncarnations()
 
     init() throws {
-        let rollbacks = rollbacks
+        let (rollbacks, incarnations) = (rollbacks, incarnations)
         commits = Commits()
         database = try DatabaseQueue()
-        group = TransactionGroup(writer: database, health: StoreHealth(path: nil)) { _ in rollbacks.increment() }
+        group = TransactionGroup(writer: database, health: StoreHealth(path: nil), incarnations: incarnations) { _ in
+            rollbacks.increment()
+            incarnations.forget()
+        }
         try database.write {
             try $0.execute(sql: "CREATE TABLE t (n INTEGER UNIQUE)")
             try $0.execute(sql: "CREATE TABLE child (n INTEGER REFERENCES t (n) DEFERRABLE INITIALLY DEFERRED)")
@@ -150,6 +154,93 @@ struct TransactionGroupTests {
         try await other
         try await work
         try await eventually { group.commitTime == .zero }
+    }
+
+    // MARK: Homes
+
+    /// Runs the works in one group. Those of a home are refused if it has no incarnation.
+    private func inOneGroup(
+        ofHomes works: [(fence: HomeFence?, work: @Sendable (Database) throws -> Void)]
+    ) async throws -> [Result<Void, any Error>] {
+        let gate = Gate()
+        let group = group
+        async let first: Void = group.run { _ in gate.pass() }
+        await gate.reached()
+        let results = await together(works.map { each in { try await group.run(by: each.fence, each.work) } }) {
+            gate.open()
+        }
+        try await first
+        return results
+    }
+
+    private func addNode() async throws -> HomeFence {
+        try await database.write { try $0.execute(sql: HomeSchema.changes) }
+        return try await group.run { db in try NodeTable(db).add(.only) }
+    }
+
+    private func kinds(of results: [Result<Void, any Error>]) -> [StoreFault.Kind?] {
+        results.map { result in
+            guard case .failure(let error) = result else { return nil }
+            return (error as? StoreFault)?.kind
+        }
+    }
+
+    @Test func `work of a home that was removed is not run, and costs the others no other run`() async throws {
+        let fence = try await addNode()
+        let runs = Counted()
+        let before = commits.count
+        let former = HomeFence(node: fence.node, incarnation: fence.incarnation - 1)
+        let counted: @Sendable (Database) throws -> Void = { _ in runs.increment() }
+        let results = try await inOneGroup(ofHomes: [
+            (fence, counted), (former, insert(1)), (nil, counted), (fence, insert(2)),
+        ])
+        #expect(kinds(of: results) == [nil, .fenced, nil, nil])
+        #expect(try await rows() == [2])
+        #expect(runs.count == 2 && commits.count - before == 2)
+    }
+
+    @Test func `work behind a removal in the same transaction is refused`() async throws {
+        let fence = try await addNode()
+        let incarnations = incarnations
+        let remove: @Sendable (Database) throws -> Void = { db in
+            incarnations.forget()
+            _ = try NodeTable(db).remove(fence)
+        }
+        let results = try await inOneGroup(ofHomes: [
+            (fence, insert(1)), (nil, remove), (fence, insert(2)), (nil, insert(3)),
+        ])
+        #expect(kinds(of: results) == [nil, nil, .fenced, nil])
+        #expect(try await rows() == [1, 3])
+    }
+
+    @Test func `work behind a removal that is rolled back is run`() async throws {
+        let fence = try await addNode()
+        let incarnations = incarnations
+        // The reference dangles, so that the removal cannot be committed.
+        let remove: @Sendable (Database) throws -> Void = { db in
+            incarnations.forget()
+            _ = try NodeTable(db).remove(fence)
+            try db.execute(sql: "INSERT INTO child VALUES (7)")
+        }
+        let results = try await inOneGroup(ofHomes: [(fence, insert(1)), (nil, remove), (fence, insert(2))])
+        #expect(kinds(of: results) == [nil, .unavailable, nil])
+        #expect(try await rows() == [1, 2])
+    }
+
+    @Test func `when a removal cannot be committed, work behind it meets the fault of the commit`() async throws {
+        let fence = try await addNode()
+        let incarnations = incarnations
+        let remove: @Sendable (Database) throws -> Void = { db in
+            incarnations.forget()
+            _ = try NodeTable(db).remove(fence)
+            try db.execute(sql: "INSERT INTO child VALUES (7)")
+        }
+        var works: [(fence: HomeFence?, work: @Sendable (Database) throws -> Void)] = []
+        for _ in 0..<9 { works.append((nil, remove)) }
+        works.append((fence, insert(1)))
+        let found = kinds(of: try await inOneGroup(ofHomes: works))
+        #expect(found.count == 10 && found.allSatisfy { $0 == .unavailable })
+        #expect(try await rows().isEmpty)
     }
 
     @Test func `many share few commits`() async throws {

@@ -172,7 +172,7 @@ struct WatchRowTests {
             _ = try await fixture.put(fixture.wish(on: channel, due: number == 14 ? now : start))
             channels.append(channel)
         }
-        try await store.group.run { db in try WatchTransaction(db).spreadOverduePings(at: now, atOnce: 2) }
+        try await store.group.run { db in try WatchTransaction(db).spreadOverduePings(in: .all, at: now, atOnce: 2) }
         for (place, channel) in channels.enumerated() {
             let due = try #require(try await store.watch(of: channel.serial)?.dueAt)
             #expect(place == 3 ? due == now : due >= now && due < now.adding(seconds: 60))

@@ -13,13 +13,14 @@ package struct StoreCase: Sendable, CustomStringConvertible {
     }
 
     package static let all: [StoreCase] = [
-        registry, inbox, watches, pushes, attachments, attachmentRaces, services, subscribing, updating, concurrency,
+        registry, homes, inbox, watches, pushes, attachments, attachmentRaces, services, subscribing, updating, concurrency,
     ].flatMap { $0 }
 
     static let registry: [StoreCase] = [
         server, serverTime, apps, registryRaces, documents, registryVersion, devices, registrations, users, channels,
         deletion, deletedApps,
     ].flatMap { $0 }
+    static let homes = incarnations + fencedWrites + fencedFeatures + shardMaps + shardedWork + shardedSweeps
     static let inbox: [StoreCase] = [
         waiting, arrivals, ending, expiry, topics, room, idempotency, outcomes, origins, batches, inboxRaces,
     ].flatMap { $0 }

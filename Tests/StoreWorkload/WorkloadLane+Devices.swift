@@ -90,7 +90,7 @@ extension WorkloadLane {
     }
 
     func dueWork() async throws -> [DueWork] {
-        let due = try await store.dueWork(at: now, besides: WorkCrowds(), limit: 20)
+        let due = try await store.dueWork(in: .all, at: now, besides: WorkCrowds(), limit: 20)
         return due.filter { $0.app == app.serial }.sorted { $0.serial < $1.serial }
     }
 

@@ -79,7 +79,7 @@ extension WorkloadLane {
             of: device.serial, SubscriptionFilter(), after: SubscriptionSerial(0), limit: 20)
         facts.note("\(name) subscriptions", subscriptions)
         facts.note(
-            "\(name) ended subscriptions", try await store.endedSubscriptions(of: device.serial, limit: 20).count)
+            "\(name) ended subscriptions", try await store.endedSubscriptions(of: device.serial, in: .all, limit: 20).count)
         if let binding = try await store.presentBinding(of: device.serial) {
             let completions = try await store.unfinished(of: binding.serial)
             facts.note("\(name) binding", [binding.profile, "\(binding.revision)"])

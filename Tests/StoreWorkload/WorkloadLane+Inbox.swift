@@ -58,7 +58,7 @@ extension WorkloadLane {
 
     mutating func leasePushes(_ operation: WorkloadOperation) async throws -> String {
         let leased = try await store.leasePushes(
-            of: pushLane, limit: 1 + operation.slot, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds))
+            of: pushLane, in: .all, limit: 1 + operation.slot, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds))
         pushes += leased.pushes
         return "\(leased.pushes.count) \(leased.areMoreDue)"
     }

@@ -52,7 +52,7 @@ extension WorkloadLane {
 
     func removeSubscriptions(_ operation: WorkloadOperation) async throws -> String {
         guard let device = try await device(operation.slot) else { return Self.nothing }
-        let ended = try await store.endedSubscriptions(of: device.serial, limit: 10)
+        let ended = try await store.endedSubscriptions(of: device.serial, in: .all, limit: 10)
         guard !ended.isEmpty else { return Self.nothing }
         try await store.removeSubscriptions(ended, at: now)
         return "removed \(ended.count)"

@@ -4,7 +4,7 @@ package import CarillonWire
 ///
 /// Each change is one transaction: a concurrent call sees all of it or nothing. Concurrent changes of one device follow each other, and
 /// each decides on what the change before it left. Every method throws ``StoreFault`` if the store cannot be read or written; a change
-/// that throws is not made. Devices of deleted apps are not found.
+/// that throws is not made. Devices of deleted apps are not found. Methods with a set of shards return nothing of devices in other shards.
 package protocol DeviceStore: Sendable {
     /// Stores a device under a proposed identifier with its profile and user; or, if the secret registered a device before, replaces that
     /// device's credential. Concurrent calls with one secret make one device, and concurrent calls exceed neither the limit of the app nor
@@ -21,7 +21,7 @@ package protocol DeviceStore: Sendable {
         _ wish: RegistrationWish, decidedOn basis: DeviceRegistration, at now: Timestamp
     ) async throws -> RegistrationWrite
     /// Returns devices whose status changed, and that were not told yet. ``Effect/statusTold(_:at:)`` removes them.
-    func untoldStatuses(limit: Int) async throws -> [UntoldStatus]
+    func untoldStatuses(in shards: ShardSet, limit: Int) async throws -> [UntoldStatus]
     /// Returns a device by its identifier; nil after its deletion.
     func device(_ id: DeviceID) async throws -> Device?
     /// Returns a device by its number, which is never used again; nil after its deletion.
@@ -40,7 +40,9 @@ package protocol DeviceStore: Sendable {
     func devicesCame(_ devices: [DeviceSerial], at now: Timestamp) async throws
     /// Returns devices that may be removed for a reason: the first that were last seen by a moment. A suspended device must
     /// have been suspended by then as well.
-    func idleDevices(_ reason: CollectionReason, by cutoff: RetentionCutoff, limit: Int) async throws -> [IdleDevice]
+    func idleDevices(
+        _ reason: CollectionReason, in shards: ShardSet, by cutoff: RetentionCutoff, limit: Int
+    ) async throws -> [IdleDevice]
     /// Resets the number on the app's icon to zero. Returns false if there is no such device.
     func resetBadge(of device: DeviceSerial) async throws -> Bool
     /// Replaces a device's credential, and forgets the secret of its registration: the credential before is unknown from then on, and a

@@ -28,7 +28,7 @@ package struct StatusNews: Sendable {
     /// Tells all who were not told yet, some at a time. Answers how many it was.
     @discardableResult
     package func tell() async throws -> Int {
-        let untold = try await devices.untoldStatuses(limit: Self.atOnce)
+        let untold = try await devices.untoldStatuses(in: homes.shards, limit: Self.atOnce)
         for news in untold {
             let rules = AppendRules(topic: Self.topic, effects: [.statusTold(news.device, at: news.at)])
             let delivered = await homes.home(of: news.device).inbox.deliver(to: news.device, .kept, rules: rules) { id in

@@ -34,6 +34,9 @@ package struct Homes: Sendable {
         try await home(of: name).arrival(of: name, as: session, load, if: isRight)
     }
 
+    /// The shards whose home is in this process.
+    package var shards: ShardSet { .all }
+
     /// Those that are in this process.
     package var here: [Home] { [only] }
 }

@@ -22,8 +22,3 @@ package final class PositionSource: Sendable {
     /// The epoch in which a place was given.
     package static func epoch(of position: Int64) -> Int64 { position >> (sequenceBits + Shard.bits) }
 }
-
-extension Shard {
-    /// In which a place was given.
-    package init(of position: Int64) { number = UInt16(position & (1 << Self.bits - 1)) }
-}

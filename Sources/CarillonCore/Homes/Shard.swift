@@ -2,14 +2,30 @@
 package struct Shard: Hashable, Sendable {
     package let number: UInt16
 
-    package init(number: UInt16) { self.number = number }
-
-    /// How many there are, as a power of two.
+    /// The number of bits of a shard's number.
     static let bits: Int64 = 10
+    /// The number of shards.
+    package static let count: Int = 1 << Int(bits)
+
+    /// - Parameter number: Less than ``count``.
+    package init(number: UInt16) {
+        precondition(number < Self.count, "A shard's number is less than 1,024.")
+        self.number = number
+    }
+
+    /// Serials from here on have the number of their shard in their last 10 bits. Smaller serials were assigned one after the other.
+    static let firstWithShard: Int64 = 1 << 40
 
     /// Devices that were registered one after the other are in different shards.
     package init(of device: DeviceSerial) {
         let hash = UInt64(bitPattern: device.rawValue) &* 0x9E37_79B9_7F4A_7C15
-        number = UInt16(hash >> (64 - Self.bits))
+        number =
+            device.rawValue >= Self.firstWithShard
+            ? Self.lastBits(of: device.rawValue) : UInt16(hash >> (64 - Self.bits))
     }
+
+    /// Returns the shard of the device that the position was assigned to.
+    package init(of position: Int64) { number = Self.lastBits(of: position) }
+
+    private static func lastBits(of value: Int64) -> UInt16 { UInt16(value & (1 << bits - 1)) }
 }

@@ -82,6 +82,8 @@ package struct StoreFault: Error, Equatable, Sendable {
         case full
         /// What was kept cannot be read; another try will not help.
         case damaged
+        /// The incarnation of the home that wrote was removed from the store; another home may have its shards.
+        case fenced
         /// Anything else.
         case unavailable
     }

@@ -55,7 +55,18 @@ package protocol ContentStore: Sendable {
 /// - No method takes a function, so no code of the caller runs inside a transaction. A caller reads, decides, and writes. If what it decided
 ///   on may have changed meanwhile, the method that writes takes that as well, and writes nothing if it is outdated.
 /// - Cases for each method are in `Tests/StoreConformance`.
-package typealias Store = AppDocumentStore & AppStore & AttachmentRecordStore & ChannelStore & ContentStore & DeviceStore
-    & InboxStore & KeyRingStore
-    & KeyStore & LeasedWorkStore
-    & PushStore & ServerStore & ServiceStore & SubscriptionStore & UpdateStore & UserStore & WatchStore
+package typealias Store = AppDocumentStore & AppStore & AttachmentRecordStore & FencedStore & HomeStore & KeyRingStore
+    & KeyStore & NodeStore & ServerStore
+
+/// What a home reads and writes, by a handle of its own (``FencedStore/home(_:)``).
+package typealias HomeStore = ChannelStore & ContentStore & DeviceStore & InboxStore & LeasedWorkStore & PushStore
+    & ServiceStore & ShardStore & SubscriptionStore & UpdateStore & UserStore & WatchStore
+
+/// Returns handles of the store for homes.
+package protocol FencedStore: Sendable {
+    /// Returns the handle of the home with this fence. Each method through the handle does what the store's does, as long as the
+    /// incarnation of the fence was added and not removed. After that, a write changes nothing and throws a ``StoreFault`` of the kind
+    /// `fenced`. The check and the write are one change: no other call sees the write of a home whose removal it saw. Reads are not
+    /// refused.
+    func home(_ fence: HomeFence) -> any HomeStore
+}

@@ -3,12 +3,15 @@
 package protocol LeasedWorkStore: Sendable {
     /// Corrects the times that a clock wrote that was ahead, in one transaction. Work that was put off then waits as long from `now` on as
     /// it was to wait from then on. Leases end after ``WorkLease/seconds`` at the latest. Times of a right clock stay as they are.
-    func bringBackWork(at now: Timestamp) async throws
-    /// Returns work that is due at `now` and has no lease: of each lane the item that has waited the longest. Nothing is leased by this.
+    ///
+    /// - Parameter shards: The shards whose devices' work is corrected.
+    func bringBackWork(in shards: ShardSet, at now: Timestamp) async throws
+    /// Returns work for devices of shards that is due at `now` and has no lease: of each lane the item that has waited the longest.
+    /// Nothing is leased by this.
     ///
     /// Of an app and kind up to `limit` items are returned, of the lanes that have waited the longest. Work of the crowd is left out, and
     /// so is work that ends with its app if the app was deleted.
-    func dueWork(at now: Timestamp, besides crowd: WorkCrowds, limit: Int) async throws -> [DueWork]
+    func dueWork(in shards: ShardSet, at now: Timestamp, besides crowd: WorkCrowds, limit: Int) async throws -> [DueWork]
     /// Leases work in one transaction. Items that are gone, are not due any more or have a lease are left out: of calls at once, one
     /// leases an item.
     ///

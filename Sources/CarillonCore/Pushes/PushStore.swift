@@ -6,15 +6,19 @@ package import CarillonWire
 ///
 /// Each change is one transaction: a concurrent call sees all of it or nothing. Every method throws ``StoreFault`` if the store cannot be
 /// read or written; a change that throws is not made.
+///
+/// Methods with a set of shards return and change nothing of devices in other shards.
 package protocol PushStore: Sendable {
     /// After a clock that was ahead, brings back what was put off by it.
-    func bringBackPushes(at now: Timestamp) async throws
+    func bringBackPushes(in shards: ShardSet, at now: Timestamp) async throws
     /// Returns the lanes in which a push is due, or a lease has ended.
-    func dueLanes(at now: Timestamp) async throws -> [PushLane]
+    func dueLanes(in shards: ShardSet, at now: Timestamp) async throws -> [PushLane]
     /// Leases due pushes of a lane, those that have waited the longest first. Concurrent calls never lease one push twice before its lease
     /// ends. Pushes that are not to be sent any more end here: their message does not wait, their time is over, or their device is
     /// suspended.
-    func leasePushes(of lane: PushLane, limit: Int, at now: Timestamp, until end: Timestamp) async throws -> LeasedPushes
+    func leasePushes(
+        of lane: PushLane, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
+    ) async throws -> LeasedPushes
     /// Writes down what became of pushes. Pushes whose lease was lost are left out of the answer, so that of concurrent calls with one
     /// lease one counts.
     func endPushes(_ ends: [PushEnd]) async throws -> [PushFact]
@@ -24,7 +28,9 @@ package protocol PushStore: Sendable {
     /// now; each call does a part.
     ///
     /// - Parameter retention: Nil forgets nothing.
-    func sweepPushes(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) async throws -> Bool
+    func sweepPushes(
+        in shards: ShardSet, at now: Timestamp, forgetting retention: RetentionTime?, limit: Int
+    ) async throws -> Bool
     /// Returns pushes of an app that are parked, the oldest first.
     func parkedPushes(of app: AppSerial, limit: Int) async throws -> [PushRecord]
     /// Makes the parked pushes of an app due. Returns the number that this call put back.

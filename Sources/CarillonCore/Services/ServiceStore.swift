@@ -13,6 +13,8 @@ package import CarillonWire
 /// | another user | are due, and abandoned | are due, with ``ErrorCode/userMismatch`` |
 /// | deletion; a server is none any more | are removed | are due, with ``ErrorCode/applicationNotFound`` |
 ///
+/// A request belongs to the shard of its provider. Methods with a set of shards return and change nothing of other shards.
+///
 /// Methods that write are atomic and durable, as ``Store`` describes.
 package protocol ServiceStore: Sendable {
     /// Stores what a device offers, and replaces the present profile whole, in one transaction.
@@ -64,8 +66,8 @@ package protocol ServiceStore: Sendable {
     func cancelRequest(_ request: RequestSerial, at now: Timestamp) async throws -> Bool
     /// Returns up to `limit` unfinished requests that the server is to end, those first that have been due the longest: their deadline is
     /// `now` or earlier, or a change of a user or a deletion has ended them. Nothing is changed: each is due until it is finished.
-    func dueRequests(at now: Timestamp, limit: Int) async throws -> [ServiceRequest]
+    func dueRequests(in shards: ShardSet, at now: Timestamp, limit: Int) async throws -> [ServiceRequest]
     /// Forgets up to `limit` requests that have been finished for their time by both clocks, and whose deadline has passed, in one
     /// transaction. Returns how many.
-    func forgetRequests(by retention: RetentionTime, limit: Int) async throws -> Int
+    func forgetRequests(in shards: ShardSet, by retention: RetentionTime, limit: Int) async throws -> Int
 }

@@ -241,14 +241,14 @@ package struct Services: Sendable {
     package func sweep(forgetting retention: RetentionTime?, limit: Int = 200) async throws -> Bool {
         let ended = try await endDue(limit: limit)
         guard let retention else { return ended < limit }
-        let forgotten = try await store.forgetRequests(by: retention, limit: limit)
+        let forgotten = try await store.forgetRequests(in: homes.shards, by: retention, limit: limit)
         return ended < limit && forgotten < limit
     }
 
     /// Ends requests whose deadline came, or one of whose devices was deleted or has another user. Returns how many were found.
     @discardableResult
     package func endDue(limit: Int = 200) async throws -> Int {
-        let due = try await store.dueRequests(at: time.now(), limit: limit)
+        let due = try await store.dueRequests(in: homes.shards, at: time.now(), limit: limit)
         for request in due {
             let isUndelivered = try await takeBack(request)
             if request.isAbandoned {

@@ -277,7 +277,7 @@ package struct SubscriptionRegistrar: Sendable {
     /// - Parameter device: Nil for those of all devices, as a server left them that was killed meanwhile.
     package func removeEnded(of device: DeviceSerial? = nil) async throws {
         while !Task.isCancelled {
-            let ended = try await store.endedSubscriptions(of: device, limit: Self.atOnce)
+            let ended = try await store.endedSubscriptions(of: device, in: homes.shards, limit: Self.atOnce)
             guard !ended.isEmpty else { break }
             try await store.removeSubscriptions(ended, at: time.now())
             for ended in ended {
@@ -295,7 +295,8 @@ package struct SubscriptionRegistrar: Sendable {
 
     package func endExpired() async throws {
         while !Task.isCancelled {
-            let count = try await store.endExpiredSubscriptions(at: time.now(), limit: Self.atOnce)
+            let count = try await store.endExpiredSubscriptions(
+                in: homes.shards, at: time.now(), limit: Self.atOnce)
             if count < Self.atOnce { return }
         }
     }

@@ -5,6 +5,8 @@ package import CarillonWire
 /// Each change is one transaction: a concurrent call sees all of it or nothing. Concurrent changes of one row follow each other, and each
 /// decides on what the change before it left. A read sees one moment of the store. Every method throws ``StoreFault`` if the store
 /// cannot be read or written; a change that throws is not made. A limit on the length of a list returns the first rows of its order.
+///
+/// Methods with a set of shards return and change nothing of devices in other shards.
 package protocol SubscriptionStore: Sendable {
     // MARK: Items
 
@@ -81,11 +83,13 @@ package protocol SubscriptionStore: Sendable {
         of item: ItemKey, after subscription: SubscriptionSerial, limit: Int
     ) async throws -> [ItemSubscriber]
     /// Returns ended subscriptions that are still to be removed; of one device if it is named.
-    func endedSubscriptions(of device: DeviceSerial?, limit: Int) async throws -> [EndedSubscription]
+    func endedSubscriptions(
+        of device: DeviceSerial?, in shards: ShardSet, limit: Int
+    ) async throws -> [EndedSubscription]
     /// Removes ended subscriptions with their envelopes. A second call changes nothing.
     func removeSubscriptions(_ ended: [EndedSubscription], at now: Timestamp) async throws
     /// Marks subscriptions as ended whose expiry time is reached. Returns the number of subscriptions that this call ended.
-    func endExpiredSubscriptions(at now: Timestamp, limit: Int) async throws -> Int
+    func endExpiredSubscriptions(in shards: ShardSet, at now: Timestamp, limit: Int) async throws -> Int
 
     // MARK: Watching
 
@@ -131,11 +135,11 @@ package protocol SubscriptionStore: Sendable {
     func hold(_ firings: [HeldFiring], at now: Timestamp) async throws -> [HoldResult]
     /// Returns held firings whose due time is reached, in the order of their due times. It takes nothing: ``Effect/heldTold(_:at:)`` counts
     /// once for each.
-    func dueFirings(at now: Timestamp, limit: Int) async throws -> [DueFiring]
+    func dueFirings(in shards: ShardSet, at now: Timestamp, limit: Int) async throws -> [DueFiring]
     /// Returns the due time of the first held firing; nil without one.
-    func nextHeldFiring() async throws -> Timestamp?
+    func nextHeldFiring(in shards: ShardSet) async throws -> Timestamp?
     /// Brings due times back that a clock set too far ahead: no firing waits longer than its pace.
-    func bringBackHeld(at now: Timestamp) async throws
+    func bringBackHeld(in shards: ShardSet, at now: Timestamp) async throws
     /// Drops held firings that do not count any more; the firings behind them are due at once. A second call changes nothing.
     func dropHeld(_ firings: [Int64], at now: Timestamp) async throws
 }

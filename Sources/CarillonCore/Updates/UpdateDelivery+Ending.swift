@@ -41,11 +41,11 @@ extension UpdateDelivery {
         while !Task.isCancelled, try await giveAgain() == Self.dueAtOnce {}
         try await findUnfinished()
         while !Task.isCancelled {
-            let ended = try await store.unfinishedOfEnded(limit: Self.dueAtOnce)
+            let ended = try await store.unfinishedOfEnded(in: homes.shards, limit: Self.dueAtOnce)
             if ended.isEmpty { break }
             try await finish(ended)
         }
-        for binding in try await store.bindingsToRelease(limit: Self.dueAtOnce) {
+        for binding in try await store.bindingsToRelease(in: homes.shards, limit: Self.dueAtOnce) {
             let inInbox = try await store.unfinished(of: binding.binding).filter(\.machine.isInInbox)
             try await takeOut(inInbox.map(\.key), of: binding.device, as: .gone)
             while !Task.isCancelled,
@@ -55,7 +55,8 @@ extension UpdateDelivery {
             }
         }
         try await store.forgetLocations(
-            before: time.now().adding(seconds: -UpdateBinding.locationSeconds), limit: Self.forgottenAtOnce)
+            in: homes.shards, before: time.now().adding(seconds: -UpdateBinding.locationSeconds),
+            limit: Self.forgottenAtOnce)
         if let retention, isTime(auditTended) {
             wait(Self.auditSeconds, for: auditTended)
             try await store.forgetAudit(
@@ -87,7 +88,7 @@ extension UpdateDelivery {
             let moment = isFirst ? now.adding(seconds: CompletionMachine.mostDelaySeconds) : now
             while !Task.isCancelled {
                 let isDone = try await store.bringBackCompletions(
-                    dueAfter: moment, at: now, limit: Self.broughtBackAtOnce)
+                    in: homes.shards, dueAfter: moment, at: now, limit: Self.broughtBackAtOnce)
                 if isDone { break }
             }
         }

@@ -26,7 +26,7 @@ extension UpdateDelivery {
     }
 
     /// Runs the body with the stored binding. If the body returns false and the binding has another revision then, it runs again:
-    /// ``UpdateStore/forgetLocations(before:limit:)`` changes bindings, and nothing holds the log against them afterwards. Does nothing
+    /// ``UpdateStore/forgetLocations(in:before:limit:)`` changes bindings, and nothing holds the log against them afterwards. Does nothing
     /// if the binding ended.
     func untilUnchanged(_ binding: UpdateBinding, _ body: (UpdateBinding) async throws -> Bool) async throws {
         var revision: Int64?

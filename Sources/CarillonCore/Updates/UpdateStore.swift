@@ -7,6 +7,8 @@ package import CarillonWire
 /// cannot be read or written; a change that throws is not made. A limit on the length of a list returns the first rows of its order.
 ///
 /// A change that names a revision of a binding is made only while the binding is of that revision and has not ended.
+///
+/// Methods with a set of shards return and change nothing of devices in other shards.
 package protocol UpdateStore: Sendable {
     // MARK: Updates
 
@@ -74,9 +76,9 @@ package protocol UpdateStore: Sendable {
     /// Returns an app's bindings that did not end, in the order of their numbers.
     func bindings(of app: AppSerial, after: BindingSerial, limit: Int) async throws -> [AppBinding]
     /// Forgets locations that were set by a moment. Their bindings have the next revision, and updates are held against them anew.
-    func forgetLocations(before moment: Timestamp, limit: Int) async throws
+    func forgetLocations(in shards: ShardSet, before moment: Timestamp, limit: Int) async throws
     /// Returns ended bindings of which something is left to release.
-    func bindingsToRelease(limit: Int) async throws -> [ReleasedBinding]
+    func bindingsToRelease(in shards: ShardSet, limit: Int) async throws -> [ReleasedBinding]
     /// Ends some completions of an ended binding that are not final (``CompletionMachine/State/gone``).
     ///
     /// - Returns: The envelopes that are still in the inbox, which the caller takes out; nil if nothing is left, or the binding began again.
@@ -158,7 +160,9 @@ package protocol UpdateStore: Sendable {
     ) async throws
     /// Returns completions whose due time is reached, of live updates that are not paused and bindings that did not end. With a binding they
     /// are in the order of their updates, otherwise of their due times. It takes nothing: ``Effect/updateOffered(_:)`` counts once.
-    func dueCompletions(of binding: BindingSerial?, at now: Timestamp, limit: Int) async throws -> [DueCompletion]
+    func dueCompletions(
+        of binding: BindingSerial?, in shards: ShardSet, at now: Timestamp, limit: Int
+    ) async throws -> [DueCompletion]
     /// Postpones a due completion for which the inbox of a binding of a revision has no room. One that is not due stays as it is.
     func putOff(_ completion: CompletionKey, revision: Int64, until moment: Timestamp) async throws
     /// The clock was set back. A completion whose due time was set by the later clock waits as long from now on; no completion waits
@@ -166,10 +170,12 @@ package protocol UpdateStore: Sendable {
     /// a part.
     ///
     /// - Parameter moment: Completions that are due by then stay as they are.
-    func bringBackCompletions(dueAfter moment: Timestamp, at now: Timestamp, limit: Int) async throws -> Bool
+    func bringBackCompletions(
+        in shards: ShardSet, dueAfter moment: Timestamp, at now: Timestamp, limit: Int
+    ) async throws -> Bool
     /// Returns completions of ended updates that are not final, in the order of their updates.
-    func unfinishedOfEnded(limit: Int) async throws -> [EndedCompletion]
-    /// Looks among the ended updates after a place for completions that are not final and that ``unfinishedOfEnded(limit:)`` does not find,
+    func unfinishedOfEnded(in shards: ShardSet, limit: Int) async throws -> [EndedCompletion]
+    /// Looks among the ended updates after a place for completions that are not final and that ``unfinishedOfEnded(in:limit:)`` does not find,
     /// and makes it find them. Returns the place for the next call; nil at the end.
     func findUnfinishedOfEnded(after place: UpdateSerial, limit: Int) async throws -> UpdateSerial?
     /// Ends completions that did not end before.

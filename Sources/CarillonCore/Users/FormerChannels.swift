@@ -26,7 +26,8 @@ package struct FormerChannels: Sendable {
     /// Closes those of a device.
     package func close(of device: DeviceSerial) async throws {
         // A device has no more channels than that.
-        let channels = try await users.channelsOfFormerUsers(of: device, limit: Limits.channelsPerDevice)
+        let channels = try await users.channelsOfFormerUsers(
+            of: device, in: homes.shards, limit: Limits.channelsPerDevice)
         directory.forget(channels.map(\.serial))
         for channel in channels { _ = try await close(channel) }
     }
@@ -37,7 +38,7 @@ package struct FormerChannels: Sendable {
     package func closeAll() async throws {
         var fault: (any Error)?
         while !Task.isCancelled {
-            let channels = try await users.channelsOfFormerUsers(of: nil, limit: Self.atOnce)
+            let channels = try await users.channelsOfFormerUsers(of: nil, in: homes.shards, limit: Self.atOnce)
             directory.forget(channels.map(\.serial))
             var closed = 0
             for channel in channels {

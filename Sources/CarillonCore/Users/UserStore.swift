@@ -4,5 +4,5 @@ package protocol UserStore: Sendable {
     /// change of the user ends them in its own transaction: ``ChannelStore`` does not return them any more.
     ///
     /// - Parameter device: Nil for the channels of all devices.
-    func channelsOfFormerUsers(of device: DeviceSerial?, limit: Int) async throws -> [PushChannel]
+    func channelsOfFormerUsers(of device: DeviceSerial?, in shards: ShardSet, limit: Int) async throws -> [PushChannel]
 }

@@ -19,8 +19,8 @@ package protocol WatchStore: Sendable {
     func removeWatch(of channel: ChannelSerial) async throws -> Bool
 
     /// Puts overdue pings off, in one transaction: each to a moment within its interval, and within
-    /// ``PingMachine/firstWithinSeconds``, after `now`.
-    func spreadOverduePings(at now: Timestamp) async throws
+    /// ``PingMachine/firstWithinSeconds``, after `now`. Pings for devices in other shards stay as they are.
+    func spreadOverduePings(in shards: ShardSet, at now: Timestamp) async throws
     /// Stores what a ping found and ends its lease, in one transaction.
     ///
     /// - Returns: False if the lease was not in force: then nothing changes. Also false if the watch was changed or removed since it was

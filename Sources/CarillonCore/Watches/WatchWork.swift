@@ -4,18 +4,25 @@ import Metrics
 /// What is to be called for watches: pings, and the callbacks of channels that ended.
 package struct WatchWork: WorkUser {
     private let watches: any WatchStore
+    private let shards: ShardSet
     private let news: ChannelNews
     private let sealer: SecretSealer
     private let random: RandomSource
 
-    package init(watches: any WatchStore, news: ChannelNews, sealer: SecretSealer, random: RandomSource) {
+    /// - Parameter shards: The shards of the home.
+    package init(
+        watches: any WatchStore, shards: ShardSet = .all, news: ChannelNews, sealer: SecretSealer, random: RandomSource
+    ) {
         self.watches = watches
+        self.shards = shards
         self.news = news
         self.sealer = sealer
         self.random = random
     }
 
-    package func beganAfterPause(at now: Timestamp) async throws { try await watches.spreadOverduePings(at: now) }
+    package func beganAfterPause(at now: Timestamp) async throws {
+        try await watches.spreadOverduePings(in: shards, at: now)
+    }
 
     package func job(for item: LeasedItem) -> WorkJob<BackEndCall> {
         let call: BackEndCall? =

@@ -13,7 +13,7 @@ extension SQLiteStore: InboxStore {
         do {
             return try await changeInboxes { _, transaction in try transaction.perform(operations) }
         } catch {
-            guard operations.count > 1 else { throw error }
+            guard operations.count > 1, (error as? StoreFault)?.kind != .fenced else { throw error }
             return try await commitEach(operations)
         }
     }

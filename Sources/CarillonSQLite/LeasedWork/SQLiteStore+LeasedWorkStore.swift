@@ -2,12 +2,14 @@ package import CarillonCore
 import GRDB
 
 extension SQLiteStore: LeasedWorkStore {
-    package func bringBackWork(at now: Timestamp) async throws {
-        try await group.run { db in try WorkLanes(db).bringBack(at: now) }
+    package func bringBackWork(in shards: ShardSet, at now: Timestamp) async throws {
+        try await group.run { db in try WorkLanes(db).bringBack(in: shards, at: now) }
     }
 
-    package func dueWork(at now: Timestamp, besides crowd: WorkCrowds, limit: Int) async throws -> [DueWork] {
-        try await read { db in try WorkLanes(db).due(at: now, besides: crowd, limit: limit) }
+    package func dueWork(
+        in shards: ShardSet, at now: Timestamp, besides crowd: WorkCrowds, limit: Int
+    ) async throws -> [DueWork] {
+        try await read { db in try WorkLanes(db).due(in: shards, at: now, besides: crowd, limit: limit) }
     }
 
     package func leaseWork(_ work: [DueWork], at now: Timestamp, until end: Timestamp) async throws -> LeasedItems {

@@ -72,8 +72,8 @@ struct WorkLanes {
 
     // MARK: Looking
 
-    /// See ``LeasedWorkStore/dueWork(at:besides:limit:)``.
-    func due(at now: Timestamp, besides crowd: WorkCrowds, limit: Int) throws -> [DueWork] {
+    /// See ``LeasedWorkStore/dueWork(in:at:besides:limit:)``.
+    func due(in homeShards: ShardSet, at now: Timestamp, besides crowd: WorkCrowds, limit: Int) throws -> [DueWork] {
         // One look at the index for each app, kind and standing that there is.
         let select = try db.cachedStatement(
             sql: """
@@ -91,7 +91,7 @@ struct WorkLanes {
         let shares = try Int64.fetchAll(select, arguments: [now.milliseconds])
         let proven = shares.filter { $0 & 1 == 0 }
         let onTrial = shares.filter { $0 & 1 == 1 }
-        return try due(proven, now, crowd.proven, limit) + due(onTrial, now, crowd.onTrial, limit)
+        return try due(proven, homeShards, now, crowd.proven, limit) + due(onTrial, homeShards, now, crowd.onTrial, limit)
     }
 
     private static let endingWithApp = WorkKind.allCases.filter(\.endsWithApp).map { String($0.rawValue) }
@@ -100,7 +100,9 @@ struct WorkLanes {
     /// The most pieces of work that one statement answers with.
     private static let mostDue = 2048
 
-    private func due(_ shares: [Int64], _ now: Timestamp, _ crowd: WorkCrowd, _ limit: Int) throws -> [DueWork] {
+    private func due(
+        _ shares: [Int64], _ homeShards: ShardSet, _ now: Timestamp, _ crowd: WorkCrowd, _ limit: Int
+    ) throws -> [DueWork] {
         guard !shares.isEmpty else { return [] }
         let select = try db.cachedStatement(
             sql: """
@@ -114,11 +116,13 @@ struct WorkLanes {
                         AND due.host NOT IN (SELECT value FROM json_each(:hosts))
                         AND EXISTS (
                             SELECT 1 FROM leased_work AS any WHERE any.lane = due.serial AND any.ready_at <= :now
-                                AND any.device NOT IN (SELECT value FROM json_each(:devices)))
+                                AND any.device NOT IN (SELECT value FROM json_each(:devices))
+                                \(homeShards.condition(on: "any.device")))
                     ORDER BY due.ready_at LIMIT :limit)
                 CROSS JOIN leased_work AS work ON work.serial = (
                     SELECT first.serial FROM leased_work AS first WHERE first.lane = lane.serial
                         AND first.ready_at <= :now AND first.device NOT IN (SELECT value FROM json_each(:devices))
+                        \(homeShards.condition(on: "first.device"))
                     ORDER BY first.ready_at LIMIT 1)
                 """)
         let rows = try Row.fetchAll(
@@ -205,13 +209,16 @@ struct WorkLanes {
 
     static let updateDue = "UPDATE leased_work SET due_at = ?, set_at = ? WHERE serial = ?"
 
-    /// See ``LeasedWorkStore/bringBackWork(at:)``.
-    func bringBack(at now: Timestamp) throws {
+    /// See ``LeasedWorkStore/bringBackWork(in:at:)``.
+    func bringBack(in shards: ShardSet, at now: Timestamp) throws {
         try db.run(
-            "UPDATE leased_work SET due_at = :now + max(0, due_at - set_at), set_at = :now WHERE set_at > :now",
+            """
+            UPDATE leased_work SET due_at = :now + max(0, due_at - set_at), set_at = :now
+            WHERE set_at > :now \(shards.condition(on: "device"))
+            """,
             ["now": now.milliseconds])
         try db.run(
-            "UPDATE leased_work SET held_until = :now WHERE held_until > :now + :lease",
+            "UPDATE leased_work SET held_until = :now WHERE held_until > :now + :lease \(shards.condition(on: "device"))",
             ["now": now.milliseconds, "lease": WorkLease.seconds * 1000])
         try db.run(
             "UPDATE work_lane SET rests_until = 0 WHERE rests_until > :now + :rest",

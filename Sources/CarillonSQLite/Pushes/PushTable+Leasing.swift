@@ -4,7 +4,7 @@ import GRDB
 
 /// Pushes that are due are given out, after another look at whether they are still to be sent.
 extension PushTable {
-    func dueLanes(at now: Timestamp) throws -> [PushLane] {
+    func dueLanes(in shards: ShardSet, at now: Timestamp) throws -> [PushLane] {
         var lanes = Set<Int64>()
         for table in ["push", "wake"] {
             // One look at the index for each lane that there is.
@@ -18,7 +18,8 @@ extension PushTable {
                     FROM lanes WHERE lane NOT NULL
                 )
                 SELECT lane FROM lanes WHERE lane NOT NULL
-                    AND (SELECT min(due_at) FROM \(table) WHERE \(table).lane = lanes.lane AND due_at NOT NULL) <= ?
+                    AND (SELECT min(due_at) FROM \(table) WHERE \(table).lane = lanes.lane AND due_at NOT NULL
+                        \(shards.condition(on: "\(table).device"))) <= ?
                 """)
             select.bind(now.milliseconds)
             try select.forEachRow { columns in
@@ -29,9 +30,11 @@ extension PushTable {
         return lanes.sorted().compactMap(PushLane.init(number:))
     }
 
-    func lease(_ lane: PushLane, limit: Int, at now: Timestamp, until end: Timestamp) throws -> LeasedPushes {
+    func lease(
+        _ lane: PushLane, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
+    ) throws -> LeasedPushes {
         var leased = LeasedPushes()
-        let due = try dueRows(of: lane, limit: limit, at: now)
+        let due = try dueRows(of: lane, in: shards, limit: limit, at: now)
         var turns = AlertTurns()
         for row in due {
             let push = row.push
@@ -53,7 +56,7 @@ extension PushTable {
             }
         }
         let wakeTable = WakeTable(db, memory: memory)
-        let wakes = try dueWakes(of: lane, limit: limit - due.count, at: now)
+        let wakes = try dueWakes(of: lane, in: shards, limit: limit - due.count, at: now)
         for wake in wakes {
             if let push = try wakeTable.lease(wake, at: now, until: end) { leased.pushes.append(push) }
         }
@@ -69,13 +72,13 @@ extension PushTable {
         var isShortened: Bool
     }
 
-    private func dueRows(of lane: PushLane, limit: Int, at now: Timestamp) throws -> [DueRow] {
+    private func dueRows(of lane: PushLane, in shards: ShardSet, limit: Int, at now: Timestamp) throws -> [DueRow] {
         var select = try BoundStatement(
             db,
             """
             SELECT serial, id, device, kind, last, attempts, fence, is_elsewhere, expires_at, badge, is_shortened
             FROM push
-            WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?
+            WHERE lane = ? AND due_at <= ? \(shards.condition(on: "device")) ORDER BY due_at LIMIT ?
             """)
         select.bind(lane.number)
         select.bind(now.milliseconds)
@@ -96,10 +99,14 @@ extension PushTable {
         return rows
     }
 
-    private func dueWakes(of lane: PushLane, limit: Int, at now: Timestamp) throws -> [DueWake] {
+    private func dueWakes(of lane: PushLane, in shards: ShardSet, limit: Int, at now: Timestamp) throws -> [DueWake] {
         guard limit > 0 else { return [] }
         var select = try BoundStatement(
-            db, "SELECT device, due_at, set_at FROM wake WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?")
+            db,
+            """
+            SELECT device, due_at, set_at FROM wake WHERE lane = ? AND due_at <= ? \(shards.condition(on: "device"))
+            ORDER BY due_at LIMIT ?
+            """)
         select.bind(lane.number)
         select.bind(now.milliseconds)
         select.bind(limit)

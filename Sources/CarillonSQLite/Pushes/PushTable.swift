@@ -205,36 +205,43 @@ struct PushTable {
 
     // MARK: Time
 
-    func bringBack(at now: Timestamp) throws {
+    func bringBack(in shards: ShardSet, at now: Timestamp) throws {
         for table in ["push", "wake"] {
             try db.run(
                 """
                 UPDATE \(table) SET due_at = :now + max(0, due_at - set_at), set_at = :now
-                WHERE set_at > :now AND due_at NOT NULL
+                WHERE set_at > :now AND due_at NOT NULL \(shards.condition(on: "device"))
                 """, ["now": now.milliseconds])
         }
         try db.run(
-            "UPDATE push SET due_at = :end WHERE state = \(PushState.leased.rawValue) AND due_at > :end",
+            """
+            UPDATE push SET due_at = :end
+            WHERE state = \(PushState.leased.rawValue) AND due_at > :end \(shards.condition(on: "device"))
+            """,
             ["end": now.adding(seconds: LeasedPush.leaseSeconds).milliseconds])
     }
 
-    func sweep(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) throws -> Bool {
-        let expired = try rows("state < 2 AND ends_at <= ? ORDER BY ends_at LIMIT ?", now.milliseconds, Int64(limit))
+    func sweep(
+        in shards: ShardSet, at now: Timestamp, forgetting retention: RetentionTime?, limit: Int
+    ) throws -> Bool {
+        let ofShards = shards.condition(on: "device")
+        let expired = try rows(
+            "state < 2 AND ends_at <= ? \(ofShards) ORDER BY ends_at LIMIT ?", now.milliseconds, Int64(limit))
         for row in expired {
             let change = rules.timeOver(of: row.kind, in: row.state, expiresAt: row.expiresAt, at: now)
             try apply(change, to: row.serial, of: row.device)
         }
-        let forgotten = try retention.map { try forget(by: $0, limit: limit) } ?? 0
-        let areIdleForgotten = try WakeTable(db, memory: memory).forgetIdle(at: now, limit: limit)
+        let forgotten = try retention.map { try forget(in: shards, by: $0, limit: limit) } ?? 0
+        let areIdleForgotten = try WakeTable(db, memory: memory).forgetIdle(in: shards, at: now, limit: limit)
         return areIdleForgotten && max(expired.count, forgotten) < limit
     }
 
     /// What is over or parked, and was kept long enough. Answers how many there were.
-    private func forget(by retention: RetentionTime, limit: Int) throws -> Int {
+    private func forget(in shards: ShardSet, by retention: RetentionTime, limit: Int) throws -> Int {
         let cutoff = rules.cutoff(by: retention)
         let old = try rows(
-            "state >= 2 AND state_served <= ? AND ends_at <= ? LIMIT ?", cutoff.served, cutoff.wall.milliseconds,
-            Int64(limit))
+            "state >= 2 AND state_served <= ? AND ends_at <= ? \(shards.condition(on: "device")) LIMIT ?",
+            cutoff.served, cutoff.wall.milliseconds, Int64(limit))
         for row in old {
             if row.state == .parked { db.count(1, of: Self.parkedForgotten) }
             if rules.isFoldedWhenForgotten(row.kind, in: row.state) {

@@ -3,22 +3,23 @@ package import CarillonWire
 import GRDB
 
 extension SQLiteStore: PushStore {
-    package func bringBackPushes(at now: Timestamp) async throws {
+    package func bringBackPushes(in shards: ShardSet, at now: Timestamp) async throws {
         try await group.run { [memory] db in
-            try PushTable(db, memory: memory).bringBack(at: now)
+            try PushTable(db, memory: memory).bringBack(in: shards, at: now)
             memory.pushes.forgetAll()
         }
     }
 
-    package func dueLanes(at now: Timestamp) async throws -> [PushLane] {
-        try await read { [memory] db in try PushTable(db, memory: memory).dueLanes(at: now) }
+    package func dueLanes(in shards: ShardSet, at now: Timestamp) async throws -> [PushLane] {
+        try await read { [memory] db in try PushTable(db, memory: memory).dueLanes(in: shards, at: now) }
     }
 
     package func leasePushes(
-        of lane: PushLane, limit: Int, at now: Timestamp, until end: Timestamp
+        of lane: PushLane, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
     ) async throws -> LeasedPushes {
         try await group.run { [memory, settings] db in
-            try PushTable(db, memory: memory, settings: settings).lease(lane, limit: limit, at: now, until: end)
+            try PushTable(db, memory: memory, settings: settings).lease(
+                lane, in: shards, limit: limit, at: now, until: end)
         }
     }
 
@@ -30,10 +31,11 @@ extension SQLiteStore: PushStore {
     }
 
     package func sweepPushes(
-        at now: Timestamp, forgetting retention: RetentionTime?, limit: Int
+        in shards: ShardSet, at now: Timestamp, forgetting retention: RetentionTime?, limit: Int
     ) async throws -> Bool {
         try await group.run { [memory, settings] db in
-            try PushTable(db, memory: memory, settings: settings).sweep(at: now, forgetting: retention, limit: limit)
+            try PushTable(db, memory: memory, settings: settings).sweep(
+                in: shards, at: now, forgetting: retention, limit: limit)
         }
     }
 

@@ -133,12 +133,13 @@ struct WakeTable {
     // MARK: Time
 
     /// Of devices that answered, and whose next wake would not come too soon any more. Answers whether these were all.
-    func forgetIdle(at now: Timestamp, limit: Int) throws -> Bool {
+    func forgetIdle(in shards: ShardSet, at now: Timestamp, limit: Int) throws -> Bool {
         let idle = try Int64.fetchAll(
             db.cachedStatement(
                 sql: """
                     DELETE FROM wake WHERE device IN (SELECT device FROM wake
-                        WHERE due_at IS NULL AND push IS NULL AND unanswered = 0 AND pushed_at <= ? LIMIT ?)
+                        WHERE due_at IS NULL AND push IS NULL AND unanswered = 0 AND pushed_at <= ?
+                        \(shards.condition(on: "device")) LIMIT ?)
                     RETURNING device
                     """),
             arguments: [rules.idleCutoff(at: now).milliseconds, limit])

@@ -35,8 +35,8 @@ extension SQLiteStore: DeviceStore {
         }
     }
 
-    package func untoldStatuses(limit: Int) async throws -> [UntoldStatus] {
-        try await read { db in try StatusNewsTable(db).untold(limit: limit) }
+    package func untoldStatuses(in shards: ShardSet, limit: Int) async throws -> [UntoldStatus] {
+        try await read { db in try StatusNewsTable(db).untold(in: shards, limit: limit) }
     }
 
     package func device(_ id: DeviceID) async throws -> Device? {

@@ -4,14 +4,15 @@ import GRDB
 
 extension SQLiteStore {
     package func idleDevices(
-        _ reason: CollectionReason, by cutoff: RetentionCutoff, limit: Int
+        _ reason: CollectionReason, in shards: ShardSet, by cutoff: RetentionCutoff, limit: Int
     ) async throws -> [IdleDevice] {
         try await read { db in
             let select = try db.cachedStatement(
                 sql: """
                     SELECT device.serial, device.id, app.id, seen_at FROM \(reason.tables)
                     JOIN app ON app.serial = device.app AND app.ended_at IS NULL
-                    WHERE seen_at <= :wall AND seen_served <= :served AND \(reason.condition) LIMIT :limit
+                    WHERE seen_at <= :wall AND seen_served <= :served AND \(reason.condition)
+                        \(shards.condition(on: "device.serial")) LIMIT :limit
                     """)
             let rows = try Row.fetchAll(
                 select, arguments: ["wall": cutoff.wall.milliseconds, "served": cutoff.served, "limit": limit])

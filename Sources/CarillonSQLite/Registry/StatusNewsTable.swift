@@ -19,9 +19,13 @@ struct StatusNewsTable {
         return db.changesCount == 1
     }
 
-    func untold(limit: Int) throws -> [UntoldStatus] {
+    func untold(in shards: ShardSet, limit: Int) throws -> [UntoldStatus] {
         var select = try BoundStatement(
-            db, "SELECT device, app, reason, status_at FROM device_profile WHERE NOT is_told ORDER BY device LIMIT ?")
+            db,
+            """
+            SELECT device, app, reason, status_at FROM device_profile WHERE NOT is_told \(shards.condition(on: "device"))
+            ORDER BY device LIMIT ?
+            """)
         select.bind(limit)
         var all: [UntoldStatus] = []
         try select.forEachRow { columns in

@@ -126,12 +126,12 @@ struct RequestTable {
     private static let forgotten = ServerMetric.serviceRequests.counter("forgotten")
 
     /// Removes finished requests that are due and were finished by a value of the counter of served seconds.
-    func forget(by cutoff: RetentionCutoff, limit: Int) throws -> Int {
+    func forget(in shards: ShardSet, by cutoff: RetentionCutoff, limit: Int) throws -> Int {
         try db.run(
             """
             DELETE FROM service_request WHERE serial IN
                 (SELECT serial FROM service_request WHERE (state = 2) = TRUE AND due_at <= ? AND finished_served <= ?
-                ORDER BY due_at LIMIT ?)
+                \(shards.condition(on: "provider")) ORDER BY due_at LIMIT ?)
             """,
             [cutoff.wall.milliseconds, cutoff.served, limit])
         return db.changesCount
@@ -178,8 +178,10 @@ struct RequestTable {
             [consumer.rawValue, provider.rawValue, limit])
     }
 
-    func due(at now: Timestamp, limit: Int) throws -> [ServiceRequest] {
-        try requests("(state = 2) = FALSE AND due_at <= ? ORDER BY due_at LIMIT ?", [now.milliseconds, limit])
+    func due(in shards: ShardSet, at now: Timestamp, limit: Int) throws -> [ServiceRequest] {
+        try requests(
+            "(state = 2) = FALSE AND due_at <= ? \(shards.condition(on: "provider")) ORDER BY due_at LIMIT ?",
+            [now.milliseconds, limit])
     }
 
     private func requests(_ condition: String, _ arguments: StatementArguments) throws -> [ServiceRequest] {

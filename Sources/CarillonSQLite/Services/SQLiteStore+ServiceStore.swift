@@ -80,11 +80,13 @@ extension SQLiteStore: ServiceStore {
         }
     }
 
-    package func dueRequests(at now: Timestamp, limit: Int) async throws -> [ServiceRequest] {
-        try await read { db in try RequestTable(db).due(at: now, limit: limit) }
+    package func dueRequests(in shards: ShardSet, at now: Timestamp, limit: Int) async throws -> [ServiceRequest] {
+        try await read { db in try RequestTable(db).due(in: shards, at: now, limit: limit) }
     }
 
-    package func forgetRequests(by retention: RetentionTime, limit: Int) async throws -> Int {
-        try await group.run { db in try RequestTable(db).forget(by: RequestRules().cutoff(by: retention), limit: limit) }
+    package func forgetRequests(in shards: ShardSet, by retention: RetentionTime, limit: Int) async throws -> Int {
+        try await group.run { db in
+            try RequestTable(db).forget(in: shards, by: RequestRules().cutoff(by: retention), limit: limit)
+        }
     }
 }

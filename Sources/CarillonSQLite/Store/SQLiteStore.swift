@@ -17,12 +17,14 @@ package final class SQLiteStore: Sendable {
     package let directory: String?
     let settings: StoreSettings
     let database: any DatabaseWriter
-    let group: TransactionGroup
+    /// The writes of this handle.
+    let group: FencedGroup
     let reads: ReadLanes
-    let gate = StoreGate()
+    let gate: StoreGate
     let memory: InboxMemory
-    let registry = RegistryMemory()
-    let metrics = InboxMetrics()
+    let registry: RegistryMemory
+    let incarnations: LivingIncarnations
+    let metrics: InboxMetrics
     private let lock: DirectoryLock?
     let health: StoreHealth
 
@@ -70,9 +72,18 @@ package final class SQLiteStore: Sendable {
         self.lock = lock
         directory = file?.directory
         health = StoreHealth(path: file?.path)
+        gate = StoreGate()
+        registry = RegistryMemory()
+        metrics = InboxMetrics()
         let memory = InboxMemory(settings: settings, indexCapacity: indexCapacity)
         self.memory = memory
-        group = TransactionGroup(writer: database, gate: gate, health: health, onRollback: memory.rolledBack)
+        let incarnations = LivingIncarnations()
+        self.incarnations = incarnations
+        let transactions = TransactionGroup(writer: database, gate: gate, health: health, incarnations: incarnations) { db in
+            memory.rolledBack(in: db)
+            incarnations.forget()
+        }
+        group = FencedGroup(transactions: transactions, fence: nil)
         reads = ReadLanes(reader: database, gate: gate)
         // GRDB lowers this for a pool after its connection was prepared, so it is set here.
         try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
@@ -92,6 +103,22 @@ package final class SQLiteStore: Sendable {
         } catch {
             try database.write(memory.rolledBack)
         }
+    }
+
+    /// A handle of the same store for a home. Its writes go into the same transactions as those of other handles.
+    init(_ store: SQLiteStore, fencedBy fence: HomeFence) {
+        settings = store.settings
+        database = store.database
+        lock = store.lock
+        directory = store.directory
+        health = store.health
+        gate = store.gate
+        registry = store.registry
+        metrics = store.metrics
+        memory = store.memory
+        incarnations = store.incarnations
+        group = FencedGroup(transactions: store.group.transactions, fence: fence)
+        reads = store.reads
     }
 
     /// Closes the file, and lets another process have the directory. Calls after this fail.
@@ -133,14 +160,14 @@ package final class SQLiteStore: Sendable {
     package func checkWrites() async throws {
         guard health.writeFault != nil else { return }
         // A change that changes nothing would not be written.
-        try await group.run(isProbe: true) { db in
+        try await group.transactions.run(isProbe: true) { db in
             try db.execute(sql: "UPDATE inbox_total SET envelopes = envelopes + 1")
             try db.execute(sql: "UPDATE inbox_total SET envelopes = envelopes - 1")
         }
     }
 
-    package var oldestChangeWait: Duration { group.oldestWait }
-    package var commitTime: Duration { group.commitTime }
+    package var oldestChangeWait: Duration { group.transactions.oldestWait }
+    package var commitTime: Duration { group.transactions.commitTime }
 
     func read<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await noting { try await reads.lookUps.run(work) }
@@ -192,7 +219,9 @@ package final class SQLiteStore: Sendable {
     }
 
     /// For tests that take what a process leaves that is killed behind a commit: no other is under way meanwhile.
-    package func onCommit(_ work: (@Sendable () -> Void)?) { group.onCommit.withLock { $0 = work } }
+    package func onCommit(_ work: (@Sendable () -> Void)?) {
+        group.transactions.onCommit.withLock { $0 = work }
+    }
 
     /// For tests that look at what was written.
     package func numbers(_ sql: String) async throws -> [Int64] {
@@ -204,6 +233,7 @@ package final class SQLiteStore: Sendable {
         configuration.label = "carillon"
         configuration.busyMode = .timeout(5)
         configuration.prepareDatabase { db in
+            db.add(function: ShardSet.function)
             try db.execute(
                 sql: """
                     PRAGMA wal_autocheckpoint = 4000;

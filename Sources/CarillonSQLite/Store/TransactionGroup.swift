@@ -29,6 +29,7 @@ final class TransactionGroup: Sendable {
     private let writer: any DatabaseWriter
     private let gate: StoreGate
     private let health: StoreHealth
+    private let incarnations: LivingIncarnations
     private let queue = Mutex(Queue())
     private let onRollback: @Sendable (Database) -> Void
     /// Called behind each commit, before anybody hears of it.
@@ -36,25 +37,30 @@ final class TransactionGroup: Sendable {
     private static let groupLimit = 512
     private static let failuresInARow = 4
 
-    /// - Parameter onRollback: Called after work that was run was taken back.
+    /// - Parameters:
+    ///   - incarnations: The homes whose writes are not refused.
+    ///   - onRollback: Called after work that was run was taken back.
     init(
         writer: any DatabaseWriter, gate: StoreGate = StoreGate(), health: StoreHealth,
-        onRollback: @escaping @Sendable (Database) -> Void
+        incarnations: LivingIncarnations = LivingIncarnations(), onRollback: @escaping @Sendable (Database) -> Void
     ) {
         self.writer = writer
         self.gate = gate
         self.health = health
+        self.incarnations = incarnations
         self.onRollback = onRollback
     }
 
     /// Runs the work inside a group, and answers when the group is on disk.
     ///
-    /// - Parameter isProbe: Whether the work changes a page for certain. Other changes may write what was there already, which SQLite leaves out.
+    /// - Parameters:
+    ///   - isProbe: Whether the work changes a page for certain. Other changes may write what was there already, which SQLite leaves out.
+    ///   - fence: The home whose work it is. Without the home's incarnation, the work is not run.
     func run<Value: Sendable>(
-        isProbe: Bool = false, _ work: @escaping @Sendable (Database) throws -> Value
+        isProbe: Bool = false, by fence: HomeFence? = nil, _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         do {
-            return try await inGroup(isProbe, work)
+            return try await inGroup(isProbe, fence, work)
         } catch {
             health.met(error)
             throw error
@@ -62,7 +68,7 @@ final class TransactionGroup: Sendable {
     }
 
     private func inGroup<Value: Sendable>(
-        _ isProbe: Bool, _ work: @escaping @Sendable (Database) throws -> Value
+        _ isProbe: Bool, _ fence: HomeFence?, _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         try gate.enter()
         return try await withCheckedThrowingContinuation { continuation in
@@ -70,8 +76,13 @@ final class TransactionGroup: Sendable {
             enqueue(
                 Job(
                     isProbe: isProbe,
-                    work: { db in
+                    work: { [incarnations] db in
                         do {
+                            if let fence, try !incarnations.contains(fence, in: db) {
+                                // The others of the group need not be run again for it.
+                                result.withLock { $0 = .failure(Self.refusal(of: fence)) }
+                                return
+                            }
                             let value = try work(db)
                             result.withLock { $0 = .success(value) }
                         } catch {
@@ -83,6 +94,9 @@ final class TransactionGroup: Sendable {
                         defer { gate.leave() }
                         let outcome = result.withLock { $0 }
                         switch (outcome, fault) {
+                        // The removal of the incarnation may not be committed either.
+                        case (.failure(let refusal as StoreFault), .some(let fault)) where refusal.kind == .fenced:
+                            continuation.resume(throwing: fault)
                         case (.failure(let error), _): continuation.resume(throwing: StoreFault(error))
                         case (_, .some(let fault)): continuation.resume(throwing: fault)
                         case (.success(let value), nil): continuation.resume(returning: value)
@@ -90,6 +104,10 @@ final class TransactionGroup: Sendable {
                         }
                     }))
         }
+    }
+
+    private static func refusal(of fence: HomeFence) -> StoreFault {
+        StoreFault(.fenced, "incarnation \(fence.incarnation) of node \(fence.node.rawValue) was removed")
     }
 
     /// How long the oldest work has waited that is not on disk; zero without one.

@@ -33,12 +33,13 @@ struct HeldFiringTable {
     }
 
     /// The clock was set back.
-    func bringBack(at now: Timestamp) throws {
+    func bringBack(in shards: ShardSet, at now: Timestamp) throws {
         var select = try BoundStatement(
             db,
             """
             SELECT held.serial, due_at, max_frequency FROM held_firing AS held
-            JOIN subscription ON subscription.serial = held.subscription WHERE due_at > ?
+            JOIN subscription ON subscription.serial = held.subscription
+            WHERE due_at > ? \(shards.condition(on: "held.device"))
             """)
         select.bind(now.milliseconds)
         var dues: [(number: Int64, dueAt: Timestamp)] = []
@@ -59,14 +60,14 @@ struct HeldFiringTable {
         }
     }
 
-    func due(at now: Timestamp, limit: Int) throws -> [DueFiring] {
+    func due(in shards: ShardSet, at now: Timestamp, limit: Int) throws -> [DueFiring] {
         var select = try BoundStatement(
             db,
             """
             SELECT held.serial, held.device, subscription.app, subscription.serial, id, notification, ttl, is_always_pushed,
                 is_distinct
             FROM held_firing AS held JOIN subscription ON subscription.serial = held.subscription
-            WHERE due_at <= ? ORDER BY due_at LIMIT ?
+            WHERE due_at <= ? \(shards.condition(on: "held.device")) ORDER BY due_at LIMIT ?
             """)
         select.bind(now.milliseconds)
         select.bind(limit)

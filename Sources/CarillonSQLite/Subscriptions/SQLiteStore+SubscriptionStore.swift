@@ -130,8 +130,10 @@ extension SQLiteStore: SubscriptionStore {
         try await scan { db in try SubscriberTable(db).subscribers(of: item, after: subscription, limit: limit) }
     }
 
-    package func endedSubscriptions(of device: DeviceSerial?, limit: Int) async throws -> [EndedSubscription] {
-        try await read { db in try SubscriptionTable(db).ended(of: device, limit: limit) }
+    package func endedSubscriptions(
+        of device: DeviceSerial?, in shards: ShardSet, limit: Int
+    ) async throws -> [EndedSubscription] {
+        try await read { db in try SubscriptionTable(db).ended(of: device, in: shards, limit: limit) }
     }
 
     package func removeSubscriptions(_ ended: [EndedSubscription], at now: Timestamp) async throws {
@@ -144,15 +146,18 @@ extension SQLiteStore: SubscriptionStore {
         }
     }
 
-    package func endExpiredSubscriptions(at now: Timestamp, limit: Int) async throws -> Int {
+    package func endExpiredSubscriptions(in shards: ShardSet, at now: Timestamp, limit: Int) async throws -> Int {
         let isAny = try await read { db in
             try Int.first(
                 db,
-                "SELECT 1 FROM subscription WHERE expires_at <= ? AND status < \(SubscriptionTable.endedStatus) LIMIT 1",
+                """
+                SELECT 1 FROM subscription WHERE expires_at <= ? AND status < \(SubscriptionTable.endedStatus)
+                    \(shards.condition(on: "device")) LIMIT 1
+                """,
                 [now.milliseconds]) != nil
         }
         guard isAny else { return 0 }
-        return try await group.run { db in try SubscriptionTable(db).endExpired(at: now, limit: limit) }
+        return try await group.run { db in try SubscriptionTable(db).endExpired(in: shards, at: now, limit: limit) }
     }
 
     // MARK: Watching
@@ -248,19 +253,24 @@ extension SQLiteStore: SubscriptionStore {
         try await group.run { db in try HeldFiringTable(db).hold(firings, at: now) }
     }
 
-    package func dueFirings(at now: Timestamp, limit: Int) async throws -> [DueFiring] {
-        try await read { db in try HeldFiringTable(db).due(at: now, limit: limit) }
+    package func dueFirings(in shards: ShardSet, at now: Timestamp, limit: Int) async throws -> [DueFiring] {
+        try await read { db in try HeldFiringTable(db).due(in: shards, at: now, limit: limit) }
     }
 
-    package func nextHeldFiring() async throws -> Timestamp? {
+    package func nextHeldFiring(in shards: ShardSet) async throws -> Timestamp? {
         try await read { db in
-            try Int64.first(db, "SELECT due_at FROM held_firing WHERE due_at NOT NULL ORDER BY due_at LIMIT 1")
-                .map(Timestamp.init(milliseconds:))
+            try Int64.first(
+                db,
+                """
+                SELECT due_at FROM held_firing WHERE due_at NOT NULL \(shards.condition(on: "device"))
+                ORDER BY due_at LIMIT 1
+                """
+            ).map(Timestamp.init(milliseconds:))
         }
     }
 
-    package func bringBackHeld(at now: Timestamp) async throws {
-        try await group.run { db in try HeldFiringTable(db).bringBack(at: now) }
+    package func bringBackHeld(in shards: ShardSet, at now: Timestamp) async throws {
+        try await group.run { db in try HeldFiringTable(db).bringBack(in: shards, at: now) }
     }
 
     package func dropHeld(_ firings: [Int64], at now: Timestamp) async throws {

@@ -291,18 +291,22 @@ struct SubscriptionTable {
         return db.changesCount
     }
 
-    func endExpired(at now: Timestamp, limit: Int) throws -> Int {
+    func endExpired(in shards: ShardSet, at now: Timestamp, limit: Int) throws -> Int {
         try end(
-            "serial IN (SELECT serial FROM subscription WHERE expires_at <= :now AND status < \(Self.endedStatus) LIMIT :limit)",
+            """
+            serial IN (SELECT serial FROM subscription WHERE expires_at <= :now AND status < \(Self.endedStatus)
+                \(shards.condition(on: "device")) LIMIT :limit)
+            """,
             ["now": now.milliseconds, "limit": limit])
     }
 
-    func ended(of device: DeviceSerial?, limit: Int) throws -> [EndedSubscription] {
+    func ended(of device: DeviceSerial?, in shards: ShardSet, limit: Int) throws -> [EndedSubscription] {
         let ofDevice = device == nil ? "" : " AND device = ?2"
         let select = try db.cachedStatement(
-            sql:
-                "SELECT serial, device FROM subscription WHERE status = \(Self.endedStatus)\(ofDevice) ORDER BY serial LIMIT ?1"
-        )
+            sql: """
+                SELECT serial, device FROM subscription
+                WHERE status = \(Self.endedStatus)\(ofDevice) \(shards.condition(on: "device")) ORDER BY serial LIMIT ?1
+                """)
         let arguments: StatementArguments = device.map { [limit, $0.rawValue] } ?? [limit]
         return try Row.fetchAll(select, arguments: arguments).map { row in
             EndedSubscription(serial: SubscriptionSerial(row[0]), device: DeviceSerial(row[1]))

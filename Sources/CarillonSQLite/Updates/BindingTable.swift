@@ -104,11 +104,12 @@ struct BindingTable {
     }
 
     /// Where devices were before a moment is forgotten: what they belong to is looked at anew.
-    func forgetLocations(before moment: Timestamp, limit: Int) throws {
+    func forgetLocations(in shards: ShardSet, before moment: Timestamp, limit: Int) throws {
         try db.run(
             """
             UPDATE binding SET locations = NULL, located_at = NULL, held_to = 0, revision = revision + 1 WHERE serial IN
-                (SELECT serial FROM binding WHERE located_at NOT NULL AND located_at <= ? LIMIT ?)
+                (SELECT serial FROM binding WHERE located_at NOT NULL AND located_at <= ?
+                \(shards.condition(on: "device")) LIMIT ?)
             """, [moment.milliseconds, limit])
     }
 

@@ -2,8 +2,11 @@ import CarillonCore
 import GRDB
 
 extension CompletionTable {
-    /// See ``UpdateStore/bringBackCompletions(dueAfter:at:limit:)``.
-    func bringBack(dueAfter moment: Timestamp, at now: Timestamp, limit: Int) throws -> Bool {
+    /// See ``UpdateStore/bringBackCompletions(in:dueAfter:at:limit:)``.
+    func bringBack(
+        in shards: ShardSet, dueAfter moment: Timestamp, at now: Timestamp, limit: Int
+    ) throws -> Bool {
+        let device = "(SELECT device FROM binding WHERE binding.serial = completion.binding)"
         try db.run(
             """
             UPDATE completion SET changed_at = min(changed_at, :now), due_at = :now
@@ -11,7 +14,7 @@ extension CompletionTable {
             WHERE (binding, in_update, entry) IN (
                 SELECT binding, in_update, entry FROM completion INDEXED BY completion_due
                 WHERE due_at NOT NULL AND due_at > :moment AND (changed_at > :now OR due_at > :now + \(Self.longestWait))
-                LIMIT :limit)
+                \(shards.condition(on: device)) LIMIT :limit)
             """, ["now": now.milliseconds, "moment": moment.milliseconds, "limit": limit])
         return db.changesCount < limit
     }

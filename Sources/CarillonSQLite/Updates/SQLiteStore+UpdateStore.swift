@@ -170,20 +170,27 @@ extension SQLiteStore: UpdateStore {
         try await scan { db in try BindingTable(db).of(app, after: after, limit: limit) }
     }
 
-    package func forgetLocations(before moment: Timestamp, limit: Int) async throws {
+    package func forgetLocations(in shards: ShardSet, before moment: Timestamp, limit: Int) async throws {
         let isAny = try await read { db in
             try Int.first(
-                db, "SELECT 1 FROM binding WHERE located_at NOT NULL AND located_at <= ? LIMIT 1", [moment.milliseconds])
-                != nil
+                db,
+                """
+                SELECT 1 FROM binding WHERE located_at NOT NULL AND located_at <= ? \(shards.condition(on: "device"))
+                LIMIT 1
+                """, [moment.milliseconds]) != nil
         }
         guard isAny else { return }
-        try await group.run { db in try BindingTable(db).forgetLocations(before: moment, limit: limit) }
+        try await group.run { db in try BindingTable(db).forgetLocations(in: shards, before: moment, limit: limit) }
     }
 
-    package func bindingsToRelease(limit: Int) async throws -> [ReleasedBinding] {
+    package func bindingsToRelease(in shards: ShardSet, limit: Int) async throws -> [ReleasedBinding] {
         try await read { db in
             var select = try BoundStatement(
-                db, "SELECT serial, device FROM binding WHERE is_left_over ORDER BY serial LIMIT ?")
+                db,
+                """
+                SELECT serial, device FROM binding WHERE is_left_over \(shards.condition(on: "device"))
+                ORDER BY serial LIMIT ?
+                """)
             select.bind(limit)
             var found: [ReleasedBinding] = []
             try select.forEachRow { columns in
@@ -358,7 +365,7 @@ extension SQLiteStore: UpdateStore {
     }
 
     package func dueCompletions(
-        of binding: BindingSerial?, at now: Timestamp, limit: Int
+        of binding: BindingSerial?, in shards: ShardSet, at now: Timestamp, limit: Int
     ) async throws -> [DueCompletion] {
         try await read { db in
             let ofBinding = binding == nil ? "" : "completion.binding = ? AND completion.state < 10 AND"
@@ -371,7 +378,8 @@ extension SQLiteStore: UpdateStore {
                     AND paused_at IS NULL
                 JOIN binding ON binding.serial = completion.binding AND binding.ended_at IS NULL
                 JOIN device ON device.serial = binding.device JOIN app ON app.serial = device.app
-                WHERE \(ofBinding) due_at NOT NULL AND due_at <= ? ORDER BY \(binding == nil ? "due_at" : "in_update") LIMIT ?
+                WHERE \(ofBinding) due_at NOT NULL AND due_at <= ? \(shards.condition(on: "binding.device"))
+                ORDER BY \(binding == nil ? "due_at" : "in_update") LIMIT ?
                 """)
             if let binding { select.bind(binding.rawValue) }
             select.bind(now.milliseconds)
@@ -396,21 +404,25 @@ extension SQLiteStore: UpdateStore {
         try await group.run { db in try CompletionTransaction(db).putOff(key, revision: revision, until: moment) }
     }
 
-    package func bringBackCompletions(dueAfter moment: Timestamp, at now: Timestamp, limit: Int) async throws -> Bool {
-        try await group.run { db in try CompletionTable(db).bringBack(dueAfter: moment, at: now, limit: limit) }
+    package func bringBackCompletions(
+        in shards: ShardSet, dueAfter moment: Timestamp, at now: Timestamp, limit: Int
+    ) async throws -> Bool {
+        try await group.run { db in
+            try CompletionTable(db).bringBack(in: shards, dueAfter: moment, at: now, limit: limit)
+        }
     }
 
     package func findUnfinishedOfEnded(after place: UpdateSerial, limit: Int) async throws -> UpdateSerial? {
         try await group.run { db in try UpdateTable(db).findUnfinished(after: place, limit: limit) }
     }
 
-    package func unfinishedOfEnded(limit: Int) async throws -> [EndedCompletion] {
+    package func unfinishedOfEnded(in shards: ShardSet, limit: Int) async throws -> [EndedCompletion] {
         let isAny = try await read { db in
             try Int.first(db, "SELECT 1 FROM audience_update WHERE is_left_over LIMIT 1") != nil
         }
         guard isAny else { return [] }
         return try await group.run { db in
-            var found = try UpdateTable(db).unfinished(limit: limit)
+            var found = try UpdateTable(db).unfinished(in: shards, limit: limit)
             for index in found.indices where found[index].completion.machine.isInInbox {
                 found[index].envelope = try CompletionTable(db).envelope(of: found[index].completion.key)
             }

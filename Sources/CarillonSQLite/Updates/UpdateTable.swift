@@ -313,14 +313,23 @@ struct UpdateTable {
     }
 
     /// Completions of ended updates that are not final. An update of which none is left is left over no more.
-    func unfinished(limit: Int) throws -> [EndedCompletion] {
+    func unfinished(in shards: ShardSet, limit: Int) throws -> [EndedCompletion] {
         var found: [EndedCompletion] = []
-        for update in try updates("is_left_over ORDER BY serial LIMIT 100", { _ in }) {
+        let ofShards = shards.condition(on: "binding.device")
+        var isConcerned = ""
+        if shards != .all {
+            try finishUpdates()
+            isConcerned = """
+                AND EXISTS (SELECT 1 FROM completion JOIN binding ON binding.serial = completion.binding
+                    WHERE in_update = audience_update.serial AND state < 10 \(ofShards))
+                """
+        }
+        for update in try updates("is_left_over \(isConcerned) ORDER BY serial LIMIT 100", { _ in }) {
             var select = try BoundStatement(
                 db,
                 """
                 SELECT \(CompletionTable.columns), binding.device FROM completion
-                JOIN binding ON binding.serial = completion.binding WHERE in_update = ? AND state < 10 LIMIT ?
+                JOIN binding ON binding.serial = completion.binding WHERE in_update = ? AND state < 10 \(ofShards) LIMIT ?
                 """)
             select.bind(update.serial.rawValue)
             select.bind(limit - found.count)
@@ -335,12 +344,22 @@ struct UpdateTable {
                         origin: update.origin, status: update.status, isContent: update.kind == .content))
                 return true
             }
-            if !isAny {
+            if !isAny, shards == .all {
                 try db.run("UPDATE audience_update SET is_left_over = 0 WHERE serial = ?", [update.serial.rawValue])
             }
             if found.count >= limit { break }
         }
         return found
+    }
+
+    /// Some updates that no home has to finish any more are left over no more.
+    private func finishUpdates() throws {
+        try db.run(
+            """
+            UPDATE audience_update SET is_left_over = 0 WHERE serial IN (SELECT ended.serial FROM audience_update AS ended
+                WHERE ended.is_left_over
+                    AND NOT EXISTS (SELECT 1 FROM completion WHERE in_update = ended.serial AND state < 10) LIMIT 100)
+            """)
     }
 
     /// Forgets some that ended long ago, with what became of them. Answers whether nothing is left to forget.

@@ -15,8 +15,8 @@ extension SQLiteStore: WatchStore {
         try await group.run { db in try WatchTransaction(db).remove(of: channel) }
     }
 
-    package func spreadOverduePings(at now: Timestamp) async throws {
-        try await group.run { db in try WatchTransaction(db).spreadOverduePings(at: now) }
+    package func spreadOverduePings(in shards: ShardSet, at now: Timestamp) async throws {
+        try await group.run { db in try WatchTransaction(db).spreadOverduePings(in: shards, at: now) }
     }
 
     package func record(_ record: PingRecord) async throws -> Bool {

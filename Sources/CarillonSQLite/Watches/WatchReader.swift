@@ -138,14 +138,16 @@ struct WatchReader {
 
     /// The overdue pings of the next watches in the order of their numbers, and the number of the last of these watches. Nil if no more
     /// are overdue.
-    func overduePings(at now: Timestamp, after watch: Int64, limit: Int) throws -> (pings: [OverduePing], last: Int64)? {
+    func overduePings(
+        in shards: ShardSet, at now: Timestamp, after watch: Int64, limit: Int
+    ) throws -> (pings: [OverduePing], last: Int64)? {
         var select = try BoundStatement(
             db,
             """
             SELECT leased_work.serial, watch.ping_interval, leased_work.due_at, leased_work.subject
             FROM leased_work JOIN watch ON watch.serial = leased_work.subject
             WHERE leased_work.kind = \(WorkKind.ping.rawValue) AND leased_work.subject > ? AND leased_work.due_at < ?
-                AND watch.ping_interval IS NOT NULL
+                AND watch.ping_interval IS NOT NULL \(shards.condition(on: "leased_work.device"))
             ORDER BY leased_work.subject LIMIT ?
             """)
         select.bind(watch)

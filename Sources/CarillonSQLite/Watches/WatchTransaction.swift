@@ -81,9 +81,9 @@ struct WatchTransaction {
     // MARK: Overdue pings
 
     /// - Parameter limit: Pings that are in memory at once.
-    func spreadOverduePings(at now: Timestamp, atOnce limit: Int = 1000) throws {
+    func spreadOverduePings(in shards: ShardSet, at now: Timestamp, atOnce limit: Int = 1000) throws {
         var last: Int64 = 0
-        while let (pings, end) = try reader.overduePings(at: now, after: last, limit: limit) {
+        while let (pings, end) = try reader.overduePings(in: shards, at: now, after: last, limit: limit) {
             try writer.write(rules.spread(pings, at: now))
             last = end
         }

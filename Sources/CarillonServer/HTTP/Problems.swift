@@ -111,7 +111,7 @@ extension Refusal {
         switch fault.kind {
         case .full:
             self.init(.storageFull, "The server's disk is full; nothing was accepted.", retryAfterSeconds: 10)
-        case .unavailable, .damaged:
+        case .unavailable, .damaged, .fenced:
             self.init(
                 .storageUnavailable, "The server cannot use its store now; nothing was accepted.", retryAfterSeconds: 5)
         }

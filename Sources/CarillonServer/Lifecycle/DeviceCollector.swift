@@ -31,7 +31,7 @@ struct DeviceCollector: Sendable {
             while !Task.isCancelled {
                 guard let retention = domain.served.retention() else { return }
                 let removed = try await domain.devices.collect(
-                    reason, afterSeconds: seconds, by: retention, atOnce: Self.devicesAtOnce)
+                    reason, in: domain.homes.shards, afterSeconds: seconds, by: retention, atOnce: Self.devicesAtOnce)
                 for device in removed { log(device, reason) }
                 collected[reason]?.increment(by: removed.count)
                 if removed.count < Self.devicesAtOnce { break }

@@ -50,6 +50,8 @@ package final class Domain: Sendable {
     /// The same, as devices are told it.
     package var historyName: String { Hexadecimal.encode(history.bigEndianBytes) }
     package let epoch: Int64
+    /// The home's handle of the store.
+    package let home: any HomeStore
     /// What is known of pushes.
     package let pushes: any PushStore
     let log: BoundedLog
@@ -77,21 +79,24 @@ package final class Domain: Sendable {
         server = try await store.serverID(proposing: ServerID(.random(using: &generator)))
         served = try await ServedTime(store: store, time: time, ticks: ticks)
         let sessions = LiveSessions()
-        let directory = ChannelDirectory(store: store)
+        let home = try await store.home(store.addIncarnation(of: .only))
+        self.home = home
+        let directory = ChannelDirectory(store: home)
         let documents = AppDocuments(store: store)
         epoch = try await store.claimEpoch()
+        try await ShardMap.take(.all, to: .init(node: .only, epoch: epoch), by: home, in: store)
         history = try await store.history(proposing: Int64(bitPattern: random.next()))
         let positions = PositionSource(epoch: epoch)
         let tokenKeys = try await KeyRing.open(store, wrappedBy: wrapping, random)
         let sealer = TokenSealer(keys: tokenKeys, random: random)
-        let writer = InboxWriter(store: store, sessions: sessions, scheduler: scheduler, logger: logger)
+        let writer = InboxWriter(store: home, sessions: sessions, scheduler: scheduler, logger: logger)
         let inbox = Inbox(
-            store: store, writer: writer, sessions: sessions, positions: positions, time: time, random: random)
+            store: home, writer: writer, sessions: sessions, positions: positions, time: time, random: random)
         let allowances = Allowances(settings: allowances, ticks: ticks)
         self.allowances = allowances
         homes = Homes(only: Home(inbox: inbox, sessions: sessions))
-        statusNews = StatusNews(devices: store, homes: homes)
-        formerChannels = FormerChannels(users: store, homes: homes, directory: directory, time: time)
+        statusNews = StatusNews(devices: home, homes: homes)
+        formerChannels = FormerChannels(users: home, homes: homes, directory: directory, time: time)
         users = AppUsers(
             apps: store, documents: documents, keys: tokenKeys, isKeyRingWrapped: wrapping != nil, source: userKeys,
             callRules: watchSettings.rules, time: time, ticks: ticks, random: random, logger: logger)
@@ -102,34 +107,34 @@ package final class Domain: Sendable {
         let conditions = ItemConditions(limits: .ofItems, zoneOffset: TimeZones.offset)
         let payloadSize: Firings.PayloadSize = { PushRendering.payloadSize(of: $0) }
         firings = Firings(
-            store: store, homes: homes, conditions: conditions, styles: FoundationStyles.styles, payloadSize: payloadSize,
+            store: home, homes: homes, conditions: conditions, styles: FoundationStyles.styles, payloadSize: payloadSize,
             time: time)
         itemEngine = ItemEngine(
-            store: store, documents: documents, firings: firings, conditions: conditions, time: time, ticks: ticks,
+            store: home, documents: documents, firings: firings, conditions: conditions, time: time, ticks: ticks,
             logger: logger, limits: itemLimits)
         items = AppItems(
-            store: store, documents: documents, engine: itemEngine, allowances: allowances, time: time)
+            store: home, documents: documents, engine: itemEngine, allowances: allowances, time: time)
         subscriptions = SubscriptionRegistrar(
-            store: store, engine: itemEngine, items: items, homes: homes, allowances: allowances, vetoes: vetoes,
+            store: home, engine: itemEngine, items: items, homes: homes, allowances: allowances, vetoes: vetoes,
             payloadSize: payloadSize, time: time, random: random)
         let logs = UpdateLogs(
-            store: store, documents: documents, language: AudienceLanguage(zoneOffset: TimeZones.offset))
+            store: home, documents: documents, language: AudienceLanguage(zoneOffset: TimeZones.offset))
         updateDelivery = UpdateDelivery(
-            store: store, logs: logs, homes: homes, limits: updateLimits, time: time, ticks: ticks, random: random)
+            store: home, logs: logs, homes: homes, limits: updateLimits, time: time, ticks: ticks, random: random)
         listings = SharedTurns(of: .listing, limits: turnLimits, scheduler: scheduler)
         updates = AppUpdates(
-            store: store, documents: documents, logs: logs, delivery: updateDelivery, limits: updateLimits,
+            store: home, documents: documents, logs: logs, delivery: updateDelivery, limits: updateLimits,
             previews: SharedTurns(of: .preview, limits: turnLimits, scheduler: scheduler), listings: listings, time: time,
             ticks: ticks, random: random)
         inboxPositions = InboxPositions(sealer: SecretSealer(keys: tokenKeys, for: .position, random: random))
         apps = AppRegistrar(apps: store, sessions: sessions, directory: directory, time: time)
         keys = KeyAuthority(keys: store, time: time, served: served, random: random)
         devices = DeviceRegistrar(
-            devices: store, sessions: sessions, directory: directory, news: statusNews,
+            devices: home, sessions: sessions, directory: directory, news: statusNews,
             formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances, vetoes: vetoes, time: time,
             random: random)
         channels = ChannelRegistrar(
-            channels: store, directory: directory, inbox: inbox, formerChannels: formerChannels, sealer: sealer,
+            channels: home, directory: directory, inbox: inbox, formerChannels: formerChannels, sealer: sealer,
             allowances: allowances, time: time)
         publisher = Publisher(
             sealer: sealer, directory: directory, inbox: inbox, allowances: allowances,
@@ -137,19 +142,21 @@ package final class Domain: Sendable {
         let secrets = SecretSealer(keys: tokenKeys, for: .watch, random: random)
         let news = ChannelNews(inbox: inbox, time: time)
         watches = WatchRegistrar(
-            watches: store, publisher: publisher, news: news, sealer: secrets, settings: watchSettings, time: time,
+            watches: home, publisher: publisher, news: news, sealer: secrets, settings: watchSettings, time: time,
             random: random)
         attachments = Attachments(
             records: store, files: attachmentFiles, limits: attachmentLimits, time: time, random: random)
         services = Services(
-            store: store, documents: documents, homes: homes, allowances: allowances, time: time)
-        pushes = store
-        outbox = Outbox(store: store, limits: .init(underWay: gatewaySettings.underWay), time: time)
+            store: home, documents: documents, homes: homes, allowances: allowances, time: time)
+        pushes = home
+        outbox = Outbox(store: home, shards: homes.shards, limits: .init(underWay: gatewaySettings.underWay), time: time)
         gateways = Gateways(
             apps: store, documents: documents, keys: tokenKeys, isKeyRingWrapped: wrapping != nil, outbox: outbox,
             settings: gatewaySettings, time: time, random: random, logger: logger)
         work = LeasedWork(
-            store: store, user: WatchWork(watches: store, news: news, sealer: secrets, random: random), limits: workLimits,
+            store: home, shards: homes.shards,
+            user: WatchWork(watches: home, shards: homes.shards, news: news, sealer: secrets, random: random),
+            limits: workLimits,
             time: time)
     }
 }

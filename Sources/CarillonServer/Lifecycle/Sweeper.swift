@@ -49,7 +49,8 @@ struct Sweeper: Service {
                 await report("pushes") {
                     while !Task.isCancelled {
                         let isDone = try await domain.pushes.sweepPushes(
-                            at: domain.time.now(), forgetting: domain.served.retention(), limit: Self.rowsAtOnce)
+                            in: domain.homes.shards, at: domain.time.now(), forgetting: domain.served.retention(),
+                            limit: Self.rowsAtOnce)
                         if isDone { break }
                     }
                 }

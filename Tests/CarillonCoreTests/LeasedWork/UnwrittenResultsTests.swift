@@ -37,9 +37,11 @@ private final class EndlessWork: LeasedWorkStore {
     let isOver = Mutex(false)
     private let last = Mutex<Int64>(0)
 
-    func bringBackWork(at now: Timestamp) async throws {}
+    func bringBackWork(in shards: ShardSet, at now: Timestamp) async throws {}
 
-    func dueWork(at now: Timestamp, besides crowd: WorkCrowds, limit: Int) async throws -> [DueWork] {
+    func dueWork(
+        in shards: ShardSet, at now: Timestamp, besides crowd: WorkCrowds, limit: Int
+    ) async throws -> [DueWork] {
         guard !isOver.withLock({ $0 }) else { return [] }
         return last.withLock { last in
             (0..<64).map { _ in

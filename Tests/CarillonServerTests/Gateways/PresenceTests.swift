@@ -23,7 +23,7 @@ struct PresenceTests {
     }
 
     private func isDue(_ world: GatewayWorld) async throws -> Bool {
-        try await !world.domain.pushes.dueLanes(at: world.now).isEmpty
+        try await !world.domain.pushes.dueLanes(in: .all, at: world.now).isEmpty
     }
 
     @Test(arguments: [true, false])
@@ -61,8 +61,10 @@ struct PresenceTests {
         sessions.join(session, device: device.serial)
         func collect() async throws -> Int {
             let retention = RetentionTime.uninterrupted(at: world.now)
-            let inactive = try await world.domain.devices.collect(.inactive, afterSeconds: 1000, by: retention, atOnce: 10)
-            let suspended = try await world.domain.devices.collect(.suspended, afterSeconds: 100, by: retention, atOnce: 10)
+            let inactive = try await world.domain.devices.collect(
+                .inactive, in: .all, afterSeconds: 1000, by: retention, atOnce: 10)
+            let suspended = try await world.domain.devices.collect(
+                .suspended, in: .all, afterSeconds: 100, by: retention, atOnce: 10)
             return inactive.count + suspended.count
         }
         world.advance(seconds: 999)

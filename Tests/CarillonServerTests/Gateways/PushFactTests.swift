@@ -53,7 +53,7 @@ struct PushFactTests {
 
         func lease(after seconds: Int64 = 0) async throws -> LeasedPush {
             let now = domain.time.now().adding(seconds: seconds)
-            let leased = try await store.leasePushes(of: lane, limit: 1, at: now, until: now.adding(seconds: 60))
+            let leased = try await store.leasePushes(of: lane, in: .all, limit: 1, at: now, until: now.adding(seconds: 60))
             return try #require(leased.pushes.first)
         }
 
@@ -109,7 +109,7 @@ struct PushFactTests {
         #expect(try await world.domain.homes.home(of: one).inbox.cancel(one))
         let later = world.domain.time.now().adding(seconds: 61)
         let leased = try await world.store.leasePushes(
-            of: world.lane, limit: 1, at: later, until: later.adding(seconds: 60))
+            of: world.lane, in: .all, limit: 1, at: later, until: later.adding(seconds: 60))
         #expect(leased.pushes.isEmpty)
         #expect(try await world.states(one) == [.string("cancelled")])
 
@@ -117,7 +117,7 @@ struct PushFactTests {
         let id = try await other.send(ttl: 20)
         let now = other.domain.time.now()
         try await other.end(try await other.lease(), .again(at: now.adding(seconds: 30), isSpent: true, reason: "x"))
-        _ = try await other.store.sweepPushes(at: now.adding(seconds: 31), forgetting: nil, limit: 100)
+        _ = try await other.store.sweepPushes(in: .all, at: now.adding(seconds: 31), forgetting: nil, limit: 100)
         #expect(try await other.states(id) == [.string("expired")])
     }
 
@@ -168,7 +168,7 @@ struct PushFactTests {
         let id = try await world.send()
         let lane = PushLane(app: world.device.app, environment: .test)
         let now = world.domain.time.now()
-        let leased = try await world.store.leasePushes(of: lane, limit: 1, at: now, until: now.adding(seconds: 60))
+        let leased = try await world.store.leasePushes(of: lane, in: .all, limit: 1, at: now, until: now.adding(seconds: 60))
         let push = try #require(leased.pushes.first)
         #expect(await world.domain.gateways.gateway(lane)?.send(push) == .taken)
         let list = try await world.routes.request(.get, World.app + "/pushes/test", key: world.routes.admin)

@@ -26,7 +26,9 @@ struct ReturningDeviceTests {
         world.clock.pass(1000)
         let now = world.clock.now
         func collect() async throws -> Int {
-            try await devices.collect(reason, afterSeconds: 1000, by: .uninterrupted(at: now), atOnce: 10).count
+            try await devices.collect(
+                reason, in: .all, afterSeconds: 1000, by: .uninterrupted(at: now), atOnce: 10
+            ).count
         }
         // Both are found. The other one comes when the first is removed.
         try await stores.seeDevices(at: now, whenOneIsRemovedFrom: store)

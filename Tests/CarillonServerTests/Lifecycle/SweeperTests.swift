@@ -128,7 +128,7 @@ struct SweeperTests {
                 }
             case .statuses:
                 try await suspend()
-                return { [store] in try await store.untoldStatuses(limit: 10).isEmpty }
+                return { [store] in try await store.untoldStatuses(in: .all, limit: 10).isEmpty }
             case .anonymousDevices:
                 let anonymous = try await domain.devices.registerAnonymous(
                     domain.devices.newUserAgentID(), app: app, from: nil)
@@ -157,7 +157,7 @@ struct SweeperTests {
             if work == .channelsOfFormerUsers {
                 // The server was killed before it closed them.
                 try await change(.signedOut)
-                return { [store] in try await store.channelsOfFormerUsers(of: nil, limit: 10).isEmpty }
+                return { [store] in try await store.channelsOfFormerUsers(of: nil, in: .all, limit: 10).isEmpty }
             }
             _ = try await domain.publisher.publish(
                 PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: 60), to: channel)

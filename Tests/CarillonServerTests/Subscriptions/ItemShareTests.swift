@@ -43,7 +43,9 @@ struct ItemShareTests {
         for number in 0..<50 {
             #expect(try await subscribe(world, Self.compared(number), by: world.device).status == 201)
         }
-        for routes in [world.routes, try await RouteFixture(store: store)] {
+        var routes = world.routes
+        for isRestarted in [false, true] {
+            if isRestarted { routes = try await RouteFixture(store: store) }
             for number in 50..<60 {
                 let refused = try await routes.request(
                     .post, "/v1/device/subscriptions", key: world.device, Self.body(Self.compared(number)))

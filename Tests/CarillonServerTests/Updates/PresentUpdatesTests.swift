@@ -245,7 +245,7 @@ struct PresentUpdatesTests {
             let hold = Task { try await delivery.hold(binding, of: device) }
             try await eventually { turns.waiters(for: binding.serial) == 2 }
             // The sweep forgets where the device was, and nothing holds the log afterwards.
-            try await store.forgetLocations(before: world.now, limit: 9)
+            try await store.forgetLocations(in: .all, before: world.now, limit: 9)
             let changed = try await store.presentBinding(of: device.serial)
             #expect(changed?.revision == binding.revision + 1)
             return (later, delivery.looks, hold)

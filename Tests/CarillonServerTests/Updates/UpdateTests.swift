@@ -365,7 +365,7 @@ struct UpdateTests {
         #expect(
             try await store.held(
                 binding.serial, revision: binding.revision, to: .nowhere, isFull: false, adding: [behind], at: world.now))
-        #expect(try await store.dueCompletions(of: nil, at: world.now, limit: 10).map(\.completion.key) == [key])
+        #expect(try await store.dueCompletions(of: nil, in: .all, at: world.now, limit: 10).map(\.completion.key) == [key])
     }
 
     @Test func `what a device says of the envelope counts as well`() async throws {

@@ -79,7 +79,7 @@ struct UpdateWakeTests {
         let world = try await UpdateWorld()
         _ = try await sleeper(world, "0001", UpdateWorld.parameters(#""place":{"latitude":48.2,"longitude":16.4}"#))
         let update = try await wake(in: world) {
-            try await world.routes.store.forgetLocations(before: world.now, limit: 9)
+            try await world.routes.store.forgetLocations(in: .all, before: world.now, limit: 9)
         }
         #expect(try await world.counts(update) == ["waiting": 1])
         #expect(try await wakes(world) == 1)

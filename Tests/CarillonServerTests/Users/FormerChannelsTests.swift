@@ -52,9 +52,9 @@ struct FormerChannelsTests {
 
         let again = try await stores.reopen(store)
         let second = try await domain(over: again)
-        #expect(try await again.channelsOfFormerUsers(of: nil, limit: 10).count == 1)
+        #expect(try await again.channelsOfFormerUsers(of: nil, in: .all, limit: 10).count == 1)
         try await second.formerChannels.closeAll()
-        #expect(try await again.channelsOfFormerUsers(of: nil, limit: 10).isEmpty)
+        #expect(try await again.channelsOfFormerUsers(of: nil, in: .all, limit: 10).isEmpty)
         let inbox = second.homes.home(of: device.serial).inbox
         await inbox.flush()
         let waiting = try #require(

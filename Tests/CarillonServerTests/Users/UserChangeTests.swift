@@ -113,7 +113,7 @@ struct UserChangeTests {
         let positions = try await stores.positions(in: store)
         #expect(positions.count == 1)
         let lane = PushLane(app: reader.app, environment: .production)
-        #expect(try await store.dueLanes(at: world.clock.now.adding(seconds: 60)) == [lane])
+        #expect(try await store.dueLanes(in: .all, at: world.clock.now.adding(seconds: 60)) == [lane])
         let connection = Connection()
         domain.homes.home(of: provider.serial).sessions.join(connection, device: provider.serial)
 
@@ -121,7 +121,7 @@ struct UserChangeTests {
 
         #expect(connection.withdrawn.withLock { $0 }.contains(.envelopes(Set(positions))))
         #expect(try await world.frames(of: provider).isEmpty)
-        #expect(try await store.dueLanes(at: world.clock.now.adding(seconds: 5000)).isEmpty)
+        #expect(try await store.dueLanes(in: .all, at: world.clock.now.adding(seconds: 5000)).isEmpty)
         await #expect(throws: Refusal.attachmentUnknown) { try await domain.attachments.fetchable(file, for: user) }
         let id = try #require(ServiceRequestID(ServiceWorld.id(1)))
         #expect(try await world.events(of: consumer) == [.failed(id, code: "user_mismatch")], "without a sweep")

@@ -177,7 +177,7 @@ struct WatchTests {
         let before = backEnd.received.count
         // An hour goes by: what was set when the server ran was set an hour ago.
         let opened = try stores.factory.open(directory: directory, makesMissing: false, settings: StoreSettings())
-        try await opened.store.bringBackWork(at: TimeSource.system.now().adding(seconds: -3600))
+        try await opened.store.bringBackWork(in: .all, at: TimeSource.system.now().adding(seconds: -3600))
         try opened.close()
         let began = ContinuousClock.now
         try await WatchedServer.run(directory) { _ in

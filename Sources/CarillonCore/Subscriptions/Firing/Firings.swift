@@ -11,7 +11,7 @@ package final class Firings: Sendable {
     package typealias PayloadSize = @Sendable (_ notification: FiredNotification) -> Int
 
     let store: any SubscriptionStore
-    private let homes: Homes
+    let homes: Homes
     private let conditions: ItemConditions
     private let styles: ValueStyles
     private let payloadSize: PayloadSize

@@ -1,0 +1,39 @@
+/// Says which node has each shard, as the store had it at one version.
+package struct ShardMap: Equatable, Sendable {
+    package struct Place: Hashable, Sendable {
+        package var node: NodeNumber
+        /// The epoch of positions in the shard (``PositionSource``).
+        package var epoch: Int64
+
+        package init(node: NodeNumber, epoch: Int64) {
+            self.node = node
+            self.epoch = epoch
+        }
+    }
+
+    /// One more with each change of the map; 0 before the first change.
+    package var version: Int64
+    /// A shard that was never assigned is absent.
+    package var places: [Shard: Place]
+
+    package init(version: Int64, places: [Shard: Place]) {
+        self.version = version
+        self.places = places
+    }
+
+    /// Writes that a home has the shards. The caller knows that no other living home has one of them.
+    ///
+    /// - Parameters:
+    ///   - place: The node of the home, and an epoch that the home claimed and did not use before.
+    ///   - homeStore: The home's handle of the store.
+    /// - Throws: ``StoreFault``, of the kind `fenced` if the incarnation of the home was removed.
+    package static func take(
+        _ shards: ShardSet, to place: Place, by homeStore: any ShardStore, in store: any NodeStore
+    ) async throws {
+        // If another change of the map came between, the present version is read again.
+        while true {
+            let version = try await store.shardMap().version
+            if try await homeStore.changeShards(shards, to: place, from: version) != nil { return }
+        }
+    }
+}

@@ -1,0 +1,27 @@
+import CarillonBasics
+import CarillonCore
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+extension ShardSet {
+    /// Returns "AND" with the condition that a column has the serial number of a device in the set. Empty for the set of all shards, so that
+    /// statements of the only home are as without it.
+    ///
+    /// No index has the shard: every write would pay for it, and no read would use it, as one process has all shards.
+    func condition(on column: String) -> String {
+        self == .all ? "" : "AND \(Self.function.name)(\(column), x'\(Hexadecimal.encode(bitmap))')"
+    }
+
+    /// Whether a device is in a set of shards.
+    static let function = DatabaseFunction("is_device_in", argumentCount: 2, pure: true) { values in
+        guard let device = Int64.fromDatabaseValue(values[0]), let bitmap = Data.fromDatabaseValue(values[1]),
+            let shards = ShardSet(bitmap: bitmap)
+        else { return false }
+        return shards.contains(Shard(of: DeviceSerial(device)))
+    }
+}

@@ -1,0 +1,16 @@
+import CarillonCore
+import GRDB
+
+/// The way of one handle's writes into the transactions of the store.
+struct FencedGroup: Sendable {
+    let transactions: TransactionGroup
+    /// The home of the handle; nil for writes that belong to no home.
+    let fence: HomeFence?
+
+    /// Runs the work in a transaction that others may share, and returns when the transaction is on disk.
+    ///
+    /// - Throws: ``StoreFault``, of the kind `fenced` if the incarnation of the home is not there.
+    func run<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        try await transactions.run(by: fence, work)
+    }
+}

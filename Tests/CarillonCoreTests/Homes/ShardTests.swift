@@ -1,0 +1,42 @@
+import CarillonCore
+import Testing
+
+struct ShardTests {
+    @Test func `the shard of a device never changes, as stored positions contain it`() {
+        let numbers = [1, 2, 3, 1000, 1 << 20, 1 << 40 - 1].map { Shard(of: DeviceSerial($0)).number }
+        #expect(numbers == [632, 241, 874, 34, 622, 689])
+    }
+
+    @Test(arguments: [0, 1, 511, 1023] as [UInt16])
+    func `a serial from 2^40 on has its shard in its last 10 bits`(number: UInt16) {
+        for counter in [1 << 30, 1 << 30 + 1, 1 << 52] as [Int64] {
+            #expect(Shard(of: DeviceSerial(counter << 10 | Int64(number))).number == number)
+        }
+    }
+
+    @Test func `a set has the shards that were inserted, and no other`() {
+        var set = ShardSet.none
+        #expect(set.shards.isEmpty)
+        var numbers: Set<UInt16> = []
+        for number in [0, 63, 64, 65, 127, 512, 1023, 64] as [UInt16] {
+            set.insert(Shard(number: number))
+            numbers.insert(number)
+            #expect(set.shards.map(\.number) == numbers.sorted())
+        }
+        for number in UInt16(0)..<1024 { #expect(set.contains(Shard(number: number)) == numbers.contains(number)) }
+        #expect(set == ShardSet(numbers.map(Shard.init(number:))))
+    }
+
+    @Test func `the set of all shards has each`() {
+        #expect(ShardSet.all.shards.map(\.number) == Array(0..<1024))
+        #expect(ShardSet((0..<UInt16(1024)).map(Shard.init(number:))) == .all)
+    }
+
+    @Test func `a set is read from its bitmap`() {
+        for set in [ShardSet.none, .all, ShardSet([0, 7, 8, 63, 64, 1023].map(Shard.init(number:)))] {
+            #expect(set.bitmap.count == 128 && ShardSet(bitmap: set.bitmap) == set)
+        }
+        #expect(ShardSet([Shard(number: 9)]).bitmap.prefix(3) == [0, 2, 0])
+        for count in [0, 127, 129] { #expect(ShardSet(bitmap: [UInt8](repeating: 0, count: count)) == nil) }
+    }
+}

@@ -1,0 +1,31 @@
+import CarillonCore
+import HTTPTypes
+import TestStores
+import Testing
+
+@testable import CarillonServer
+
+@Suite(.timeLimit(.minutes(5)))
+struct HomeStartTests {
+    @Test func `a server that starts has all shards, under the epoch of its positions`() async throws {
+        let store = try await stores.open()
+        for version in Int64(1)...3 {
+            let domain = try await RouteFixture(store: store).domain
+            let map = try await store.shardMap()
+            #expect(map.version == version && map.places.count == 1024)
+            #expect(Set(map.places.values) == [ShardMap.Place(node: .only, epoch: domain.epoch)])
+        }
+    }
+
+    @Test func `a server that another server on the same store followed changes nothing of devices`() async throws {
+        let store = try await stores.open()
+        let former = try await RouteFixture(store: store)
+        let device = try await former.device().credential
+        let profile = #"{"platform":"apple","pushToken":"aa01","environment":"test"}"#
+        let next = try await RouteFixture(store: store)
+        #expect(try await former.request(.patch, "/v1/device", key: device, profile).status == 503)
+        #expect(try await former.request(.delete, "/v1/device", key: device).status == 503)
+        #expect(try await former.request(.get, "/v1/device", key: device).status == 200)
+        #expect(try await next.request(.patch, "/v1/device", key: device, profile).status == 200)
+    }
+}

@@ -1,0 +1,169 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+private let start = StoreFixture.start
+
+extension StoreCase {
+    static let shardedWork: [StoreCase] = [
+        StoreCase("a home finds and leases pushes of its shards alone", pushesOfShards),
+        StoreCase("a home ends pushes of its shards alone", endedPushesOfShards),
+        StoreCase("a home brings pushes of its shards back alone", broughtBackPushesOfShards),
+        StoreCase("a home finds work of its shards alone, also behind other work of the lane", workOfShards),
+        StoreCase("a home brings work of its shards back alone", broughtBackWorkOfShards),
+    ]
+}
+
+/// Two devices that can be pushed to by one lane.
+private struct TwoDevices {
+    let fixture: PushFixture
+    let other: Device
+    let channel: PushChannel
+    let sets: ShardSets
+    var store: any Store { fixture.store }
+
+    init(_ stores: any StoreMaker) async throws {
+        fixture = try await PushFixture(stores)
+        let new = NewDevice(
+            DeviceID(Bytes16(high: 1, low: 3)), app: try StoreFixture.appID, profile: try PushFixture.profile("cc03"))
+        other = try #require(try await fixture.base.insert(new, secret: [5]))
+        channel = try await StoreFixture.open(1, of: other, in: fixture.store)
+        sets = try ShardSets(fixture.device, other.serial)
+    }
+
+    /// A message to the first device, in place 1, or to the other, in place 2.
+    func send(_ position: Int64, at now: Timestamp = start) async throws {
+        let envelope = fixture.base.envelope(position, on: position == 1 ? nil : channel, ttl: 100, at: now)
+        let results = try await fixture.commit(
+            .append(envelope, AppendRules(wake: WakeWish(.background, dueAt: now))))
+        try #require(results == [.stored(replaced: nil)])
+    }
+
+    func isDue(in shards: ShardSet, at now: Timestamp = start) async throws -> Bool {
+        try await store.dueLanes(in: shards, at: now) == [fixture.lane]
+    }
+
+    func pushes(in shards: ShardSet, at now: Timestamp) async throws -> [LeasedPush] {
+        try await store.leasePushes(
+            of: fixture.lane, in: shards, limit: 9, at: now, until: now.adding(seconds: 30)
+        ).pushes
+    }
+
+    func lease(in shards: ShardSet, at now: Timestamp = start) async throws -> [DeviceSerial] {
+        try await pushes(in: shards, at: now).map(\.device)
+    }
+
+    func standings(_ position: Int64, at now: Timestamp) async throws -> [PushRecord.Standing] {
+        let device = position == 1 ? fixture.device : other.serial
+        return try await store.pushes(for: fixture.base.envelope(position).id, of: device, at: now).map(\.standing)
+    }
+}
+
+private func pushesOfShards(_ stores: any StoreMaker) async throws {
+    let devices = try await TwoDevices(stores)
+    let sets = devices.sets
+    try await devices.send(1)
+    #expect(try await devices.isDue(in: sets.first))
+    #expect(try await !devices.isDue(in: sets.second))
+    #expect(try await !devices.isDue(in: sets.rest))
+    try await devices.send(2)
+    #expect(try await devices.isDue(in: sets.second))
+    #expect(try await devices.lease(in: sets.rest).isEmpty)
+    #expect(try await devices.lease(in: sets.second) == [devices.other.serial])
+    #expect(try await !devices.isDue(in: sets.second))
+    #expect(try await devices.lease(in: sets.second).isEmpty)
+    #expect(try await devices.lease(in: sets.first) == [devices.fixture.device])
+    // Both are pushes now, whose leases end.
+    let later = start.adding(seconds: 31)
+    for set in [sets.first, sets.second] {
+        #expect(try await devices.isDue(in: set, at: later))
+        #expect(try await devices.lease(in: set, at: later).count == 1)
+        #expect(try await !devices.isDue(in: set, at: later))
+    }
+    #expect(try await !devices.isDue(in: sets.rest, at: later))
+}
+
+private func endedPushesOfShards(_ stores: any StoreMaker) async throws {
+    let devices = try await TwoDevices(stores)
+    let (store, sets) = (devices.store, devices.sets)
+    for position in [Int64(1), 2] { try await devices.send(position) }
+    for push in try await devices.pushes(in: .all, at: start) {
+        let verdict = PushVerdict.again(at: start.adding(seconds: 60), isSpent: false, reason: "x")
+        _ = try await store.endPushes([PushEnd(push, verdict, at: start)])
+    }
+    let later = start.adding(seconds: 101)
+    let before = try await (devices.standings(1, at: later), devices.standings(2, at: later))
+    #expect(before.0.count == 1 && before.1.count == 1)
+    #expect(try await store.sweepPushes(in: sets.rest, at: later, forgetting: nil, limit: 9))
+    #expect(try await devices.standings(1, at: later) == before.0)
+    #expect(try await store.sweepPushes(in: sets.first, at: later, forgetting: nil, limit: 9))
+    #expect(try await devices.standings(1, at: later) != before.0)
+    #expect(try await devices.standings(2, at: later) == before.1)
+    #expect(try await store.sweepPushes(in: sets.second, at: later, forgetting: nil, limit: 9))
+    #expect(try await devices.standings(2, at: later) != before.1)
+    // They are forgotten in the same way.
+    let end = RetentionTime.uninterrupted(at: start.adding(seconds: 30 * 86_400))
+    #expect(try await store.sweepPushes(in: sets.second, at: end.now, forgetting: end, limit: 9))
+    #expect(try await devices.standings(1, at: end.now).count == 1)
+    #expect(try await devices.standings(2, at: end.now).isEmpty)
+}
+
+private func broughtBackPushesOfShards(_ stores: any StoreMaker) async throws {
+    let devices = try await TwoDevices(stores)
+    let (store, sets) = (devices.store, devices.sets)
+    for position in [Int64(1), 2] { try await devices.send(position, at: start.adding(seconds: 3600)) }
+    #expect(try await !devices.isDue(in: .all))
+    try await store.bringBackPushes(in: sets.rest, at: start)
+    #expect(try await !devices.isDue(in: .all))
+    try await store.bringBackPushes(in: sets.first, at: start)
+    #expect(try await devices.isDue(in: sets.first))
+    #expect(try await !devices.isDue(in: sets.second))
+    try await store.bringBackPushes(in: sets.second, at: start)
+    #expect(try await devices.isDue(in: sets.second))
+}
+
+/// Two devices with pings in one lane.
+private struct TwoPings {
+    let fixture: WatchFixture
+    let devices: [DeviceSerial]
+    let sets: ShardSets
+
+    /// - Parameter now: When the watches are put, and their pings are due.
+    init(_ stores: any StoreMaker, at now: Timestamp = start) async throws {
+        fixture = try await WatchFixture(stores)
+        let other = try await fixture.addDevice(7, app: "com.example.app")
+        devices = [fixture.base.device.serial, other.device.serial]
+        sets = try ShardSets(devices[0], devices[1])
+        _ = try await fixture.put(fixture.wish(due: now), at: now)
+        _ = try await fixture.put(fixture.wish(on: other.channel, due: now.adding(seconds: 1)), at: now)
+    }
+
+    func due(in shards: ShardSet, at now: Timestamp) async throws -> [DeviceSerial] {
+        try await fixture.store.dueWork(in: shards, at: now, besides: WorkCrowds(), limit: 9).map(\.device)
+    }
+}
+
+private func workOfShards(_ stores: any StoreMaker) async throws {
+    let pings = try await TwoPings(stores)
+    let (sets, devices) = (pings.sets, pings.devices)
+    #expect(try await pings.due(in: .all, at: start) == [devices[0]])
+    #expect(try await pings.due(in: sets.second, at: start).isEmpty)
+    let later = start.adding(seconds: 1)
+    #expect(try await pings.due(in: sets.first, at: later) == [devices[0]])
+    #expect(try await pings.due(in: sets.second, at: later) == [devices[1]])
+    #expect(try await pings.due(in: sets.rest, at: later).isEmpty)
+    #expect(try await pings.due(in: .none, at: later).isEmpty)
+}
+
+private func broughtBackWorkOfShards(_ stores: any StoreMaker) async throws {
+    let pings = try await TwoPings(stores, at: start.adding(seconds: 3600))
+    let (store, sets, devices) = (pings.fixture.store, pings.sets, pings.devices)
+    let soon = start.adding(seconds: 1)
+    try await store.bringBackWork(in: sets.rest, at: start)
+    #expect(try await pings.due(in: .all, at: soon).isEmpty)
+    try await store.bringBackWork(in: sets.second, at: start)
+    #expect(try await pings.due(in: sets.second, at: soon) == [devices[1]])
+    #expect(try await pings.due(in: sets.first, at: soon).isEmpty)
+    try await store.bringBackWork(in: sets.first, at: start)
+    #expect(try await pings.due(in: sets.first, at: soon) == [devices[0]])
+}

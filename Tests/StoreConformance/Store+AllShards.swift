@@ -1,0 +1,100 @@
+package import CarillonCore
+
+/// The methods of due work, for a home that has all shards.
+extension LeasedWorkStore {
+    package func bringBackWork(at now: Timestamp) async throws { try await bringBackWork(in: .all, at: now) }
+
+    package func dueWork(at now: Timestamp, besides crowd: WorkCrowds, limit: Int) async throws -> [DueWork] {
+        try await dueWork(in: .all, at: now, besides: crowd, limit: limit)
+    }
+}
+
+extension PushStore {
+    package func bringBackPushes(at now: Timestamp) async throws { try await bringBackPushes(in: .all, at: now) }
+
+    package func dueLanes(at now: Timestamp) async throws -> [PushLane] { try await dueLanes(in: .all, at: now) }
+
+    package func leasePushes(
+        of lane: PushLane, limit: Int, at now: Timestamp, until end: Timestamp
+    ) async throws -> LeasedPushes {
+        try await leasePushes(of: lane, in: .all, limit: limit, at: now, until: end)
+    }
+
+    package func sweepPushes(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) async throws -> Bool {
+        try await sweepPushes(in: .all, at: now, forgetting: retention, limit: limit)
+    }
+}
+
+extension DeviceStore {
+    package func untoldStatuses(limit: Int) async throws -> [UntoldStatus] {
+        try await untoldStatuses(in: .all, limit: limit)
+    }
+
+    package func idleDevices(
+        _ reason: CollectionReason, by cutoff: RetentionCutoff, limit: Int
+    ) async throws -> [IdleDevice] {
+        try await idleDevices(reason, in: .all, by: cutoff, limit: limit)
+    }
+}
+
+extension UserStore {
+    package func channelsOfFormerUsers(of device: DeviceSerial?, limit: Int) async throws -> [PushChannel] {
+        try await channelsOfFormerUsers(of: device, in: .all, limit: limit)
+    }
+}
+
+extension ServiceStore {
+    package func dueRequests(at now: Timestamp, limit: Int) async throws -> [ServiceRequest] {
+        try await dueRequests(in: .all, at: now, limit: limit)
+    }
+
+    package func forgetRequests(by retention: RetentionTime, limit: Int) async throws -> Int {
+        try await forgetRequests(in: .all, by: retention, limit: limit)
+    }
+}
+
+extension SubscriptionStore {
+    package func dueFirings(at now: Timestamp, limit: Int) async throws -> [DueFiring] {
+        try await dueFirings(in: .all, at: now, limit: limit)
+    }
+
+    package func nextHeldFiring() async throws -> Timestamp? { try await nextHeldFiring(in: .all) }
+
+    package func bringBackHeld(at now: Timestamp) async throws { try await bringBackHeld(in: .all, at: now) }
+
+    package func endedSubscriptions(of device: DeviceSerial?, limit: Int) async throws -> [EndedSubscription] {
+        try await endedSubscriptions(of: device, in: .all, limit: limit)
+    }
+
+    package func endExpiredSubscriptions(at now: Timestamp, limit: Int) async throws -> Int {
+        try await endExpiredSubscriptions(in: .all, at: now, limit: limit)
+    }
+}
+
+extension UpdateStore {
+    package func forgetLocations(before moment: Timestamp, limit: Int) async throws {
+        try await forgetLocations(in: .all, before: moment, limit: limit)
+    }
+
+    package func bindingsToRelease(limit: Int) async throws -> [ReleasedBinding] {
+        try await bindingsToRelease(in: .all, limit: limit)
+    }
+
+    package func unfinishedOfEnded(limit: Int) async throws -> [EndedCompletion] {
+        try await unfinishedOfEnded(in: .all, limit: limit)
+    }
+
+    package func dueCompletions(
+        of binding: BindingSerial?, at now: Timestamp, limit: Int
+    ) async throws -> [DueCompletion] {
+        try await dueCompletions(of: binding, in: .all, at: now, limit: limit)
+    }
+
+    package func bringBackCompletions(dueAfter moment: Timestamp, at now: Timestamp, limit: Int) async throws -> Bool {
+        try await bringBackCompletions(in: .all, dueAfter: moment, at: now, limit: limit)
+    }
+}
+
+extension WatchStore {
+    package func spreadOverduePings(at now: Timestamp) async throws { try await spreadOverduePings(in: .all, at: now) }
+}
