@@ -41,7 +41,7 @@ private func fencedInboxes(_ stores: any StoreMaker) async throws {
             _ = try await homeStore.closeChannel(channel, device: device, at: start)
         },
         HomeWrite("insertDevice") { homeStore in
-            _ = try await homeStore.insertDevice(new, at: start, credential: { _ in SecretHash(of: [2]) })
+            _ = try await homeStore.insertDevice(new, at: start, credential: .fixed(SecretHash(of: [2])))
         },
         HomeWrite("changeRegistration") { homeStore in
             let profile = try PushFixture.profile("aa01")

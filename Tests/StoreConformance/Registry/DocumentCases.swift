@@ -60,8 +60,9 @@ private func documentIsKept(_ stores: any StoreMaker) async throws {
 private func appsAreListed(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     let store = fixture.store
-    let first = try #require(try await store.createApp(try #require(AppID("com.example.aaa")), at: start))
-    let last = try #require(try await store.createApp(try #require(AppID("com.example.zzz")), at: start))
+    let (firstID, lastID) = (try #require(AppID("com.example.aaa")), try #require(AppID("com.example.zzz")))
+    let first = try #require(try await store.createApp(firstID, at: start))
+    let last = try #require(try await store.createApp(lastID, at: start))
     let app = try #require(try await store.app(try StoreFixture.appID))
     for kind in AppDocument.Kind.allCases { #expect(try await store.apps(with: kind).isEmpty) }
     for name in ["sandbox", "production"] {

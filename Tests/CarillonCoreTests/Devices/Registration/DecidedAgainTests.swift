@@ -97,7 +97,7 @@ private final class ScriptedDeviceStore: DeviceStore {
     func insertDevice(_ new: NewDevice, at now: Timestamp, credential: NewCredential) async throws -> InsertedDevice {
         throw NotAsked()
     }
-    func untoldStatuses(limit: Int) async throws -> [UntoldStatus] { throw NotAsked() }
+    func untoldStatuses(in shards: ShardSet, limit: Int) async throws -> [UntoldStatus] { throw NotAsked() }
     func device(_ id: DeviceID) async throws -> Device? { throw NotAsked() }
     func device(_ serial: DeviceSerial) async throws -> Device? { throw NotAsked() }
     func device(withCredential hash: SecretHash) async throws -> Device? { throw NotAsked() }
@@ -106,9 +106,9 @@ private final class ScriptedDeviceStore: DeviceStore {
     }
     func markSeen(_ devices: [DeviceSerial], areAnonymous: Bool, at now: Timestamp) async throws { throw NotAsked() }
     func devicesCame(_ devices: [DeviceSerial], at now: Timestamp) async throws { throw NotAsked() }
-    func idleDevices(_ reason: CollectionReason, by cutoff: RetentionCutoff, limit: Int) async throws -> [IdleDevice] {
-        throw NotAsked()
-    }
+    func idleDevices(
+        _ reason: CollectionReason, in shards: ShardSet, by cutoff: RetentionCutoff, limit: Int
+    ) async throws -> [IdleDevice] { throw NotAsked() }
     func resetBadge(of device: DeviceSerial) async throws -> Bool { throw NotAsked() }
     func renewCredential(of device: DeviceSerial, to hash: SecretHash) async throws -> Bool { throw NotAsked() }
     func devices(registeredWith key: KeyID, limit: Int) async throws -> [Device] { throw NotAsked() }
