@@ -182,7 +182,7 @@ def bytes_of_audiences(world):
 def names_of_items(world):
     lines = "".join(json.dumps({"item": f"stock.{number}", "fields": {"p": 1}}) + "\n" for number in range(100_000))
     answer = world.server.request(
-        "POST", "/v1/items/updates", key=world.sender_key(), data=lines.encode(), timeout=300)
+        "POST", "/v1/items/updates", key=world.sender_key(), data=lines.encode(), timeout=800)
     assert answer.json()["accepted"] == 100_000, answer.text
     return Tried(publish_item(world, "one.too.many"), [publish_item(world, "stock.7"), publish_item(world, "a", OTHER_APP)])
 

@@ -1,6 +1,6 @@
 package import CarillonWire
 
-/// What is written to the rows of requests, in the order of the members.
+/// The changes of the rows of requests. They are written in the order of the members.
 package struct RequestChanges: Equatable, Sendable {
     /// The row of a request as a batch leaves it.
     package struct Change: Equatable, Sendable {
@@ -33,7 +33,7 @@ package struct RequestChanges: Equatable, Sendable {
         }
     }
 
-    /// What becomes of all unfinished requests of one device, or to it.
+    /// The change of all unfinished requests that one device sent or received.
     package enum Ending: Equatable, Sendable {
         /// The requests of a consumer are removed.
         case remove(of: DeviceSerial)

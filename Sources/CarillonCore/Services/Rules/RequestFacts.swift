@@ -11,7 +11,7 @@ package struct RequestPair: Hashable, Sendable {
     }
 }
 
-/// What ``RequestRules`` must know of the store.
+/// The facts that ``RequestRules`` needs from the store.
 package struct RequestQuestions: Equatable, Sendable {
     /// The rows of these requests.
     package var requests: Set<RequestSerial> = []

@@ -1,8 +1,8 @@
 /// The rows that ``WatchRules`` changes: the net effect of one call.
 package struct WatchChanges: Equatable, Sendable {
-    /// What becomes of the ping that a watch owes.
+    /// The change of the ping that a watch owes.
     package enum PingWork: Equatable, Sendable {
-        /// There was none, and there is none.
+        /// There was no ping, and there is none now.
         case none
         case added(peer: String, dueAt: Timestamp)
         /// A lease of it stays.

@@ -34,7 +34,7 @@ package struct WatchUsage: Equatable, Sendable {
     }
 }
 
-/// What must be known to put a watch.
+/// The facts that are needed to put a watch.
 package struct PutWatchFacts: Equatable, Sendable {
     package struct Counts: Equatable, Sendable {
         /// The watches of the device.
@@ -61,7 +61,7 @@ package struct PutWatchFacts: Equatable, Sendable {
     }
 }
 
-/// What the result of a ping depends on.
+/// The facts on which the result of a ping depends.
 package struct WatchState: Equatable, Sendable {
     package var revision: Int64
     /// Whether the watch has a ping address.
@@ -75,7 +75,7 @@ package struct WatchState: Equatable, Sendable {
     }
 }
 
-/// What must be known of the watches that results of pings and ``Effect``s are about. Missing values are not in the store.
+/// The facts about the watches that results of pings and ``Effect``s concern. A value that is missing is not in the store.
 package struct WatchFacts: Equatable, Sendable {
     /// By the number of the work.
     package var leases: [Int64: StoredLease] = [:]

@@ -1,4 +1,4 @@
-/// What is to be written, and nothing else: the net effect of firings.
+/// The net changes of rows that firings cause.
 package struct FiringChanges: Equatable, Sendable {
     /// Status, its moment and the moment of the last firing change.
     package var subscriptions: [SubscriptionSerial: SubscriptionMachine] = [:]

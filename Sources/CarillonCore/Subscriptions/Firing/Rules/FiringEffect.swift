@@ -1,4 +1,4 @@
-/// What firings change in one transaction with the append of their notification.
+/// The changes that firings cause, written in the transaction that appends their notification.
 package enum FiringEffect: Equatable, Sendable {
     /// A subscription fires, if it is armed as it was when that was found, and no later firing of the item was before.
     case fired(Firing.Target, on: ItemName, by: Int64, at: Timestamp)

@@ -33,7 +33,7 @@ package struct FiringSubscription: Equatable, Sendable {
     func isValid(at now: Timestamp) -> Bool { expiresAt.map { $0 > now } ?? true }
 }
 
-/// What is known of the firings of one item of a subscription.
+/// The stored state of the firings of one item of a subscription.
 package struct FiringWatch: Equatable, Sendable {
     package var app: AppSerial
     /// Whether the item has a value.
@@ -86,11 +86,11 @@ package struct HeldUsage: Equatable, Sendable {
     }
 }
 
-/// What ``FiringRules`` must know of the store.
+/// The facts that ``FiringRules`` needs from the store.
 package struct FiringQuestions: Equatable, Sendable {
     /// How does the subscription stand, and what is known of its item?
     package var watches: Set<FiringKey> = []
-    /// What is the held firing? Its subscription and its item are wanted as well.
+    /// A held firing, with its subscription and its item.
     package var held: Set<Int64> = []
     /// Which firings are held, in the order of their numbers?
     package var queues: Set<FiringKey> = []
@@ -107,7 +107,7 @@ package struct FiringQuestions: Equatable, Sendable {
     }
 }
 
-/// What the store answered. What was asked for and is missing here is not there.
+/// The answers of the store. A row that was asked for and is missing here does not exist.
 package struct FiringFacts: Equatable, Sendable {
     package var subscriptions: [SubscriptionSerial: FiringSubscription] = [:]
     package var watches: [FiringKey: FiringWatch] = [:]
