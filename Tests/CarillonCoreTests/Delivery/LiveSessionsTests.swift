@@ -21,6 +21,26 @@ struct LiveSessionsTests {
         #expect(current() == nil)
     }
 
+    @Test func `a session whose connection came earlier does not take the place of a newer one`() {
+        let (older, newer) = (RecordingSession(), RecordingSession())
+        let early = sessions.nextTurn()
+        #expect(sessions.join(newer, device: device, in: sessions.nextTurn()))
+        #expect(!sessions.join(older, device: device, in: early))
+        #expect(older.events == [.ended(.replaced)] && newer.events.isEmpty)
+        #expect(current() === newer)
+        #expect(sessions.join(newer, device: device, in: early), "it has the place already")
+        sessions.leave(newer, device: device)
+        #expect(sessions.join(older, device: device, in: early), "no session is left")
+        #expect(current() === older)
+    }
+
+    @Test func `a session that joins without a turn is the newest`() {
+        let (older, newer) = (RecordingSession(), RecordingSession())
+        sessions.join(older, device: device, in: sessions.nextTurn())
+        #expect(sessions.join(newer, device: device))
+        #expect(older.events == [.ended(.replaced)] && current() === newer)
+    }
+
     @Test func `a session that joins twice is not ended`() {
         let session = RecordingSession()
         sessions.join(session, device: device)
