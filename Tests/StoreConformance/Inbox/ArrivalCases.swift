@@ -72,16 +72,20 @@ private func arrivalSeesWhatWasCommitted(_ stores: any StoreMaker) async throws 
     let fixture = try await StoreFixture(stores)
     for round in Int64(1)...20 {
         // Commits go on beside it: none that ended before the call may be missing.
-        let committed = Mutex<Int64>(0)
+        let committed = Mutex<(last: Int64, isDone: Bool)>((0, false))
         let commits = Task {
+            // Also if a commit fails.
+            defer { committed.withLock { $0.isDone = true } }
             for position in round * 10..<round * 10 + 10 {
                 _ = try await fixture.append(fixture.envelope(position))
-                committed.withLock { $0 = position }
+                committed.withLock { $0.last = position }
             }
         }
-        var last: Int64 = 0
-        while last < round * 10 + 9 {
-            last = committed.withLock { $0 }
+        var isDone = false
+        while !isDone {
+            let state = committed.withLock { $0 }
+            let last = state.last
+            isDone = state.isDone
             let arrival = try await fixture.store.arrival(
                 of: byID(fixture.device), .init(after: round * 10 - 1, limit: 100, bytes: 100_000), at: start)
             let expected = last >= round * 10 ? Array(round * 10...last) : []
