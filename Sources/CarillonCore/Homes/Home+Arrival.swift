@@ -24,7 +24,10 @@ extension Home {
         // loads it, or was noted after `moment`, and the page is read again. A change is noted before it leaves the queue: asked in this order.
         let isQueued = inbox.hasQueued(device)
         if sessions.changes.mayHaveChanged(device, since: moment) {
-            guard let second = try await secondArrival(of: name, as: session, device, load, if: isRight) else { return nil }
+            var again = load
+            // The session loads the page when the queue is empty.
+            if isQueued { again.limit = 0 }
+            guard let second = try await secondArrival(of: name, as: session, device, again, if: isRight) else { return nil }
             arrived = second
         }
         if isQueued { arrived.page = .unread }

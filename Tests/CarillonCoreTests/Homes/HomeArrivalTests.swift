@@ -78,6 +78,20 @@ struct HomeArrivalTests {
         #expect(store.arrivals == 2)
     }
 
+    @Test func `while an envelope is queued a second read has no page`() async throws {
+        let commit = store.hold()
+        _ = writer.enqueue(.append(Sample.envelope(2), AppendRules()), urgency: .now)
+        await commit.begun()
+        store.found = .success(try Self.arrival([Sample.envelope(1)]))
+        store.onArrival { [sessions] number in
+            if number == 1 { sessions.withdraw(.envelope(1), from: Sample.device) {} }
+        }
+        #expect(try await arrive() == .unread)
+        #expect(isJoined && store.loads.map(\.limit) == [9, 0])
+        commit.end()
+        await writer.flush(Sample.device)
+    }
+
     @Test func `an envelope that is withdrawn before the join is not in the page`() async throws {
         store.found = .success(try Self.arrival([Sample.envelope(1)]))
         let later = try Self.arrival([])

@@ -31,6 +31,9 @@ private func arrivalIsFoundByEitherName(_ stores: any StoreMaker) async throws {
     later.after = 1
     let rest = try await fixture.store.arrival(of: byID(fixture.device), later, at: start.adding(seconds: 2))
     #expect(rest?.envelopes?.map(\.position) == [3])
+    let unread = DeliveryMachine.Load(after: 0, limit: 0, bytes: 10_000)
+    let bare = try await fixture.store.arrival(of: byID(fixture.device), unread, at: start)
+    #expect(bare == Arrival(device: fixture.device, envelopes: []))
 }
 
 private func unknownDeviceDoesNotArrive(_ stores: any StoreMaker) async throws {
