@@ -22,6 +22,8 @@ package final class InboxChangeClock: Sendable {
     private static let placeBits = UInt64((partCount * placesOfPart).trailingZeroBitCount)
 
     private let changeCount = Atomic<UInt64>(0)
+    /// By place: the number of the latest change of all devices of an app.
+    private let apps = Mutex([UInt64](repeating: 0, count: InboxChangeClock.placesOfPart))
     private let parts = (0..<InboxChangeClock.partCount).map { _ in Part() }
 
     package init() {}
@@ -35,6 +37,16 @@ package final class InboxChangeClock: Sendable {
         part.latest.withLock { $0[place] = max($0[place], number) }
     }
 
+    /// Notes that something was withdrawn that can be in the inbox of each device of the app.
+    package func note(allOf app: AppSerial) {
+        let number = changeCount.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+        apps.withLock { $0[Self.place(of: app)] = max($0[Self.place(of: app)], number) }
+    }
+
+    package func mayHaveChanged(allOf app: AppSerial, since moment: Moment) -> Bool {
+        apps.withLock { $0[Self.place(of: app)] } > moment.number
+    }
+
     package func mayHaveChanged(_ device: DeviceSerial, since moment: Moment) -> Bool {
         let (part, place) = location(of: device)
         return part.latest.withLock { $0[place] } > moment.number
@@ -43,6 +55,10 @@ package final class InboxChangeClock: Sendable {
     private func location(of device: DeviceSerial) -> (Part, Int) {
         let (place, part) = Self.place(of: device).quotientAndRemainder(dividingBy: Self.partCount)
         return (parts[part], place)
+    }
+
+    private static func place(of app: AppSerial) -> Int {
+        Int(UInt64(bitPattern: app.rawValue) % UInt64(placesOfPart))
     }
 
     /// Devices that were registered one after the other have different places.

@@ -10,6 +10,8 @@ package final class LiveSessions: Sendable {
 
     private struct Presence {
         var session: (any LiveSession)?
+        /// The app of the session's device; nil if it is not known.
+        var app: AppSerial?
         /// The turn of the session.
         var turn = Turn(number: 0)
         var waiters: [ObjectIdentifier: any LiveSession] = [:]
@@ -38,10 +40,14 @@ package final class LiveSessions: Sendable {
     /// Makes this the device's session, and ends the one before it. A session whose connection came before that of the device's session is
     /// ended itself.
     ///
-    /// - Parameter turn: When the connection came; nil if it came now.
+    /// - Parameters:
+    ///   - app: The app of the device; nil if it is not known.
+    ///   - turn: When the connection came; nil if it came now.
     /// - Returns: Whether this is the device's session now.
     @discardableResult
-    package func join(_ session: any LiveSession, device: DeviceSerial, in turn: Turn? = nil) -> Bool {
+    package func join(
+        _ session: any LiveSession, device: DeviceSerial, of app: AppSerial? = nil, in turn: Turn? = nil
+    ) -> Bool {
         let (other, isJoined) = shard(of: device).presences.withLock { presences -> ((any LiveSession)?, Bool) in
             let other = presences[device]?.session
             // A turn that is taken here is later than each turn of the shard.
@@ -50,6 +56,7 @@ package final class LiveSessions: Sendable {
                 return (other, false)
             }
             presences[device, default: Presence()].session = session
+            presences[device]?.app = app
             presences[device]?.turn = turn
             return (other, true)
         }
@@ -60,6 +67,17 @@ package final class LiveSessions: Sendable {
         started.increment()
         if let other, other !== session { other.end(because: .replaced) }
         return true
+    }
+
+    /// Returns the connected devices of an app, with those whose app is not known.
+    package func devices(of app: AppSerial) -> [DeviceSerial] {
+        shards.flatMap { shard in
+            shard.presences.withLock { presences in
+                presences.compactMap { device, presence in
+                    presence.session != nil && (presence.app ?? app) == app ? device : nil
+                }
+            }
+        }
     }
 
     /// How many devices are connected, and how many times somebody waits for an inbox to fill.

@@ -15,7 +15,7 @@ extension Home {
         guard let first = try await inbox.arrival(of: name, load), isRight(first.device) else { return nil }
         let device = first.device.serial
         var arrived = first
-        guard sessions.join(session, device: device, in: turn) else {
+        guard sessions.join(session, device: device, of: first.device.app, in: turn) else {
             // Withdrawals reach the session of the newer connection only.
             arrived.page = .unread
             return arrived
@@ -23,7 +23,9 @@ extension Home {
         // The session is told of each change from now on (`storedMore`). An earlier change that the page lacks is queued still, and the session
         // loads it, or was noted after `moment`, and the page is read again. A change is noted before it leaves the queue: asked in this order.
         let isQueued = inbox.hasQueued(device)
-        if sessions.changes.mayHaveChanged(device, since: moment) {
+        if sessions.changes.mayHaveChanged(device, since: moment)
+            || sessions.changes.mayHaveChanged(allOf: first.device.app, since: moment)
+        {
             var again = load
             // The session loads the page when the queue is empty.
             if isQueued { again.limit = 0 }

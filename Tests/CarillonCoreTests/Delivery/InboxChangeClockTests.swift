@@ -31,6 +31,15 @@ struct InboxChangeClockTests {
         #expect(others < 1000, "about 1 of 262 has the place of one that changed")
     }
 
+    @Test func `a change of all devices of an app is found, and none of another app`() {
+        let (before, app) = (clock.now(), AppSerial(1))
+        clock.note(allOf: app)
+        #expect(clock.mayHaveChanged(allOf: app, since: before))
+        #expect(!clock.mayHaveChanged(allOf: AppSerial(2), since: before))
+        #expect(!clock.mayHaveChanged(allOf: app, since: clock.now()))
+        #expect(!clock.mayHaveChanged(device, since: before))
+    }
+
     @Test func `a session that joins later is found to have missed a withdrawal, and an end`() {
         let sessions = LiveSessions()
         let before = sessions.changes.now()

@@ -48,6 +48,17 @@ struct LiveSessionsTests {
         #expect(session.events.isEmpty)
     }
 
+    @Test func `connected devices are found by their app, or if their app is not known`() {
+        let (first, second, waiter) = (RecordingSession(), RecordingSession(), RecordingSession())
+        sessions.join(first, device: DeviceSerial(1), of: AppSerial(1))
+        sessions.join(second, device: DeviceSerial(2), of: AppSerial(2))
+        sessions.join(RecordingSession(), device: DeviceSerial(3))
+        sessions.addWaiter(waiter, for: DeviceSerial(4))
+        #expect(Set(sessions.devices(of: AppSerial(1))) == [DeviceSerial(1), DeviceSerial(3)])
+        sessions.leave(first, device: DeviceSerial(1))
+        #expect(sessions.devices(of: AppSerial(1)) == [DeviceSerial(3)])
+    }
+
     @Test func `devices in one shard are strangers`() {
         let session = RecordingSession()
         sessions.join(session, device: DeviceSerial(3))

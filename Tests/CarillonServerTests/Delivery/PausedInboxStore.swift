@@ -2,6 +2,8 @@ import CarillonCore
 import CarillonWire
 import Synchronization
 
+@testable import CarillonServer
+
 /// A store of inboxes whose first read of an arriving device is answered later.
 final class PausedInboxStore: InboxStore {
     private let store: any InboxStore
@@ -10,6 +12,17 @@ final class PausedInboxStore: InboxStore {
     private let isFirst = Mutex(true)
 
     init(_ store: any InboxStore) { self.store = store }
+
+    /// Returns a home that reads this store, with the sessions of the domain's home.
+    func home(of domain: Domain) -> Home {
+        let sessions = domain.homes.here[0].sessions
+        let writer = InboxWriter(
+            store: self, sessions: sessions, scheduler: Scheduler { _, _ in }, logger: domain.logger)
+        let inbox = Inbox(
+            store: self, writer: writer, sessions: sessions, positions: PositionSource(epoch: domain.epoch),
+            time: domain.time, random: .system)
+        return Home(inbox: inbox, sessions: sessions)
+    }
 
     /// Returns when the first arriving device was read.
     func hasRead() async { for await _ in beginning.stream { return } }

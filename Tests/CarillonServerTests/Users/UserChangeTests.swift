@@ -148,13 +148,8 @@ struct UserChangeTests {
         let load = DeliveryMachine.Load(after: 0, limit: 9, bytes: 100_000)
         #expect(try await world.routes.store.arrival(of: name, load, at: world.clock.now)?.envelopes?.count == 1)
         let store = PausedInboxStore(world.routes.store)
-        let sessions = domain.homes.here[0].sessions
-        let writer = InboxWriter(
-            store: store, sessions: sessions, scheduler: Scheduler { _, _ in }, logger: domain.logger)
-        let inbox = Inbox(
-            store: store, writer: writer, sessions: sessions, positions: PositionSource(epoch: domain.epoch),
-            time: domain.time, random: .system)
-        let home = Home(inbox: inbox, sessions: sessions)
+        let home = store.home(of: domain)
+        let sessions = home.sessions
         let connection = Connection()
         async let arrival = home.arrival(of: name, as: connection, load) { _ in true }
         await store.hasRead()
