@@ -4,7 +4,8 @@ import Synchronization
 ///
 /// A caller that reads an inbox takes a ``Moment`` before the read, and asks after it. A change is noted when it is in the store, before the
 /// change leaves the queue and before a session is informed. So a read that began after the note has the change, and a read that began
-/// earlier is found to be old. Devices share places: the answer can be true without a change, and is never false after one.
+/// earlier is found to be old. Devices share places: the answer can be true without a change, and is never false after one. The clock has
+/// 262,144 places, in 2 MiB, so that such answers are rare when many devices connect at once.
 package final class InboxChangeClock: Sendable {
     package struct Moment: Sendable {
         fileprivate var number: UInt64
@@ -15,10 +16,14 @@ package final class InboxChangeClock: Sendable {
         let latest = Mutex([UInt64](repeating: 0, count: InboxChangeClock.placesOfPart))
     }
 
-    private static let partCount: UInt64 = 64
-    private static let placesOfPart = 256
+    private static let partCount = 64
+    private static let placesOfPart = 4096
+    /// The logarithm of the number of all places.
+    private static let placeBits = UInt64((partCount * placesOfPart).trailingZeroBitCount)
 
     private let changeCount = Atomic<UInt64>(0)
+    /// By place: the number of the latest change of all devices of an app.
+    private let apps = Mutex([UInt64](repeating: 0, count: InboxChangeClock.placesOfPart))
     private let parts = (0..<InboxChangeClock.partCount).map { _ in Part() }
 
     package init() {}
@@ -32,13 +37,37 @@ package final class InboxChangeClock: Sendable {
         part.latest.withLock { $0[place] = max($0[place], number) }
     }
 
+    /// Notes that something was withdrawn that can be in the inbox of each device of the app.
+    package func note(allOf app: AppSerial) {
+        let number = changeCount.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+        apps.withLock { $0[Self.place(of: app)] = max($0[Self.place(of: app)], number) }
+    }
+
+    package func mayHaveChanged(allOf app: AppSerial, since moment: Moment) -> Bool {
+        apps.withLock { $0[Self.place(of: app)] } > moment.number
+    }
+
     package func mayHaveChanged(_ device: DeviceSerial, since moment: Moment) -> Bool {
         let (part, place) = location(of: device)
         return part.latest.withLock { $0[place] } > moment.number
     }
 
     private func location(of device: DeviceSerial) -> (Part, Int) {
-        let (quotient, part) = UInt64(bitPattern: device.rawValue).quotientAndRemainder(dividingBy: Self.partCount)
-        return (parts[Int(part)], Int(quotient % UInt64(Self.placesOfPart)))
+        let (place, part) = Self.place(of: device).quotientAndRemainder(dividingBy: Self.partCount)
+        return (parts[part], place)
+    }
+
+    private static func place(of app: AppSerial) -> Int {
+        Int(UInt64(bitPattern: app.rawValue) % UInt64(placesOfPart))
+    }
+
+    /// Devices that were registered one after the other have different places.
+    private static func place(of device: DeviceSerial) -> Int {
+        let serial = UInt64(bitPattern: device.rawValue)
+        // The last bits of these serials are the shard, which can be the same for all devices of a home.
+        guard device.rawValue < Shard.firstWithShard else {
+            return Int((serial &* 0x9E37_79B9_7F4A_7C15) >> (64 - placeBits))
+        }
+        return Int(serial & (1 << placeBits - 1))
     }
 }

@@ -3,8 +3,17 @@ import Synchronization
 
 /// Which device is connected here: one session a device, the newest; and who else waits for its inbox to fill, as polls do.
 package final class LiveSessions: Sendable {
+    /// The place of a session in the order in which the connections of a device came.
+    package struct Turn: Sendable {
+        fileprivate var number: UInt64
+    }
+
     private struct Presence {
         var session: (any LiveSession)?
+        /// The app of the session's device; nil if it is not known.
+        var app: AppSerial?
+        /// The turn of the session.
+        var turn = Turn(number: 0)
         var waiters: [ObjectIdentifier: any LiveSession] = [:]
         var isEmpty: Bool { session == nil && waiters.isEmpty }
     }
@@ -18,21 +27,57 @@ package final class LiveSessions: Sendable {
     /// What a session that joins after its inbox was read was not told of.
     package let changes = InboxChangeClock()
     private let shards: [ShardBox]
+    private let turns = Atomic<UInt64>(0)
     private let started = ServerMetric.sessionsStarted.counter()
 
     package init(shardCount: Int = 64) {
         shards = (0..<shardCount).map { _ in ShardBox() }
     }
 
-    /// Makes this the device's session, and ends the one before it.
-    package func join(_ session: any LiveSession, device: DeviceSerial) {
-        let earlier = shard(of: device).presences.withLock { presences in
-            let earlier = presences[device]?.session
+    /// Returns the turn of a connection that came now, for a session that joins later.
+    package func nextTurn() -> Turn { Turn(number: turns.wrappingAdd(1, ordering: .relaxed).newValue) }
+
+    /// Makes this the device's session, and ends the one before it. A session whose connection came before that of the device's session is
+    /// ended itself.
+    ///
+    /// - Parameters:
+    ///   - app: The app of the device; nil if it is not known.
+    ///   - turn: When the connection came; nil if it came now.
+    /// - Returns: Whether this is the device's session now.
+    @discardableResult
+    package func join(
+        _ session: any LiveSession, device: DeviceSerial, of app: AppSerial? = nil, in turn: Turn? = nil
+    ) -> Bool {
+        let (other, isJoined) = shard(of: device).presences.withLock { presences -> ((any LiveSession)?, Bool) in
+            let other = presences[device]?.session
+            // A turn that is taken here is later than each turn of the shard.
+            let turn = turn ?? nextTurn()
+            if let present = presences[device], let other, other !== session, present.turn.number > turn.number {
+                return (other, false)
+            }
             presences[device, default: Presence()].session = session
-            return earlier
+            presences[device]?.app = app
+            presences[device]?.turn = turn
+            return (other, true)
+        }
+        guard isJoined else {
+            session.end(because: .replaced)
+            return false
         }
         started.increment()
-        if let earlier, earlier !== session { earlier.end(because: .replaced) }
+        if let other, other !== session { other.end(because: .replaced) }
+        return true
+    }
+
+    /// Returns the connected devices of an app, with those whose app is not known.
+    package func devices(of app: AppSerial) -> [DeviceSerial] {
+        shards.flatMap { shard in
+            shard.presences.withLock { presences in
+                presences.compactMap { device, presence in
+                    presence.session != nil && (presence.app ?? app) == app ? device : nil
+                }
+            }
+        }
     }
 
     /// How many devices are connected, and how many times somebody waits for an inbox to fill.

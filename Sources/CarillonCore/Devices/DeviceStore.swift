@@ -129,7 +129,8 @@ package enum InsertedDevice: Sendable {
 
 /// By what a device is found.
 package enum DeviceName: Sendable {
-    case id(DeviceID)
+    /// The identifier of a device and the hash of its credential. A device that has another credential is not found.
+    case id(DeviceID, credential: SecretHash)
     case credential(SecretHash)
 }
 

@@ -20,9 +20,9 @@ package protocol InboxStore: Sendable {
     func waiting(device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp) async throws
         -> [Envelope]?
     /// Finds a device and the first of what waits for it, in one visit. The page is read after the device, as ``waiting(device:after:limit:bytes:at:)``
-    /// reads it, and has all that was committed before the call.
+    /// reads it, and has all that was committed before the call. With a limit of 0 no envelope is read.
     ///
-    /// - Returns: Nil if there is no such device, or its app was deleted.
+    /// - Returns: Nil if there is no such device, or its app was deleted; nothing of an inbox is read then.
     func arrival(of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp) async throws -> Arrival?
     /// Returns the number of waiting envelopes of a device, without those that expire by `now`; 0 if there is no such device.
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int

@@ -253,7 +253,7 @@ package struct SessionMachine: Sendable {
     ///   - page: What was read of the device's inbox. The connection was told of each later change.
     ///   - said: What the server has of what the device said.
     package mutating func identified(
-        _ identity: Identity, _ page: InboxRead = .page(.unread), said: SaidRevisions = .none, at now: Timestamp
+        _ identity: Identity, _ page: InboxPage = .unread, said: SaidRevisions = .none, at now: Timestamp
     ) -> [Action] {
         guard case .identifying(let identifying) = state else { return [] }
         var open = Open(
@@ -269,13 +269,12 @@ package struct SessionMachine: Sendable {
         var actions: [Action] = [.send(.hello(.init(uaid: identity.uaid, carillon: extensions)))]
         if let device = open.device {
             if isOutputPaused { open.delivery.outputPaused() }
-            actions += Self.deliver(open.delivery.loaded(page, at: now), to: device, isCarillon: open.isCarillon)
+            actions += Self.deliver(open.delivery.loaded(.page(page), at: now), to: device, isCarillon: open.isCarillon)
         } else {
             // It begins with the first channel.
             open.delivery = DeliveryMachine(limits: settings.window, version: open.version)
         }
         state = .open(open)
-        if case .close(let code, let reason)? = actions.last { return actions.dropLast() + close(code, reason) }
         for frame in identifying.kept { actions += received(frame) }
         return actions
     }

@@ -5,8 +5,9 @@ import Synchronization
 
 /// What ends, and what time brings.
 extension UpdateDelivery {
-    /// Another took its place.
+    /// Another took its place. Devices that are known to be there are not given it any more, nor devices whose inbox is read from now on.
     func ended(_ update: UpdateSerial, of app: AppSerial) {
+        noteChange(of: app)
         for device in devices(of: app) {
             homes.home(of: device).sessions.withdraw(
                 .all(of: OriginKey(kind: .update, serial: update.rawValue)), from: device
@@ -16,9 +17,17 @@ extension UpdateDelivery {
 
     /// Returns when nobody who is there can be given it any more.
     func withdrew(_ update: Update) async {
-        for device in devices(of: update.app) {
+        // A device that arrives has joined before the note, or reads its inbox once more because of the note.
+        noteChange(of: update.app)
+        var devices = Set(self.devices(of: update.app))
+        for home in homes.here { devices.formUnion(home.sessions.devices(of: update.app)) }
+        for device in devices {
             await homes.home(of: device).inbox.withdraw(.all(of: update.origin.key), from: device)
         }
+    }
+
+    private func noteChange(of app: AppSerial) {
+        for home in homes.here { home.sessions.changes.note(allOf: app) }
     }
 
     func devices(of app: AppSerial) -> [DeviceSerial] {

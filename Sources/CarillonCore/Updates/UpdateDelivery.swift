@@ -87,10 +87,10 @@ package final class UpdateDelivery: Sendable {
     }
 
     /// Finds a device that polls, and whether anything is for it. Nil where there is none, or it is not let in.
-    package func visit(of id: DeviceID, isRight: (Device) -> Bool) async throws -> PollVisit? {
-        let home = homes.home(of: .id(id))
+    package func visit(of name: DeviceName, isRight: (Device) -> Bool) async throws -> PollVisit? {
+        let home = homes.home(of: name)
         let moment = home.sessions.changes.now()
-        guard var visit = try await store.poll(of: id, at: time.now()), isRight(visit.device) else { return nil }
+        guard var visit = try await store.poll(of: name, at: time.now()), isRight(visit.device) else { return nil }
         if home.inbox.isOutdated(visit.device.serial, readAfter: moment) { visit.waiting = nil }
         return visit
     }

@@ -84,8 +84,9 @@ package protocol UpdateStore: Sendable {
     /// - Returns: The envelopes that are still in the inbox, which the caller takes out; nil if nothing is left, or the binding began again.
     func release(_ binding: BindingSerial, limit: Int, at now: Timestamp) async throws -> [MessageID]?
 
-    /// Reads a device that polls, and then its binding and what waits as of one moment. Nil if there is no such device.
-    func poll(of device: DeviceID, at now: Timestamp) async throws -> PollVisit?
+    /// Reads a device that polls, and then its binding and what waits as of one moment. Nil if there is no such device; nothing of an inbox
+    /// is read then.
+    func poll(of name: DeviceName, at now: Timestamp) async throws -> PollVisit?
 
     // MARK: Waking
 

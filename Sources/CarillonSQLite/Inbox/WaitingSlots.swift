@@ -17,7 +17,7 @@ struct WaitingSlots {
         self.position = position
     }
 
-    /// The first of those that do not expire by `now`; one at least when there is one, however large.
+    /// The first of those that do not expire by `now`; one at least when there is one, however large, and none if the limit is 0.
     func envelopes(limit: Int, bytes: Int, at now: Timestamp) throws -> [Envelope] {
         var envelopes: [Envelope] = []
         var size = 0

@@ -40,7 +40,7 @@ extension SQLiteStore: DeviceStore {
     }
 
     package func device(_ id: DeviceID) async throws -> Device? {
-        try await read { db in try Self.device(.id(id), in: db) }
+        try await read { db in try Self.device(id, in: db) }
     }
 
     package func device(_ serial: DeviceSerial) async throws -> Device? {
@@ -57,11 +57,18 @@ extension SQLiteStore: DeviceStore {
         try await read { db in try Self.device(.credential(hash), in: db) }
     }
 
+    private static func device(_ id: DeviceID, in db: Database) throws -> Device? {
+        var select = try BoundStatement(db, selectByID)
+        select.bind(id.value)
+        return try select.first { try Device($0) }
+    }
+
     static func device(_ name: DeviceName, in db: Database) throws -> Device? {
         switch name {
-        case .id(let id):
-            var select = try BoundStatement(db, selectByID)
+        case .id(let id, let hash):
+            var select = try BoundStatement(db, selectByIDAndCredential)
             select.bind(id.value)
+            select.bind(hash.bytes)
             return try select.first { try Device($0) }
         case .credential(let hash):
             var select = try BoundStatement(db, selectByCredential)
@@ -153,6 +160,7 @@ extension SQLiteStore: DeviceStore {
         """
     private static let selectBySerial = selectDevices + " WHERE device.serial = ?"
     private static let selectByID = selectDevices + " WHERE device.id = ?"
+    private static let selectByIDAndCredential = selectByID + " AND device.credential_hash = ?"
     private static let selectByCredential = selectDevices + " WHERE device.credential_hash = ?"
     private static let selectByKey = selectDevices + " WHERE device.access_key = ? LIMIT ?"
 }

@@ -206,9 +206,9 @@ extension SQLiteStore: UpdateStore {
         try await group.run { db in try CompletionTransaction(db).release(binding, limit: limit, at: now) }
     }
 
-    package func poll(of device: DeviceID, at now: Timestamp) async throws -> PollVisit? {
+    package func poll(of name: DeviceName, at now: Timestamp) async throws -> PollVisit? {
         try await readStepwise { [memory] db in
-            guard let device = try Self.device(.id(device), in: db) else { return nil }
+            guard let device = try Self.device(name, in: db) else { return nil }
             let key = InboxIndex.Key(device.serial, isFinal: false)
             // Asked before the transaction begins.
             let slots = WaitingSlots(

@@ -107,7 +107,8 @@ struct PollRoutes: Sendable {
         if let session = context.session { return PollVisit(device: session.device) }
         let credential = try DeviceRegistrar.credential(request.bearer)
         let hash = credential.hash
-        let visit = try await domain.updateDelivery.visit(of: credential.device) { [domain] device in
+        let name = DeviceName.id(credential.device, credential: hash)
+        let visit = try await domain.updateDelivery.visit(of: name) { [domain] device in
             domain.devices.admits(device, with: hash)
         }
         guard let visit else { throw DeviceRegistrar.credentialInvalid }

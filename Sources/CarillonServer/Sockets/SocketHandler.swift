@@ -328,7 +328,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
                 if handler.context == nil || handler.isClosing { return handler.leave() }
                 handler.perform(
                     handler.machine.identified(
-                        identified.identity, .page(identified.page), said: identified.said, at: time.now()))
+                        identified.identity, identified.page, said: identified.said, at: time.now()))
                 if let device = identified.device { handler.tellUpdates(device, hello.carillon ?? 0) }
             case .failure(let refusal):
                 handler.perform(handler.machine.identificationRefused(refusal.code, refusal.reason))

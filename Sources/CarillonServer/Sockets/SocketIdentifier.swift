@@ -48,7 +48,8 @@ struct SocketIdentifier: Sendable {
             throw Refusal(.credentialInvalid, "the credential is of another device")
         }
         let hash = credential.hash
-        let arrival = try await homes.arrival(of: .id(credential.device), as: session, load) { device in
+        let name = DeviceName.id(credential.device, credential: hash)
+        let arrival = try await homes.arrival(of: name, as: session, load) { device in
             devices.admits(device, with: hash)
         }
         guard let arrival else { throw DeviceRegistrar.credentialInvalid }

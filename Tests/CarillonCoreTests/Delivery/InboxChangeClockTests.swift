@@ -18,8 +18,26 @@ struct InboxChangeClockTests {
     @Test func `devices that did not change do not seem to, unless they share a place`() {
         let before = clock.now()
         for serial in Int64(1)...100 { clock.note(DeviceSerial(serial)) }
-        let others = (Int64(101)...10_000).filter { clock.mayHaveChanged(DeviceSerial($0), since: before) }
+        let others = (Int64(101)...262_144).filter { clock.mayHaveChanged(DeviceSerial($0), since: before) }
         #expect(others.isEmpty)
+    }
+
+    @Test func `devices whose serials end with one shard are spread over all places`() {
+        func serial(_ number: Int64) -> DeviceSerial { DeviceSerial(1 << 40 + number << 10 + 7) }
+        let before = clock.now()
+        for number in Int64(0)..<1000 { clock.note(serial(number)) }
+        #expect((Int64(0)..<1000).allSatisfy { clock.mayHaveChanged(serial($0), since: before) })
+        let others = (Int64(1000)..<101_000).count { clock.mayHaveChanged(serial($0), since: before) }
+        #expect(others < 1000, "about 1 of 262 has the place of one that changed")
+    }
+
+    @Test func `a change of all devices of an app is found, and none of another app`() {
+        let (before, app) = (clock.now(), AppSerial(1))
+        clock.note(allOf: app)
+        #expect(clock.mayHaveChanged(allOf: app, since: before))
+        #expect(!clock.mayHaveChanged(allOf: AppSerial(2), since: before))
+        #expect(!clock.mayHaveChanged(allOf: app, since: clock.now()))
+        #expect(!clock.mayHaveChanged(device, since: before))
     }
 
     @Test func `a session that joins later is found to have missed a withdrawal, and an end`() {

@@ -21,11 +21,42 @@ struct LiveSessionsTests {
         #expect(current() == nil)
     }
 
+    @Test func `a session whose connection came earlier does not take the place of a newer one`() {
+        let (older, newer) = (RecordingSession(), RecordingSession())
+        let early = sessions.nextTurn()
+        #expect(sessions.join(newer, device: device, in: sessions.nextTurn()))
+        #expect(!sessions.join(older, device: device, in: early))
+        #expect(older.events == [.ended(.replaced)] && newer.events.isEmpty)
+        #expect(current() === newer)
+        #expect(sessions.join(newer, device: device, in: early), "it has the place already")
+        sessions.leave(newer, device: device)
+        #expect(sessions.join(older, device: device, in: early), "no session is left")
+        #expect(current() === older)
+    }
+
+    @Test func `a session that joins without a turn is the newest`() {
+        let (older, newer) = (RecordingSession(), RecordingSession())
+        sessions.join(older, device: device, in: sessions.nextTurn())
+        #expect(sessions.join(newer, device: device))
+        #expect(older.events == [.ended(.replaced)] && current() === newer)
+    }
+
     @Test func `a session that joins twice is not ended`() {
         let session = RecordingSession()
         sessions.join(session, device: device)
         sessions.join(session, device: device)
         #expect(session.events.isEmpty)
+    }
+
+    @Test func `connected devices are found by their app, or if their app is not known`() {
+        let (first, second, waiter) = (RecordingSession(), RecordingSession(), RecordingSession())
+        sessions.join(first, device: DeviceSerial(1), of: AppSerial(1))
+        sessions.join(second, device: DeviceSerial(2), of: AppSerial(2))
+        sessions.join(RecordingSession(), device: DeviceSerial(3))
+        sessions.addWaiter(waiter, for: DeviceSerial(4))
+        #expect(Set(sessions.devices(of: AppSerial(1))) == [DeviceSerial(1), DeviceSerial(3)])
+        sessions.leave(first, device: DeviceSerial(1))
+        #expect(sessions.devices(of: AppSerial(1)) == [DeviceSerial(3)])
     }
 
     @Test func `devices in one shard are strangers`() {

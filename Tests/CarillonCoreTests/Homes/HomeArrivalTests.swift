@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import Logging
+import Synchronization
 import Testing
 
 /// What happens to an inbox between the read of a device that arrives and the join of its session.
@@ -77,6 +78,20 @@ struct HomeArrivalTests {
         #expect(store.arrivals == 2)
     }
 
+    @Test func `while an envelope is queued a second read has no page`() async throws {
+        let commit = store.hold()
+        _ = writer.enqueue(.append(Sample.envelope(2), AppendRules()), urgency: .now)
+        await commit.begun()
+        store.found = .success(try Self.arrival([Sample.envelope(1)]))
+        store.onArrival { [sessions] number in
+            if number == 1 { sessions.withdraw(.envelope(1), from: Sample.device) {} }
+        }
+        #expect(try await arrive() == .unread)
+        #expect(isJoined && store.loads.map(\.limit) == [9, 0])
+        commit.end()
+        await writer.flush(Sample.device)
+    }
+
     @Test func `an envelope that is withdrawn before the join is not in the page`() async throws {
         store.found = .success(try Self.arrival([Sample.envelope(1)]))
         let later = try Self.arrival([])
@@ -108,6 +123,26 @@ struct HomeArrivalTests {
         store.found = .success(nil)
         #expect(try await arrive() == nil)
         #expect(sessions.session(of: Sample.device) === other && other.events.isEmpty)
+    }
+
+    @Test func `of two connections that arrive the newer one stays, also if it is read first`() async throws {
+        store.found = .success(try Self.arrival([Sample.envelope(1)]))
+        let newer = RecordingSession()
+        let pages = Mutex<[InboxPage?]>([])
+        store.onArrival { [home] number in
+            guard number == 1 else { return }
+            do {
+                let load = DeliveryMachine.Load(after: 0, limit: 9, bytes: 1000)
+                let arrived = try await home.arrival(of: .credential(Self.credential), as: newer, load) { _ in true }
+                pages.withLock { $0.append(arrived?.page) }
+            } catch {
+                Issue.record(error)
+            }
+        }
+        #expect(try await arrive() == .unread)
+        #expect(pages.withLock { $0 } == [page([Sample.envelope(1)])])
+        #expect(sessions.session(of: Sample.device) === newer && newer.events.isEmpty)
+        #expect(session.events == [.ended(.replaced)])
     }
 
     enum Change: CaseIterable, Sendable { case deletion, otherCredential, fault }

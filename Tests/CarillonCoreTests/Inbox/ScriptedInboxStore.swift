@@ -20,7 +20,7 @@ final class ScriptedInboxStore: InboxStore {
         var hold: Hold?
         var answer: Answer?
         var found: Result<Arrival?, StoreFault> = .success(nil)
-        var arrivals = 0
+        var arrivals: [DeliveryMachine.Load] = []
         var onArrival: (@Sendable (_ number: Int) async -> Void)?
     }
 
@@ -39,7 +39,10 @@ final class ScriptedInboxStore: InboxStore {
     }
 
     /// The number of reads of arriving devices.
-    var arrivals: Int { state.withLock { $0.arrivals } }
+    var arrivals: Int { loads.count }
+
+    /// What was to be read of their inboxes.
+    var loads: [DeliveryMachine.Load] { state.withLock { $0.arrivals } }
 
     /// Runs the work after each read of an arriving device, before the read is answered.
     func onArrival(_ work: @escaping @Sendable (_ number: Int) async -> Void) { state.withLock { $0.onArrival = work } }
@@ -70,8 +73,8 @@ final class ScriptedInboxStore: InboxStore {
     ) async throws -> [Envelope]? { throw NotAsked() }
     func arrival(of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp) async throws -> Arrival? {
         let (found, number, then) = state.withLock { state in
-            state.arrivals += 1
-            return (state.found, state.arrivals, state.onArrival)
+            state.arrivals.append(load)
+            return (state.found, state.arrivals.count, state.onArrival)
         }
         let arrival = try found.get()
         await then?(number)

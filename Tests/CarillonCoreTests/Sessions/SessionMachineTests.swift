@@ -76,7 +76,7 @@ struct SessionMachineTests {
         var machine = SessionMachine(settings: settings)
         let hello = ClientFrame.Hello(carillon: 1, device: "d", credential: "c")
         #expect(machine.received(.hello(hello)) == [.identify(hello, load)])
-        let page = InboxRead.page(.init(envelopes: [Sample.envelope(1)], isComplete: true))
+        let page = InboxPage(envelopes: [Sample.envelope(1)], isComplete: true)
         #expect(
             machine.identified(.init(owner: .device(Sample.device), uaid: "u"), page, at: Sample.now) == [
                 .send(.hello(.init(uaid: "u", carillon: .init(keepAliveSeconds: 60)))),
@@ -101,7 +101,7 @@ struct SessionMachineTests {
         #expect(
             machine.offered(Sample.envelope(4, ttl: 0), isVolatile: true, at: Sample.now) == [.answerOffer(wasGiven: false)])
         #expect(machine.withdrew(.envelope(1)).isEmpty)
-        let page = InboxRead.page(.init(envelopes: [Sample.envelope(1), Sample.envelope(2)], isComplete: true))
+        let page = InboxPage(envelopes: [Sample.envelope(1), Sample.envelope(2)], isComplete: true)
         let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"), page, at: Sample.now)
         #expect(
             Array(actions.dropFirst()) == [
@@ -115,14 +115,6 @@ struct SessionMachineTests {
         _ = machine.received(.hello(.init(carillon: 1)))
         #expect(closeCode(machine.ended(because: .replaced)) == .replaced)
         #expect(machine.identified(.init(owner: .device(Sample.device), uaid: "u"), at: Sample.now).isEmpty)
-    }
-
-    @Test func `a device that goes while its page is read is told so`() {
-        var machine = SessionMachine(settings: settings)
-        _ = machine.received(.hello(.init(carillon: 1)))
-        let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"), .deviceGone, at: Sample.now)
-        #expect(closeCode(actions) == .gone)
-        #expect(machine.received(.ping).isEmpty)
     }
 
     @Test func `a frame type that is not known is survived, and closes a client that speaks Carillon's extension`() {

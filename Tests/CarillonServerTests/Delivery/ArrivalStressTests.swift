@@ -111,7 +111,8 @@ struct ArrivalStressTests {
         private func arrive(_ tally: inout Tally) async throws {
             let session = ToldSession()
             let load = DeliveryMachine.Load(after: 0, limit: 100, bytes: 1 << 20)
-            let arrived = try await home.arrival(of: .id(device.id), as: session, load) { _ in true }
+            let name = DeviceName.id(device.id, credential: device.credentialHash)
+            let arrived = try await home.arrival(of: name, as: session, load) { _ in true }
             let answered = stored.withLock { $0.map(\.position) }
             tally.arrivals += 1
             guard let page = arrived?.page else { return tally.faults.append("a device was not let in") }

@@ -74,6 +74,42 @@ struct ArrivalTests {
         }
     }
 
+    @Test func `a poll does not use what it read of an inbox that changes meanwhile`() async throws {
+        let fixture = try await RouteFixture()
+        let domain = fixture.domain
+        let app = try AppID.checked("com.example.app")
+        _ = try await domain.apps.create(app)
+        let (device, credential) = try await domain.devices.register(app: app)
+        var random = SystemRandomNumberGenerator()
+        let channel = try await domain.channels.register(
+            .random(using: &random), device: device.serial, name: nil, vapidKey: nil
+        ).channel
+        let (home, now) = (domain.homes.here[0], domain.time.now())
+        let delivered = await home.inbox.deliver(to: device.serial, .kept) { id in
+            Envelope(
+                id: id, device: device.serial, app: device.app, origin: channel.origin,
+                kind: .message(.init(body: [1], coding: nil)), acceptedAt: now, expiresAt: now.adding(seconds: 3600))
+        }
+        #expect(delivered == .stored)
+        await home.inbox.flush(device.serial)
+        let name = DeviceName.id(device.id, credential: credential.hash)
+        let quiet = try await domain.updateDelivery.visit(of: name) { _ in true }
+        let message = try #require(quiet?.waiting?.first?.id)
+        let withdrawn = try await domain.updateDelivery.visit(of: name) { _ in
+            home.sessions.withdraw(.envelope(message.position), from: device.serial) {}
+            return true
+        }
+        #expect(withdrawn?.waiting == nil && withdrawn?.isEmpty == false)
+        let answered = try await domain.updateDelivery.visit(of: name) { device in
+            home.inbox.settle(message, device: device.serial, .acknowledged, code: nil)
+            return true
+        }
+        #expect(answered?.waiting == nil && answered?.isEmpty == false)
+        await home.inbox.flush(device.serial)
+        let last = try await domain.updateDelivery.visit(of: name) { _ in true }
+        #expect(last?.waiting?.isEmpty == true)
+    }
+
     @Test func `a poll that is over waits no more`() async throws {
         let fixture = try await RouteFixture()
         let device = try await fixture.device()

@@ -56,9 +56,10 @@ struct LostStateTests {
     }
 
     private func said(_ world: UpdateWorld) async throws -> SaidRevisions {
-        let id = try #require(DeviceID(world.first.id))
+        let credential = try DeviceRegistrar.credential(world.first.credential)
+        let name = DeviceName.id(credential.device, credential: credential.hash)
         let load = DeliveryMachine.Load(after: 0, limit: 10, bytes: 1000)
-        return try #require(try await world.routes.store.arrival(of: .id(id), load, at: world.now)).said
+        return try #require(try await world.routes.store.arrival(of: name, load, at: world.now)).said
     }
 
     @Test func `what a device says of itself has its own name, until it says something else`() async throws {
@@ -106,8 +107,9 @@ struct LostStateTests {
         }
         func name() async throws -> String? {
             let load = DeliveryMachine.Load(after: 0, limit: 10, bytes: 1000)
-            let id = try #require(DeviceID(phone.id))
-            return try await world.routes.store.arrival(of: .id(id), load, at: world.clock.now)?.said.services
+            let credential = try DeviceRegistrar.credential(phone.credential)
+            let name = DeviceName.id(credential.device, credential: credential.hash)
+            return try await world.routes.store.arrival(of: name, load, at: world.clock.now)?.said.services
         }
         #expect(try await offer(#","revision":"s1""#) == 204)
         #expect(try await name() == "s1")

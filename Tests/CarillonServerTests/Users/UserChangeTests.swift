@@ -132,6 +132,40 @@ struct UserChangeTests {
         #expect(try await stores.count(.attachments, in: store) == 0, "nobody is left who reads it")
     }
 
+    @Test(arguments: Way.allCases)
+    func `a device whose user changes between the read of its inbox and its session receives nothing of the former one`(
+        way: Way
+    ) async throws {
+        let world = try await ServiceWorld()
+        let domain = world.routes.domain
+        let consumer = try await world.phone("com.example.mail", of: "ada")
+        let (provider, key) = try await provider(in: world)
+        try await world.share("house", "com.example.mail", "com.example.files")
+        try await world.offer(provider)
+        #expect(try await world.ask(1, from: consumer, to: provider).status == 201)
+        let credential = try DeviceRegistrar.credential(provider.credential)
+        let name = DeviceName.id(credential.device, credential: credential.hash)
+        let load = DeliveryMachine.Load(after: 0, limit: 9, bytes: 100_000)
+        #expect(try await world.routes.store.arrival(of: name, load, at: world.clock.now)?.envelopes?.count == 1)
+        let store = PausedInboxStore(world.routes.store)
+        let home = store.home(of: domain)
+        let sessions = home.sessions
+        let connection = Connection()
+        async let arrival = home.arrival(of: name, as: connection, load) { _ in true }
+        await store.hasRead()
+        _ = try await change(provider, way, key, in: world)
+        store.goOn()
+        let arrived = try await arrival
+        if way == .register {
+            let isRefused = arrived == nil
+            #expect(isRefused, "the credential was renewed")
+            #expect(sessions.session(of: provider.serial) == nil)
+        } else {
+            #expect(arrived?.page == InboxPage(envelopes: [], isComplete: true))
+            #expect(sessions.session(of: provider.serial) === connection)
+        }
+    }
+
     // MARK: Every kind
 
     private struct Placed {

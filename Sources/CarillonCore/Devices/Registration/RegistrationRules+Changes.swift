@@ -100,7 +100,7 @@ extension RegistrationRules {
         case .nothing: return Unchanged(decision: .unchanged(current), confirms: false)
         case .becomes: return nil
         case .says(let profile, let confirms, let user):
-            guard profile.address == current.profile.address else { return nil }
+            guard !saysOtherAddress(profile, over: current) else { return nil }
             do throws(Refusal) {
                 let decision = try register(profile, confirms: confirms, over: current, nil, user: user, at: now)
                 guard !decision.isChanged else { return nil }
@@ -137,7 +137,13 @@ extension RegistrationRules {
     private static func tokenToAsk(
         for profile: DeviceProfile, over current: DeviceRegistration, _ token: TokenFacts?
     ) -> DeviceProfile.Address? {
-        token == nil && profile.address != current.profile.address ? profile.address : nil
+        token == nil && saysOtherAddress(profile, over: current) ? profile.address : nil
+    }
+
+    /// Whether the address of a profile is not the stored one. A device can go on saying the environment that its address was stored with
+    /// before the vendor's service knew it in the other.
+    private static func saysOtherAddress(_ profile: DeviceProfile, over current: DeviceRegistration) -> Bool {
+        found(profile, over: current).0.address != current.profile.address
     }
 
     private static func register(

@@ -92,7 +92,7 @@ package enum RegistrationRules {
     }
 
     /// A device goes on saying in which environment its token is, also when the vendor's service knew it in the other.
-    private static func found(
+    static func found(
         _ profile: DeviceProfile, over current: DeviceRegistration
     ) -> (DeviceProfile, saidEnvironment: PushEnvironment?) {
         guard let said = current.saidEnvironment, profile.hasToken(of: current.profile),

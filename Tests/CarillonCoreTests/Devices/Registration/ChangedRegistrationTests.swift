@@ -52,6 +52,20 @@ struct ChangedRegistrationTests {
         #expect(unchanged(.says(stored.profile, confirms: true), suspended) == nil, "it is resumed")
     }
 
+    @Test func `a device confirms its address if it says the environment that the vendor corrected`() throws {
+        var stored = Sample.registration(Sample.device, 1)
+        let said = stored.profile
+        stored.profile.address?.environment = .sandbox
+        stored.saidEnvironment = .production
+        let same = try #require(unchanged(.says(said, confirms: true), stored))
+        #expect(same.confirms && same.decision.registration == stored)
+        #expect(try ruling(.says(said, confirms: true), facts(stored, nil)).changes.isEmpty, "no token is asked for")
+        #expect(unchanged(.says(Sample.profile(2), confirms: true), stored) == nil)
+        // Without the correction the other environment is another address.
+        stored.saidEnvironment = nil
+        #expect(unchanged(.says(said, confirms: true), stored) == nil)
+    }
+
     @Test func `facts of a token are asked for if it is another`() throws {
         let stored = Sample.registration(Sample.device, 1)
         let says = RegistrationWish.says(Sample.profile(2), confirms: true)
