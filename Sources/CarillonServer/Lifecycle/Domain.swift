@@ -128,7 +128,7 @@ package final class Domain: Sendable {
             previews: SharedTurns(of: .preview, limits: turnLimits, scheduler: scheduler), listings: listings, time: time,
             ticks: ticks, random: random)
         inboxPositions = InboxPositions(sealer: SecretSealer(keys: tokenKeys, for: .position, random: random))
-        apps = AppRegistrar(apps: store, sessions: sessions, directory: directory, time: time)
+        apps = AppRegistrar(apps: store, deletions: home, sessions: sessions, directory: directory, time: time)
         keys = KeyAuthority(keys: store, time: time, served: served, random: random)
         devices = DeviceRegistrar(
             devices: home, sessions: sessions, directory: directory, news: statusNews,

@@ -1,4 +1,5 @@
 import CarillonCore
+import CarillonWire
 import HTTPTypes
 import TestStores
 import Testing
@@ -40,5 +41,17 @@ struct HomeStartTests {
         #expect(try await store.shardMap() == map)
         let profile = #"{"platform":"apple","pushToken":"aa01","environment":"test"}"#
         #expect(try await former.request(.patch, "/v1/device", key: device, profile).status == 200)
+    }
+
+    @Test func `a server that another server on the same store followed removes no device of a deleted app`() async throws {
+        let store = try await stores.open()
+        let former = try await RouteFixture(store: store)
+        _ = try await former.device()
+        let next = try await RouteFixture(store: store)
+        let isDeleted = try await store.deleteApp(try #require(AppID("com.example.app")), at: former.domain.time.now())
+        #expect(isDeleted)
+        let fault = await #expect(throws: StoreFault.self) { try await former.domain.apps.continueDeletions() }
+        #expect(fault?.kind == .fenced)
+        while try await !next.domain.apps.continueDeletions() {}
     }
 }

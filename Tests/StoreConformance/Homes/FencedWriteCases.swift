@@ -55,6 +55,7 @@ private func fencedInboxes(_ stores: any StoreMaker) async throws {
             _ = try await homeStore.renewCredential(of: device, to: SecretHash(of: [3]))
         },
         HomeWrite("deleteDevice") { homeStore in _ = try await homeStore.deleteDevice(device, at: start) },
+        HomeWrite("continueDeletions") { homeStore in _ = try await homeStore.continueDeletions(at: start, limit: 9) },
     ]
     try await HomeHandles(of: store).check(writes) {
         let waiting = try await fixture.waiting().map(\.position)
