@@ -324,7 +324,7 @@ struct UpdateTable {
                     WHERE in_update = audience_update.serial AND state < 10 \(ofShards))
                 """
         }
-        for update in try updates("is_left_over \(isConcerned) ORDER BY serial LIMIT 100", { _ in }) {
+        for update in try updates("is_left_over \(isConcerned) ORDER BY serial LIMIT 100", { $0.bind(shards) }) {
             var select = try BoundStatement(
                 db,
                 """
@@ -332,6 +332,7 @@ struct UpdateTable {
                 JOIN binding ON binding.serial = completion.binding WHERE in_update = ? AND state < 10 \(ofShards) LIMIT ?
                 """)
             select.bind(update.serial.rawValue)
+            select.bind(shards)
             select.bind(limit - found.count)
             var isAny = false
             try select.forEachRow { columns in
