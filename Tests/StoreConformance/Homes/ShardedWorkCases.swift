@@ -10,6 +10,7 @@ extension StoreCase {
         StoreCase("a home ends pushes of its shards alone", endedPushesOfShards),
         StoreCase("a home brings pushes of its shards back alone", broughtBackPushesOfShards),
         StoreCase("a home finds work of its shards alone, also behind other work of the lane", workOfShards),
+        StoreCase("a home finds work of its shards behind lanes of other shards, with a limit", limitedWorkOfShards),
         StoreCase("a home brings work of its shards back alone", broughtBackWorkOfShards),
     ]
 }
@@ -138,8 +139,8 @@ private struct TwoPings {
         _ = try await fixture.put(fixture.wish(on: other.channel, due: now.adding(seconds: 1)), at: now)
     }
 
-    func due(in shards: ShardSet, at now: Timestamp) async throws -> [DeviceSerial] {
-        try await fixture.store.dueWork(in: shards, at: now, besides: WorkCrowds(), limit: 9).map(\.device)
+    func due(in shards: ShardSet, at now: Timestamp, limit: Int = 9) async throws -> [DeviceSerial] {
+        try await fixture.store.dueWork(in: shards, at: now, besides: WorkCrowds(), limit: limit).map(\.device)
     }
 }
 
@@ -153,6 +154,16 @@ private func workOfShards(_ stores: any StoreMaker) async throws {
     #expect(try await pings.due(in: sets.second, at: later) == [devices[1]])
     #expect(try await pings.due(in: sets.rest, at: later).isEmpty)
     #expect(try await pings.due(in: .none, at: later).isEmpty)
+}
+
+private func limitedWorkOfShards(_ stores: any StoreMaker) async throws {
+    let pings = try await TwoPings(stores)
+    let (sets, devices, later) = (pings.sets, pings.devices, start.adding(seconds: 2))
+    #expect(try await pings.due(in: sets.second, at: later, limit: 1) == [devices[1]])
+    // The first device's ping is in an earlier lane of its own now.
+    _ = try await pings.fixture.put(pings.fixture.wish(ping: "http://other.example/ping", due: start))
+    #expect(try await pings.due(in: .all, at: later, limit: 1) == [devices[0]])
+    #expect(try await pings.due(in: sets.second, at: later, limit: 1) == [devices[1]])
 }
 
 private func broughtBackWorkOfShards(_ stores: any StoreMaker) async throws {
