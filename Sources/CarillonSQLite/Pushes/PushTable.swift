@@ -165,17 +165,18 @@ struct PushTable {
 
     /// Answers how many there were, and the oldest of them; those before it are left to be done.
     func requeueParked(
-        of lane: PushLane, before serial: Int64, limit: Int, at now: Timestamp
+        of lane: PushLane, in shards: ShardSet, before serial: Int64, limit: Int, at now: Timestamp
     ) throws -> (count: Int, oldest: Int64?) {
         // The newest first: one wake of a device is enough.
         var select = try BoundStatement(
             db,
             """
             SELECT serial, device, kind FROM push WHERE lane = ? AND state = \(PushState.parked.rawValue) AND serial < ?
-            ORDER BY serial DESC LIMIT ?
+            \(shards.condition(on: "device")) ORDER BY serial DESC LIMIT ?
             """)
         select.bind(lane.number)
         select.bind(serial)
+        select.bind(shards)
         select.bind(limit)
         var parked: [(serial: Int64, device: DeviceSerial, kind: PushKind?)] = []
         try select.forEachRow { columns in

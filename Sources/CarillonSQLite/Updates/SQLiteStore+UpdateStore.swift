@@ -414,8 +414,10 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func findUnfinishedOfEnded(after place: UpdateSerial, limit: Int) async throws -> UpdateSerial? {
-        try await group.run { db in try UpdateTable(db).findUnfinished(after: place, limit: limit) }
+    package func findUnfinishedOfEnded(
+        in shards: ShardSet, after place: UpdateSerial, limit: Int
+    ) async throws -> UpdateSerial? {
+        try await group.run { db in try UpdateTable(db).findUnfinished(in: shards, after: place, limit: limit) }
     }
 
     package func unfinishedOfEnded(in shards: ShardSet, limit: Int) async throws -> [EndedCompletion] {

@@ -86,7 +86,7 @@ struct StoreContractTests {
         "expiredContent(of:after:limit:)", "firingNumbers(of:)", "firingTargets(of:)", "idleDevices(_:in:by:limit:)",
         "item(_:)", "items(of:prefix:after:limit:)", "itemsNeverFired(after:limit:)", "itemsWithFirings(after:limit:)",
         "lastExpiredContent(of:)", "lastOfLive(of:from:)", "liveUpdates(of:)", "logRevision(of:)", "nextFiring(of:)",
-        "nextHeldFiring(in:)", "parkedPushes(of:limit:)", "poll(of:at:)", "presentBinding(of:)", "pushes(for:of:at:)",
+        "nextHeldFiring(in:)", "parkedPushes(of:in:limit:)", "poll(of:at:)", "presentBinding(of:)", "pushes(for:of:at:)",
         "record(of:at:)", "serials(of:)", "serviceIcon(of:)", "servicePeers(of:limit:)",
         "serviceProviders(for:_:limit:)", "serviceRequest(_:)", "standing(of:_:)", "subjects(_:)",
         "subscribedItems(of:after:limit:)", "subscribers(of:after:limit:)", "subscription(_:of:)",

@@ -8,6 +8,7 @@ extension StoreCase {
     static let shardedWork: [StoreCase] = [
         StoreCase("a home finds and leases pushes of its shards alone", pushesOfShards),
         StoreCase("a home ends pushes of its shards alone", endedPushesOfShards),
+        StoreCase("a home lists and requeues parked pushes of its shards alone", parkedPushesOfShards),
         StoreCase("a home brings pushes of its shards back alone", broughtBackPushesOfShards),
         StoreCase("a home finds work of its shards alone, also behind other work of the lane", workOfShards),
         StoreCase("a home finds work of its shards behind lanes of other shards, with a limit", limitedWorkOfShards),
@@ -107,6 +108,29 @@ private func endedPushesOfShards(_ stores: any StoreMaker) async throws {
     #expect(try await store.sweepPushes(in: sets.second, at: end.now, forgetting: end, limit: 9))
     #expect(try await devices.standings(1, at: end.now).count == 1)
     #expect(try await devices.standings(2, at: end.now).isEmpty)
+}
+
+private func parkedPushesOfShards(_ stores: any StoreMaker) async throws {
+    let devices = try await TwoDevices(stores)
+    let (store, sets, app) = (devices.store, devices.sets, devices.fixture.lane.app)
+    for position in [Int64(1), 2] { try await devices.send(position) }
+    for push in try await devices.pushes(in: .all, at: start) {
+        _ = try await store.endPushes([PushEnd(push, .parked(reason: "BadTopic"), at: start)])
+    }
+    func counts() async throws -> [Int] {
+        var counts: [Int] = []
+        for set in [sets.first, sets.second, sets.rest] {
+            counts.append(try await store.parkedPushes(of: app, in: set, limit: 9).count)
+        }
+        return counts
+    }
+    #expect(try await counts() == [1, 1, 0])
+    #expect(try await store.requeueParkedPushes(of: app, in: sets.rest, at: start) == 0)
+    #expect(try await store.requeueParkedPushes(of: app, in: sets.second, at: start) == 1)
+    #expect(try await counts() == [1, 0, 0])
+    #expect(try await devices.lease(in: sets.second) == [devices.other.serial])
+    #expect(try await store.requeueParkedPushes(of: app, in: sets.first, at: start) == 1)
+    #expect(try await counts() == [0, 0, 0])
 }
 
 private func broughtBackPushesOfShards(_ stores: any StoreMaker) async throws {
