@@ -113,8 +113,7 @@ package final class Domain: Sendable {
         itemEngine = ItemEngine(
             store: home, documents: documents, firings: firings, conditions: conditions, time: time, ticks: ticks,
             logger: logger, limits: itemLimits)
-        items = AppItems(
-            store: home, documents: documents, engine: itemEngine, allowances: allowances, time: time)
+        items = AppItems(store: home, documents: documents, engine: itemEngine, allowances: allowances, time: time)
         subscriptions = SubscriptionRegistrar(
             store: home, engine: itemEngine, items: items, homes: homes, allowances: allowances, vetoes: vetoes,
             payloadSize: payloadSize, time: time, random: random)
@@ -147,8 +146,7 @@ package final class Domain: Sendable {
             random: random)
         attachments = Attachments(
             records: store, files: attachmentFiles, limits: attachmentLimits, time: time, random: random)
-        services = Services(
-            store: home, documents: documents, homes: homes, allowances: allowances, time: time)
+        services = Services(store: home, documents: documents, homes: homes, allowances: allowances, time: time)
         pushes = home
         outbox = Outbox(store: home, shards: homes.shards, limits: .init(underWay: gatewaySettings.underWay), time: time)
         gateways = Gateways(
@@ -157,8 +155,7 @@ package final class Domain: Sendable {
         work = LeasedWork(
             store: home, shards: homes.shards,
             user: WatchWork(watches: home, shards: homes.shards, news: news, sealer: secrets, random: random),
-            limits: workLimits,
-            time: time)
+            limits: workLimits, time: time)
     }
 
     /// What a process uses a domain for.
