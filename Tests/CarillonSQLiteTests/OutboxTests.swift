@@ -84,11 +84,11 @@ struct OutboxTests {
         ) async throws -> Bool {
             try await store.sweepPushes(in: shards, at: now, forgetting: retention, limit: limit)
         }
-        func parkedPushes(of app: AppSerial, limit: Int) async throws -> [PushRecord] {
-            try await store.parkedPushes(of: app, limit: limit)
+        func parkedPushes(of app: AppSerial, in shards: ShardSet, limit: Int) async throws -> [PushRecord] {
+            try await store.parkedPushes(of: app, in: shards, limit: limit)
         }
-        func requeueParkedPushes(of app: AppSerial, at now: Timestamp) async throws -> Int {
-            try await store.requeueParkedPushes(of: app, at: now)
+        func requeueParkedPushes(of app: AppSerial, in shards: ShardSet, at now: Timestamp) async throws -> Int {
+            try await store.requeueParkedPushes(of: app, in: shards, at: now)
         }
     }
 

@@ -227,6 +227,29 @@ struct TransactionGroupTests {
         #expect(try await rows() == [1, 2])
     }
 
+    @Test(arguments: [true, false])
+    func `an incarnation that is added and rolled back alone does not stop the home`(isCheckedMeanwhile: Bool) async throws {
+        let store = try SQLiteStore(inMemory: StoreSettings())
+        let former = try await store.addIncarnation(of: .only)
+        let (transactions, incarnations, gate) = (store.group.transactions, store.incarnations, Gate())
+        let adding: @Sendable () async throws -> Bool = {
+            try await transactions.run { db -> Bool in
+                incarnations.forget()
+                let added = try NodeTable(db).add(.only)
+                // As a write of the new home would, in the same transaction.
+                if isCheckedMeanwhile { _ = try incarnations.contains(added, in: db) }
+                throw StoreFault(.full, "its own")
+            }
+        }
+        let writing: @Sendable () async throws -> Bool = { try await transactions.run(by: former) { _ in true } }
+        async let first: Void = transactions.run { _ in gate.pass() }
+        await gate.reached()
+        let results = await together([writing, adding, writing]) { gate.open() }
+        try await first
+        #expect(results.map { (try? $0.get()) != nil } == [true, false, true])
+        _ = try await store.home(former).addContent([1])
+    }
+
     @Test func `when a removal cannot be committed, work behind it meets the fault of the commit`() async throws {
         let fence = try await addNode()
         let incarnations = incarnations

@@ -20,6 +20,14 @@ extension PushStore {
         try await leasePushes(of: lane, in: .all, limit: limit, at: now, until: end)
     }
 
+    package func parkedPushes(of app: AppSerial, limit: Int) async throws -> [PushRecord] {
+        try await parkedPushes(of: app, in: .all, limit: limit)
+    }
+
+    package func requeueParkedPushes(of app: AppSerial, at now: Timestamp) async throws -> Int {
+        try await requeueParkedPushes(of: app, in: .all, at: now)
+    }
+
     package func sweepPushes(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) async throws -> Bool {
         try await sweepPushes(in: .all, at: now, forgetting: retention, limit: limit)
     }
@@ -82,6 +90,10 @@ extension UpdateStore {
 
     package func unfinishedOfEnded(limit: Int) async throws -> [EndedCompletion] {
         try await unfinishedOfEnded(in: .all, limit: limit)
+    }
+
+    package func findUnfinishedOfEnded(after place: UpdateSerial, limit: Int) async throws -> UpdateSerial? {
+        try await findUnfinishedOfEnded(in: .all, after: place, limit: limit)
     }
 
     package func dueCompletions(

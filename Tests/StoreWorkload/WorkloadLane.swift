@@ -46,7 +46,7 @@ package struct WorkloadLane: Sendable {
         case .messages: return try await commitMessages(operation)
         case .leasePushes: return try await leasePushes(operation)
         case .endPushes: return try await endPushes(operation)
-        case .requeuePushes: return text(try await store.requeueParkedPushes(of: app.serial, at: now))
+        case .requeuePushes: return text(try await store.requeueParkedPushes(of: app.serial, in: .all, at: now))
         case .putWatch: return try await putWatch(operation)
         case .removeWatch: return try await removeWatch(operation)
         case .leaseWork: return try await leaseWork()

@@ -65,7 +65,8 @@ struct OperatorOptions: ParsableArguments {
                 let domain = try await Domain(
                     store: opened.store, addresses: OwnAddresses(""), scheduler: .on(MultiThreadedEventLoopGroup.singleton),
                     logger: Logger(label: "carillon"),
-                    wrappedBy: try (keyFile ?? Environment["CARILLON_KEY_FILE"]).map { path in try KeyFile.open(path) })
+                    wrappedBy: try (keyFile ?? Environment["CARILLON_KEY_FILE"]).map { path in try KeyFile.open(path) },
+                    for: .command)
                 try await onStore(domain)
                 try opened.close()
             case .server(let url):

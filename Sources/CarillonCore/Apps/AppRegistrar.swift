@@ -3,12 +3,18 @@ package import CarillonWire
 /// Creates apps, lists them, and takes them away with all that hangs on them.
 package struct AppRegistrar: Sendable {
     private let apps: any AppStore
+    private let deletions: any DeletionStore
     private let sessions: LiveSessions
     private let directory: ChannelDirectory
     private let time: TimeSource
 
-    package init(apps: any AppStore, sessions: LiveSessions, directory: ChannelDirectory, time: TimeSource) {
+    /// - Parameter deletions: The handle of the home, which removes devices.
+    package init(
+        apps: any AppStore, deletions: any DeletionStore, sessions: LiveSessions, directory: ChannelDirectory,
+        time: TimeSource
+    ) {
         self.apps = apps
+        self.deletions = deletions
         self.sessions = sessions
         self.directory = directory
         self.time = time
@@ -40,7 +46,7 @@ package struct AppRegistrar: Sendable {
 
     /// Does the next part of what deletions left to be done. Answers whether nothing is left.
     package func continueDeletions() async throws -> Bool {
-        let step = try await apps.continueDeletions(at: time.now(), limit: Self.rowsAtOnce)
+        let step = try await deletions.continueDeletions(at: time.now(), limit: Self.rowsAtOnce)
         directory.forget(step.removed.channels)
         sessions.end(step.removed.devices, because: .deviceGone)
         return step.isDone

@@ -12,25 +12,8 @@ package protocol AppStore: Sendable {
     /// returns true.
     ///
     /// From then on nobody finds the app, its devices and its channels, nothing is stored for them, and the name is free. Their rows and
-    /// inboxes are removed by ``continueDeletions(at:limit:)``.
+    /// inboxes are removed by ``DeletionStore/continueDeletions(at:limit:)``.
     func deleteApp(_ id: AppID, at now: Timestamp) async throws -> Bool
-    /// Does the next part of the deletions of apps and devices, about `limit` rows, in one transaction. A call after a crash continues
-    /// where the last committed one ended.
-    ///
-    /// Devices of deleted apps are removed with their channels, and messages of deleted devices end as ``Outcome/gone``.
-    func continueDeletions(at now: Timestamp, limit: Int) async throws -> DeletionStep
-}
-
-package struct DeletionStep: Equatable, Sendable {
-    /// Whose sessions are to be ended.
-    package var removed: RemovedDevices
-    /// Whether nothing is left to be done.
-    package var isDone: Bool
-
-    package init(removed: RemovedDevices = .init(), isDone: Bool) {
-        self.removed = removed
-        self.isDone = isDone
-    }
 }
 
 /// What went away with an app or a device.

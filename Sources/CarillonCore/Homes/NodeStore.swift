@@ -14,7 +14,7 @@ package protocol NodeStore: Sendable {
     func removeIncarnation(_ fence: HomeFence) async throws -> Bool
     /// Returns the map and its version, both of one moment.
     ///
-    /// - Throws: ``StoreFault``.
+    /// - Throws: ``StoreFault``, of the kind `damaged` if the store has no version of the map.
     func shardMap() async throws -> ShardMap
 }
 

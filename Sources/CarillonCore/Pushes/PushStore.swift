@@ -32,9 +32,9 @@ package protocol PushStore: Sendable {
         in shards: ShardSet, at now: Timestamp, forgetting retention: RetentionTime?, limit: Int
     ) async throws -> Bool
     /// Returns pushes of an app that are parked, the oldest first.
-    func parkedPushes(of app: AppSerial, limit: Int) async throws -> [PushRecord]
+    func parkedPushes(of app: AppSerial, in shards: ShardSet, limit: Int) async throws -> [PushRecord]
     /// Makes the parked pushes of an app due. Returns the number that this call put back.
-    func requeueParkedPushes(of app: AppSerial, at now: Timestamp) async throws -> Int
+    func requeueParkedPushes(of app: AppSerial, in shards: ShardSet, at now: Timestamp) async throws -> Int
 }
 
 package struct LeasedPushes: Equatable, Sendable {

@@ -110,7 +110,8 @@ extension UpdateDelivery {
         guard isTime(unfinishedTended) else { return }
         var place = UpdateSerial(0)
         while !Task.isCancelled {
-            guard let next = try await store.findUnfinishedOfEnded(after: place, limit: Self.searchedAtOnce) else {
+            let end = try await store.findUnfinishedOfEnded(in: homes.shards, after: place, limit: Self.searchedAtOnce)
+            guard let next = end else {
                 return wait(Self.unfinishedSeconds, for: unfinishedTended)
             }
             place = next

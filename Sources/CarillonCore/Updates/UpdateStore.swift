@@ -178,7 +178,9 @@ package protocol UpdateStore: Sendable {
     func unfinishedOfEnded(in shards: ShardSet, limit: Int) async throws -> [EndedCompletion]
     /// Looks among the ended updates after a place for completions that are not final and that ``unfinishedOfEnded(in:limit:)`` does not find,
     /// and makes it find them. Returns the place for the next call; nil at the end.
-    func findUnfinishedOfEnded(after place: UpdateSerial, limit: Int) async throws -> UpdateSerial?
+    func findUnfinishedOfEnded(
+        in shards: ShardSet, after place: UpdateSerial, limit: Int
+    ) async throws -> UpdateSerial?
     /// Ends completions that did not end before.
     func endCompletions(_ ended: [(CompletionKey, CompletionMachine.State)], at now: Timestamp) async throws
     /// Makes parked completions of an update due, and writes an audit entry with their number. Returns the number that this call put back.

@@ -49,9 +49,11 @@ struct NodeTable {
 
     func shardMap() throws -> ShardMap {
         var selectVersion = try BoundStatement(db, "SELECT version FROM shard_map")
-        let version = try selectVersion.first { $0.integer(0) }
+        guard let version = try selectVersion.first({ $0.integer(0) }) else {
+            throw StoreFault(.damaged, "the shard map has no version")
+        }
         var select = try BoundStatement(db, "SELECT number, node, epoch FROM shard")
-        var map = ShardMap(version: version ?? 0, places: [:])
+        var map = ShardMap(version: version, places: [:])
         try select.forEachRow { columns in
             guard let number = UInt16(exactly: columns.integer(0)), number < Shard.count else {
                 throw StoreFault(.unavailable, "the row of a shard cannot be read")

@@ -1,4 +1,3 @@
-import CarillonBasics
 import CarillonCore
 import GRDB
 
@@ -12,9 +11,17 @@ extension ShardSet {
     /// Returns "AND" with the condition that a column has the serial number of a device in the set. Empty for the set of all shards, so that
     /// statements of the only home are as without it.
     ///
+    /// The set is the argument `:shards` and not part of the text, so that all sets but that of all shards share one statement. The caller
+    /// binds it by ``arguments(with:)`` or by `BoundStatement.bind(_:)`.
+    ///
     /// No index has the shard: every write would pay for it, and no read would use it, as one process has all shards.
-    func condition(on column: String) -> String {
-        self == .all ? "" : "AND \(Self.function.name)(\(column), x'\(Hexadecimal.encode(bitmap))')"
+    func condition(on column: String) -> String { self == .all ? "" : "AND \(Self.function.name)(\(column), :shards)" }
+
+    /// Returns the arguments of a statement with ``condition(on:)``.
+    ///
+    /// - Parameter others: The arguments without the set.
+    func arguments(with others: StatementArguments = StatementArguments()) -> StatementArguments {
+        self == .all ? others : others + ["shards": Data(bitmap)]
     }
 
     /// Whether a device is in a set of shards.
@@ -23,5 +30,12 @@ extension ShardSet {
             let shards = ShardSet(bitmap: bitmap)
         else { return false }
         return shards.contains(Shard(of: DeviceSerial(device)))
+    }
+}
+
+extension BoundStatement {
+    /// Binds the next place to the set, if ``ShardSet/condition(on:)`` has a place for it.
+    mutating func bind(_ shards: ShardSet) {
+        if shards != .all { bind(shards.bitmap) }
     }
 }

@@ -127,11 +127,11 @@ struct WorkLanes {
                 """)
         let rows = try Row.fetchAll(
             select,
-            arguments: [
+            arguments: homeShards.arguments(with: [
                 "shares": Self.json(shares), "now": now.milliseconds, "peers": Self.json(crowd.peers),
                 "hosts": Self.json(crowd.hosts), "devices": Self.json(crowd.devices.map(\.rawValue)),
                 "limit": max(1, min(limit, Self.mostDue / shares.count)),
-            ])
+            ]))
         return rows.compactMap { DueWork(row: $0) }
     }
 
@@ -216,10 +216,10 @@ struct WorkLanes {
             UPDATE leased_work SET due_at = :now + max(0, due_at - set_at), set_at = :now
             WHERE set_at > :now \(shards.condition(on: "device"))
             """,
-            ["now": now.milliseconds])
+            shards.arguments(with: ["now": now.milliseconds]))
         try db.run(
             "UPDATE leased_work SET held_until = :now WHERE held_until > :now + :lease \(shards.condition(on: "device"))",
-            ["now": now.milliseconds, "lease": WorkLease.seconds * 1000])
+            shards.arguments(with: ["now": now.milliseconds, "lease": WorkLease.seconds * 1000]))
         try db.run(
             "UPDATE work_lane SET rests_until = 0 WHERE rests_until > :now + :rest",
             ["now": now.milliseconds, "rest": PeerStanding.longestRestMilliseconds])

@@ -21,6 +21,7 @@ extension PushTable {
                     AND (SELECT min(due_at) FROM \(table) WHERE \(table).lane = lanes.lane AND due_at NOT NULL
                         \(shards.condition(on: "\(table).device"))) <= ?
                 """)
+            select.bind(shards)
             select.bind(now.milliseconds)
             try select.forEachRow { columns in
                 lanes.insert(columns.integer(0))
@@ -82,6 +83,7 @@ extension PushTable {
             """)
         select.bind(lane.number)
         select.bind(now.milliseconds)
+        select.bind(shards)
         select.bind(limit)
         var rows: [DueRow] = []
         try select.forEachRow { columns in
@@ -109,6 +111,7 @@ extension PushTable {
             """)
         select.bind(lane.number)
         select.bind(now.milliseconds)
+        select.bind(shards)
         select.bind(limit)
         var wakes: [DueWake] = []
         try select.forEachRow { columns in

@@ -165,17 +165,18 @@ struct PushTable {
 
     /// Answers how many there were, and the oldest of them; those before it are left to be done.
     func requeueParked(
-        of lane: PushLane, before serial: Int64, limit: Int, at now: Timestamp
+        of lane: PushLane, in shards: ShardSet, before serial: Int64, limit: Int, at now: Timestamp
     ) throws -> (count: Int, oldest: Int64?) {
         // The newest first: one wake of a device is enough.
         var select = try BoundStatement(
             db,
             """
             SELECT serial, device, kind FROM push WHERE lane = ? AND state = \(PushState.parked.rawValue) AND serial < ?
-            ORDER BY serial DESC LIMIT ?
+            \(shards.condition(on: "device")) ORDER BY serial DESC LIMIT ?
             """)
         select.bind(lane.number)
         select.bind(serial)
+        select.bind(shards)
         select.bind(limit)
         var parked: [(serial: Int64, device: DeviceSerial, kind: PushKind?)] = []
         try select.forEachRow { columns in
@@ -211,22 +212,21 @@ struct PushTable {
                 """
                 UPDATE \(table) SET due_at = :now + max(0, due_at - set_at), set_at = :now
                 WHERE set_at > :now AND due_at NOT NULL \(shards.condition(on: "device"))
-                """, ["now": now.milliseconds])
+                """, shards.arguments(with: ["now": now.milliseconds]))
         }
         try db.run(
             """
             UPDATE push SET due_at = :end
             WHERE state = \(PushState.leased.rawValue) AND due_at > :end \(shards.condition(on: "device"))
             """,
-            ["end": now.adding(seconds: LeasedPush.leaseSeconds).milliseconds])
+            shards.arguments(with: ["end": now.adding(seconds: LeasedPush.leaseSeconds).milliseconds]))
     }
 
     func sweep(
         in shards: ShardSet, at now: Timestamp, forgetting retention: RetentionTime?, limit: Int
     ) throws -> Bool {
-        let ofShards = shards.condition(on: "device")
         let expired = try rows(
-            "state < 2 AND ends_at <= ? \(ofShards) ORDER BY ends_at LIMIT ?", now.milliseconds, Int64(limit))
+            "state < 2 AND ends_at <= ?", now.milliseconds, in: shards, order: "ORDER BY ends_at", limit: limit)
         for row in expired {
             let change = rules.timeOver(of: row.kind, in: row.state, expiresAt: row.expiresAt, at: now)
             try apply(change, to: row.serial, of: row.device)
@@ -240,8 +240,8 @@ struct PushTable {
     private func forget(in shards: ShardSet, by retention: RetentionTime, limit: Int) throws -> Int {
         let cutoff = rules.cutoff(by: retention)
         let old = try rows(
-            "state >= 2 AND state_served <= ? AND ends_at <= ? \(shards.condition(on: "device")) LIMIT ?",
-            cutoff.served, cutoff.wall.milliseconds, Int64(limit))
+            "state >= 2 AND state_served <= ? AND ends_at <= ?", cutoff.served, cutoff.wall.milliseconds, in: shards,
+            limit: limit)
         for row in old {
             if row.state == .parked { db.count(1, of: Self.parkedForgotten) }
             if rules.isFoldedWhenForgotten(row.kind, in: row.state) {
@@ -264,9 +264,18 @@ struct PushTable {
         var expiresAt: Timestamp
     }
 
-    private func rows(_ condition: String, _ values: Int64...) throws -> [EndedRow] {
-        var select = try BoundStatement(db, "SELECT serial, device, kind, state, expires_at FROM push WHERE \(condition)")
+    private func rows(
+        _ condition: String, _ values: Int64..., in shards: ShardSet, order: String = "", limit: Int
+    ) throws -> [EndedRow] {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT serial, device, kind, state, expires_at FROM push
+            WHERE \(condition) \(shards.condition(on: "device")) \(order) LIMIT ?
+            """)
         for value in values { select.bind(value) }
+        select.bind(shards)
+        select.bind(limit)
         var rows: [EndedRow] = []
         try select.forEachRow { columns in
             rows.append(

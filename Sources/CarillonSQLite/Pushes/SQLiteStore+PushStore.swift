@@ -68,7 +68,7 @@ extension SQLiteStore: PushStore {
         }
     }
 
-    package func parkedPushes(of app: AppSerial, limit: Int) async throws -> [PushRecord] {
+    package func parkedPushes(of app: AppSerial, in shards: ShardSet, limit: Int) async throws -> [PushRecord] {
         try await read { db in
             var records: [PushRecord] = []
             for lane in Self.lanes(of: app) {
@@ -76,9 +76,10 @@ extension SQLiteStore: PushStore {
                     db,
                     """
                     SELECT \(PushRecord.columns) FROM push WHERE lane = ? AND state = \(PushState.parked.rawValue)
-                    ORDER BY serial LIMIT ?
+                    \(shards.condition(on: "device")) ORDER BY serial LIMIT ?
                     """)
                 select.bind(lane.number)
+                select.bind(shards)
                 select.bind(limit)
                 try select.forEachRow { columns in
                     records.append(try PushRecord(columns))
@@ -89,7 +90,7 @@ extension SQLiteStore: PushStore {
         }
     }
 
-    package func requeueParkedPushes(of app: AppSerial, at now: Timestamp) async throws -> Int {
+    package func requeueParkedPushes(of app: AppSerial, in shards: ShardSet, at now: Timestamp) async throws -> Int {
         var requeued = 0
         for lane in Self.lanes(of: app) {
             // What is parked meanwhile is newer, or was requeued: it is not looked at again.
@@ -97,7 +98,7 @@ extension SQLiteStore: PushStore {
             while let before = oldest {
                 let some = try await group.run { [memory, settings] db in
                     try PushTable(db, memory: memory, settings: settings)
-                        .requeueParked(of: lane, before: before, limit: Self.requeuedAtOnce, at: now)
+                        .requeueParked(of: lane, in: shards, before: before, limit: Self.requeuedAtOnce, at: now)
                 }
                 requeued += some.count
                 oldest = some.oldest

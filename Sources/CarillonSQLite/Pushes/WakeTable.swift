@@ -142,7 +142,7 @@ struct WakeTable {
                         \(shards.condition(on: "device")) LIMIT ?)
                     RETURNING device
                     """),
-            arguments: [rules.idleCutoff(at: now).milliseconds, limit])
+            arguments: shards.arguments(with: [rules.idleCutoff(at: now).milliseconds, limit]))
         for device in idle { memory.pushes[DeviceSerial(device)]?.wake = nil }
         return idle.count < limit
     }

@@ -42,7 +42,9 @@ extension SQLiteStore: AppStore {
             return true
         }
     }
+}
 
+extension SQLiteStore: DeletionStore {
     package func continueDeletions(at now: Timestamp, limit: Int) async throws -> DeletionStep {
         try await changeInboxes { [settings] db, transaction in
             try Deletions(db, transaction, settings: settings).next(at: now, limit: limit)

@@ -15,7 +15,10 @@ extension SQLiteStore {
                         \(shards.condition(on: "device.serial")) LIMIT :limit
                     """)
             let rows = try Row.fetchAll(
-                select, arguments: ["wall": cutoff.wall.milliseconds, "served": cutoff.served, "limit": limit])
+                select,
+                arguments: shards.arguments(with: [
+                    "wall": cutoff.wall.milliseconds, "served": cutoff.served, "limit": limit,
+                ]))
             return try rows.map { row in
                 guard let app = AppID(row[2] as String) else {
                     throw StoreFault(.unavailable, "a device's row cannot be read")

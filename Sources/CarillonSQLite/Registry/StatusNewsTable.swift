@@ -26,6 +26,7 @@ struct StatusNewsTable {
             SELECT device, app, reason, status_at FROM device_profile WHERE NOT is_told \(shards.condition(on: "device"))
             ORDER BY device LIMIT ?
             """)
+        select.bind(shards)
         select.bind(limit)
         var all: [UntoldStatus] = []
         try select.forEachRow { columns in

@@ -133,7 +133,7 @@ struct RequestTable {
                 (SELECT serial FROM service_request WHERE (state = 2) = TRUE AND due_at <= ? AND finished_served <= ?
                 \(shards.condition(on: "provider")) ORDER BY due_at LIMIT ?)
             """,
-            [cutoff.wall.milliseconds, cutoff.served, limit])
+            shards.arguments(with: [cutoff.wall.milliseconds, cutoff.served, limit]))
         return db.changesCount
     }
 
@@ -181,7 +181,7 @@ struct RequestTable {
     func due(in shards: ShardSet, at now: Timestamp, limit: Int) throws -> [ServiceRequest] {
         try requests(
             "(state = 2) = FALSE AND due_at <= ? \(shards.condition(on: "provider")) ORDER BY due_at LIMIT ?",
-            [now.milliseconds, limit])
+            shards.arguments(with: [now.milliseconds, limit]))
     }
 
     private func requests(_ condition: String, _ arguments: StatementArguments) throws -> [ServiceRequest] {

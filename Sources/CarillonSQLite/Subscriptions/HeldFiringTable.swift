@@ -42,6 +42,7 @@ struct HeldFiringTable {
             WHERE due_at > ? \(shards.condition(on: "held.device"))
             """)
         select.bind(now.milliseconds)
+        select.bind(shards)
         var dues: [(number: Int64, dueAt: Timestamp)] = []
         try select.forEachRow { columns in
             guard let maxFrequency = columns.doubleIfAny(2) else { return true }
@@ -70,6 +71,7 @@ struct HeldFiringTable {
             WHERE due_at <= ? \(shards.condition(on: "held.device")) ORDER BY due_at LIMIT ?
             """)
         select.bind(now.milliseconds)
+        select.bind(shards)
         select.bind(limit)
         var due: [DueFiring] = []
         try select.forEachRow { columns in

@@ -154,7 +154,7 @@ extension SQLiteStore: SubscriptionStore {
                 SELECT 1 FROM subscription WHERE expires_at <= ? AND status < \(SubscriptionTable.endedStatus)
                     \(shards.condition(on: "device")) LIMIT 1
                 """,
-                [now.milliseconds]) != nil
+                shards.arguments(with: [now.milliseconds])) != nil
         }
         guard isAny else { return 0 }
         return try await group.run { db in try SubscriptionTable(db).endExpired(in: shards, at: now, limit: limit) }
@@ -264,7 +264,8 @@ extension SQLiteStore: SubscriptionStore {
                 """
                 SELECT due_at FROM held_firing WHERE due_at NOT NULL \(shards.condition(on: "device"))
                 ORDER BY due_at LIMIT 1
-                """
+                """,
+                shards.arguments()
             ).map(Timestamp.init(milliseconds:))
         }
     }

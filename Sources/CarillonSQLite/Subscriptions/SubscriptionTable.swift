@@ -297,18 +297,19 @@ struct SubscriptionTable {
             serial IN (SELECT serial FROM subscription WHERE expires_at <= :now AND status < \(Self.endedStatus)
                 \(shards.condition(on: "device")) LIMIT :limit)
             """,
-            ["now": now.milliseconds, "limit": limit])
+            shards.arguments(with: ["now": now.milliseconds, "limit": limit]))
     }
 
     func ended(of device: DeviceSerial?, in shards: ShardSet, limit: Int) throws -> [EndedSubscription] {
-        let ofDevice = device == nil ? "" : " AND device = ?2"
+        let ofDevice = device == nil ? "" : " AND device = :device"
         let select = try db.cachedStatement(
             sql: """
                 SELECT serial, device FROM subscription
-                WHERE status = \(Self.endedStatus)\(ofDevice) \(shards.condition(on: "device")) ORDER BY serial LIMIT ?1
+                WHERE status = \(Self.endedStatus)\(ofDevice) \(shards.condition(on: "device")) ORDER BY serial LIMIT :limit
                 """)
-        let arguments: StatementArguments = device.map { [limit, $0.rawValue] } ?? [limit]
-        return try Row.fetchAll(select, arguments: arguments).map { row in
+        var arguments: StatementArguments = ["limit": limit]
+        if let device { arguments += ["device": device.rawValue] }
+        return try Row.fetchAll(select, arguments: shards.arguments(with: arguments)).map { row in
             EndedSubscription(serial: SubscriptionSerial(row[0]), device: DeviceSerial(row[1]))
         }
     }

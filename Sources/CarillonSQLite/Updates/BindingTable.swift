@@ -110,7 +110,7 @@ struct BindingTable {
             UPDATE binding SET locations = NULL, located_at = NULL, held_to = 0, revision = revision + 1 WHERE serial IN
                 (SELECT serial FROM binding WHERE located_at NOT NULL AND located_at <= ?
                 \(shards.condition(on: "device")) LIMIT ?)
-            """, [moment.milliseconds, limit])
+            """, shards.arguments(with: [moment.milliseconds, limit]))
     }
 
     /// - Parameter withAddress: Only of devices that can be pushed to.

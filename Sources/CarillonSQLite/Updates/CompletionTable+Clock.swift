@@ -15,7 +15,7 @@ extension CompletionTable {
                 SELECT binding, in_update, entry FROM completion INDEXED BY completion_due
                 WHERE due_at NOT NULL AND due_at > :moment AND (changed_at > :now OR due_at > :now + \(Self.longestWait))
                 \(shards.condition(on: device)) LIMIT :limit)
-            """, ["now": now.milliseconds, "moment": moment.milliseconds, "limit": limit])
+            """, shards.arguments(with: ["now": now.milliseconds, "moment": moment.milliseconds, "limit": limit]))
         return db.changesCount < limit
     }
 

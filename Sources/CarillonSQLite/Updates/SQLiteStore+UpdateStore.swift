@@ -177,7 +177,7 @@ extension SQLiteStore: UpdateStore {
                 """
                 SELECT 1 FROM binding WHERE located_at NOT NULL AND located_at <= ? \(shards.condition(on: "device"))
                 LIMIT 1
-                """, [moment.milliseconds]) != nil
+                """, shards.arguments(with: [moment.milliseconds])) != nil
         }
         guard isAny else { return }
         try await group.run { db in try BindingTable(db).forgetLocations(in: shards, before: moment, limit: limit) }
@@ -191,6 +191,7 @@ extension SQLiteStore: UpdateStore {
                 SELECT serial, device FROM binding WHERE is_left_over \(shards.condition(on: "device"))
                 ORDER BY serial LIMIT ?
                 """)
+            select.bind(shards)
             select.bind(limit)
             var found: [ReleasedBinding] = []
             try select.forEachRow { columns in
@@ -383,6 +384,7 @@ extension SQLiteStore: UpdateStore {
                 """)
             if let binding { select.bind(binding.rawValue) }
             select.bind(now.milliseconds)
+            select.bind(shards)
             select.bind(limit)
             var found: [DueCompletion] = []
             let binding = Update.columnCount + CompletionTable.columnCount
@@ -412,8 +414,10 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func findUnfinishedOfEnded(after place: UpdateSerial, limit: Int) async throws -> UpdateSerial? {
-        try await group.run { db in try UpdateTable(db).findUnfinished(after: place, limit: limit) }
+    package func findUnfinishedOfEnded(
+        in shards: ShardSet, after place: UpdateSerial, limit: Int
+    ) async throws -> UpdateSerial? {
+        try await group.run { db in try UpdateTable(db).findUnfinished(in: shards, after: place, limit: limit) }
     }
 
     package func unfinishedOfEnded(in shards: ShardSet, limit: Int) async throws -> [EndedCompletion] {

@@ -299,16 +299,18 @@ struct UpdateTable {
     }
 
     /// Notes of ended updates after a place that completions of them are not final, where that is not known. Answers where to go on.
-    func findUnfinished(after place: UpdateSerial, limit: Int) throws -> UpdateSerial? {
+    func findUnfinished(in shards: ShardSet, after place: UpdateSerial, limit: Int) throws -> UpdateSerial? {
         let end = try Int64.first(
             db, "SELECT serial FROM audience_update WHERE serial > ? ORDER BY serial LIMIT 1 OFFSET ?",
             [place.rawValue, limit - 1])
+        let device = "(SELECT device FROM binding WHERE binding.serial = completion.binding)"
         try db.run(
             """
             UPDATE audience_update SET is_left_over = 1
             WHERE serial > ? AND serial <= ? AND status != 0 AND NOT is_left_over
-                AND EXISTS (SELECT 1 FROM completion WHERE in_update = audience_update.serial AND state < 10)
-            """, [place.rawValue, end ?? .max])
+                AND EXISTS (SELECT 1 FROM completion WHERE in_update = audience_update.serial AND state < 10
+                    \(shards.condition(on: device)))
+            """, shards.arguments(with: [place.rawValue, end ?? .max]))
         return end.map { UpdateSerial($0) }
     }
 
@@ -324,7 +326,7 @@ struct UpdateTable {
                     WHERE in_update = audience_update.serial AND state < 10 \(ofShards))
                 """
         }
-        for update in try updates("is_left_over \(isConcerned) ORDER BY serial LIMIT 100", { _ in }) {
+        for update in try updates("is_left_over \(isConcerned) ORDER BY serial LIMIT 100", { $0.bind(shards) }) {
             var select = try BoundStatement(
                 db,
                 """
@@ -332,6 +334,7 @@ struct UpdateTable {
                 JOIN binding ON binding.serial = completion.binding WHERE in_update = ? AND state < 10 \(ofShards) LIMIT ?
                 """)
             select.bind(update.serial.rawValue)
+            select.bind(shards)
             select.bind(limit - found.count)
             var isAny = false
             try select.forEachRow { columns in

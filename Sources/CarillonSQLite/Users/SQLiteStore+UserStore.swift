@@ -15,7 +15,7 @@ extension SQLiteStore: UserStore {
                     \(Self.selectAllChannels) WHERE channel.of_user = 2\(ofDevice) \(shards.condition(on: "channel.device"))
                     ORDER BY channel.serial LIMIT :limit
                     """,
-                arguments: arguments
+                arguments: shards.arguments(with: arguments)
             ).map(PushChannel.init)
         }
     }

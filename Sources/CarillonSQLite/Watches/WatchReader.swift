@@ -152,6 +152,7 @@ struct WatchReader {
             """)
         select.bind(watch)
         select.bind(now.milliseconds)
+        select.bind(shards)
         select.bind(limit)
         var (pings, last): ([OverduePing], Int64) = ([], watch)
         try select.forEachRow { columns in

@@ -67,6 +67,7 @@ package final class Domain: Sendable {
         updateLimits: UpdateLimits = .init(), turnLimits: SharedTurns.Limits = .init(),
         attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), attachmentLimits: AttachmentLimits = .init(),
         answerBytes: Int = AnswerMemory.standardBytes, wrappedBy wrapping: WrappingKey? = nil,
+        for purpose: Purpose = .server,
         time: TimeSource = .system, ticks: TickSource = .system
     ) async throws {
         let random = RandomSource.system
@@ -76,18 +77,18 @@ package final class Domain: Sendable {
         self.ticks = ticks
         answers = AnswerMemory(bytes: answerBytes, scheduler: scheduler)
         var generator = random
+        // The last step that a wrong configuration can make fail: a server that does not start must not stop another one.
+        let tokenKeys = try await KeyRing.open(store, wrappedBy: wrapping, random)
         server = try await store.serverID(proposing: ServerID(.random(using: &generator)))
         served = try await ServedTime(store: store, time: time, ticks: ticks)
         let sessions = LiveSessions()
-        let home = try await store.home(store.addIncarnation(of: .only))
+        let (home, epoch) = try await Domain.begin(purpose, on: store)
         self.home = home
+        self.epoch = epoch
         let directory = ChannelDirectory(store: home)
         let documents = AppDocuments(store: store)
-        epoch = try await store.claimEpoch()
-        try await ShardMap.take(.all, to: .init(node: .only, epoch: epoch), by: home, in: store)
         history = try await store.history(proposing: Int64(bitPattern: random.next()))
         let positions = PositionSource(epoch: epoch)
-        let tokenKeys = try await KeyRing.open(store, wrappedBy: wrapping, random)
         let sealer = TokenSealer(keys: tokenKeys, random: random)
         let writer = InboxWriter(store: home, sessions: sessions, scheduler: scheduler, logger: logger)
         let inbox = Inbox(
@@ -112,8 +113,7 @@ package final class Domain: Sendable {
         itemEngine = ItemEngine(
             store: home, documents: documents, firings: firings, conditions: conditions, time: time, ticks: ticks,
             logger: logger, limits: itemLimits)
-        items = AppItems(
-            store: home, documents: documents, engine: itemEngine, allowances: allowances, time: time)
+        items = AppItems(store: home, documents: documents, engine: itemEngine, allowances: allowances, time: time)
         subscriptions = SubscriptionRegistrar(
             store: home, engine: itemEngine, items: items, homes: homes, allowances: allowances, vetoes: vetoes,
             payloadSize: payloadSize, time: time, random: random)
@@ -127,7 +127,7 @@ package final class Domain: Sendable {
             previews: SharedTurns(of: .preview, limits: turnLimits, scheduler: scheduler), listings: listings, time: time,
             ticks: ticks, random: random)
         inboxPositions = InboxPositions(sealer: SecretSealer(keys: tokenKeys, for: .position, random: random))
-        apps = AppRegistrar(apps: store, sessions: sessions, directory: directory, time: time)
+        apps = AppRegistrar(apps: store, deletions: home, sessions: sessions, directory: directory, time: time)
         keys = KeyAuthority(keys: store, time: time, served: served, random: random)
         devices = DeviceRegistrar(
             devices: home, sessions: sessions, directory: directory, news: statusNews,
@@ -146,8 +146,7 @@ package final class Domain: Sendable {
             random: random)
         attachments = Attachments(
             records: store, files: attachmentFiles, limits: attachmentLimits, time: time, random: random)
-        services = Services(
-            store: home, documents: documents, homes: homes, allowances: allowances, time: time)
+        services = Services(store: home, documents: documents, homes: homes, allowances: allowances, time: time)
         pushes = home
         outbox = Outbox(store: home, shards: homes.shards, limits: .init(underWay: gatewaySettings.underWay), time: time)
         gateways = Gateways(
@@ -156,8 +155,29 @@ package final class Domain: Sendable {
         work = LeasedWork(
             store: home, shards: homes.shards,
             user: WatchWork(watches: home, shards: homes.shards, news: news, sealer: secrets, random: random),
-            limits: workLimits,
-            time: time)
+            limits: workLimits, time: time)
+    }
+
+    /// What a process uses a domain for.
+    package enum Purpose: Sendable {
+        /// The home of all devices. Earlier homes on the store write nothing from then on.
+        case server
+        /// An operator's command on the store of a server that does not run. Homes and the map of shards stay as they are.
+        case command
+    }
+
+    /// Returns the handle for everything that works for devices, and the epoch of positions.
+    private static func begin(_ purpose: Purpose, on store: any Store) async throws -> (home: any HomeStore, epoch: Int64) {
+        switch purpose {
+        case .server:
+            let home = try await store.home(store.addIncarnation(of: .only))
+            let epoch = try await store.claimEpoch()
+            try await ShardMap.take(.all, to: .init(node: .only, epoch: epoch), by: home, in: store)
+            return (home, epoch)
+        case .command:
+            // A device that is suspended or resumed gets a message, whose position must be later than all that are stored.
+            return (store, try await store.claimEpoch())
+        }
     }
 }
 

@@ -70,6 +70,54 @@ struct StoreContractTests {
         #expect(page.contains("| all | | \(counts.values.reduce(0, +)) |"))
     }
 
+    /// The protocols that are composed in `HomeStore`.
+    static let ofHomes = Set(
+        String(reflecting: (any HomeStore).self).matches(of: #/\w+Store\b/#).map { String($0.output) })
+
+    /// Methods of a home that write nothing. Each other method has a case that calls it through the handle of a removed home.
+    private static let reads: Set<String> = [
+        "appsWithUnappliedRules()", "armed(_:)", "armed(on:after:limit:)", "arrival(of:_:at:)", "asking(_:by:_:)",
+        "audit(of:before:limit:)", "bindingCount(of:)", "bindings(of:after:limit:)", "bindingsToRelease(in:limit:)",
+        "bindingsToWake(of:after:limit:)", "channel(_:)", "channel(_:device:)", "channelsOfFormerUsers(of:in:limit:)",
+        "cluster(of:)", "completions(of:_:)", "completions(of:at:)", "completions(of:in:after:limit:)", "counts(of:)",
+        "device(_:)", "device(withCredential:)", "devices(app:_:after:limit:)", "devices(registeredWith:limit:)",
+        "dueCompletions(of:in:at:limit:)", "dueFirings(in:at:limit:)", "dueLanes(in:at:)", "dueRequests(in:at:limit:)",
+        "dueWork(in:at:besides:limit:)", "endedSubscriptions(of:in:limit:)", "envelopes(of:)",
+        "expiredContent(of:after:limit:)", "firingNumbers(of:)", "firingTargets(of:)", "idleDevices(_:in:by:limit:)",
+        "item(_:)", "items(of:prefix:after:limit:)", "itemsNeverFired(after:limit:)", "itemsWithFirings(after:limit:)",
+        "lastExpiredContent(of:)", "lastOfLive(of:from:)", "liveUpdates(of:)", "logRevision(of:)", "nextFiring(of:)",
+        "nextHeldFiring(in:)", "parkedPushes(of:in:limit:)", "poll(of:at:)", "presentBinding(of:)", "pushes(for:of:at:)",
+        "record(of:at:)", "serials(of:)", "serviceIcon(of:)", "servicePeers(of:limit:)",
+        "serviceProviders(for:_:limit:)", "serviceRequest(_:)", "standing(of:_:)", "subjects(_:)",
+        "subscribedItems(of:after:limit:)", "subscribers(of:after:limit:)", "subscription(_:of:)",
+        "subscriptions(of:_:after:limit:)", "unfinished(of:)", "unfinishedRequestCount(of:)",
+        "unfinishedRequests(of:to:limit:)", "unreceivedContent(of:)", "untoldStatuses(in:limit:)",
+        "unwatchedItems(of:updatedBy:after:limit:)", "update(_:of:)", "updates(of:_:before:limit:)", "user(of:)",
+        "waitingCount(device:at:)", "waitingInAll()", "wakingUpdates(limit:)", "watch(of:)",
+    ]
+
+    @Test(arguments: ofHomes.sorted())
+    func `each method of a home is a read, or is refused to a removed home by a case`(name: String) throws {
+        let folder = PageCode.root.appending(path: "Tests/StoreConformance/Homes")
+        // Calls of the store itself do not count.
+        let calls = try StoreContract.sources(in: folder)
+            .flatMap { StoreContract.calls(in: $0.replacing(#/\bstore\b/#, with: "others")) }
+        let uncalled = try Self.contract.get().unused(of: name, by: calls).map(\.description)
+        let writes = uncalled.filter { !Self.reads.contains($0) }
+        #expect(writes.isEmpty, "\(name): no case calls \(writes.joined(separator: ", ")) through a removed home")
+    }
+
+    @Test func `only what opens the store and puts the domain together has the whole store`() throws {
+        let folder = PageCode.root.appending(path: "Sources")
+        let paths = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
+        let owners = try paths.filter { path in
+            let source = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
+            return SwiftSource.code(source).firstMatch(of: #/\b(any|some) Store\b/#) != nil
+        }
+        let names = owners.compactMap { $0.split(separator: "/").last.map(String.init) }.sorted()
+        #expect(names == ["CarillonServer.swift", "Domain.swift", "StoreFactory.swift"])
+    }
+
     private static let sample = StoreContract([
         """
         /// A comment about `func nothing()`.

@@ -267,8 +267,8 @@ struct GatewayFaultTests {
             let id = try await world.send(to: device)
             try await eventually { try await world.standings(id, of: device).contains(.state(.parked)) }
             let app = try #require(try await world.domain.apps.serial(of: world.app))
-            #expect(try await world.domain.pushes.parkedPushes(of: app, limit: 10).map(\.reason) == ["BadTopic"])
-            #expect(try await world.domain.pushes.requeueParkedPushes(of: app, at: world.now) == 1)
+            #expect(try await world.domain.pushes.parkedPushes(of: app, in: .all, limit: 10).map(\.reason) == ["BadTopic"])
+            #expect(try await world.domain.pushes.requeueParkedPushes(of: app, in: .all, at: world.now) == 1)
             try await handed(id, device, world)
         }
     }

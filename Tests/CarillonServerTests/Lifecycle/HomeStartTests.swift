@@ -1,4 +1,5 @@
 import CarillonCore
+import CarillonWire
 import HTTPTypes
 import TestStores
 import Testing
@@ -27,5 +28,30 @@ struct HomeStartTests {
         #expect(try await former.request(.delete, "/v1/device", key: device).status == 503)
         #expect(try await former.request(.get, "/v1/device", key: device).status == 200)
         #expect(try await next.request(.patch, "/v1/device", key: device, profile).status == 200)
+    }
+
+    @Test func `a server with a wrong key file does not start, and the home on the store goes on writing`() async throws {
+        let store = try await stores.open()
+        let former = try await RouteFixture(key: WrappingKey(bytes: Array(repeating: 1, count: 32)), store: store)
+        let device = try await former.device().credential
+        let map = try await store.shardMap()
+        await #expect(throws: KeyRingFault.keyFileWrong) {
+            _ = try await RouteFixture(key: WrappingKey(bytes: Array(repeating: 2, count: 32)), store: store)
+        }
+        #expect(try await store.shardMap() == map)
+        let profile = #"{"platform":"apple","pushToken":"aa01","environment":"test"}"#
+        #expect(try await former.request(.patch, "/v1/device", key: device, profile).status == 200)
+    }
+
+    @Test func `a server that another server on the same store followed removes no device of a deleted app`() async throws {
+        let store = try await stores.open()
+        let former = try await RouteFixture(store: store)
+        _ = try await former.device()
+        let next = try await RouteFixture(store: store)
+        let isDeleted = try await store.deleteApp(try #require(AppID("com.example.app")), at: former.domain.time.now())
+        #expect(isDeleted)
+        let fault = await #expect(throws: StoreFault.self) { try await former.domain.apps.continueDeletions() }
+        #expect(fault?.kind == .fenced)
+        while try await !next.domain.apps.continueDeletions() {}
     }
 }

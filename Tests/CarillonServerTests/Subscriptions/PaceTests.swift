@@ -412,7 +412,7 @@ struct PaceTests {
         let push = try #require(try await domain.outbox.due { domain.gateways.isConfigured($0) }.pushes.first)
         _ = await domain.outbox.ended(push, .wrong(reason: "BadTopic"), hasOther: false)
         #expect(try await kept(world) == 1)
-        #expect(try await world.routes.store.requeueParkedPushes(of: AppSerial(1), at: domain.time.now()) == 1)
+        #expect(try await world.routes.store.requeueParkedPushes(of: AppSerial(1), in: .all, at: domain.time.now()) == 1)
         #expect(try await world.pushes().count == 1)
         #expect(try await kept(world) == 0)
     }

@@ -107,7 +107,7 @@ struct UpdateOrderTests {
         try await stores.addUnfinished(of: nil, story.binding.serial, entry: 9, orderKey: nil, in: store)
         var places: [UpdateSerial] = []
         var place = UpdateSerial(0)
-        while let next = try await store.findUnfinishedOfEnded(after: place, limit: 1) {
+        while let next = try await store.findUnfinishedOfEnded(in: .all, after: place, limit: 1) {
             places.append(next)
             place = next
         }

@@ -8,6 +8,8 @@ extension StoreCase {
     static let fencedFeatures: [StoreCase] = [
         StoreCase("a home that is removed changes no item, subscription or firing", fencedSubscriptions),
         StoreCase("a home that is removed changes no update, binding or completion", fencedUpdates),
+        StoreCase("a home that is removed takes no items that nobody watches", fencedUnwatched),
+        StoreCase("a home that is removed tends no location and no update that ended", fencedTending),
     ]
 }
 
@@ -57,6 +59,9 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
         HomeWrite("removeSubscriptions") { homeStore in
             let ended = EndedSubscription(serial: subscription.serial, device: device)
             try await homeStore.removeSubscriptions([ended], at: start)
+        },
+        HomeWrite("resetSubscriptions") { homeStore in
+            _ = try await homeStore.resetSubscriptions(on: item, after: SubscriptionSerial(0), limit: 9, all: true)
         },
         HomeWrite("deleteItem") { homeStore in _ = try await homeStore.deleteItem(item, ifIdleSince: nil) },
     ]
@@ -160,4 +165,37 @@ private func fencedUpdates(_ stores: any StoreMaker) async throws {
             "\(String(describing: present?.serial)) \(String(describing: present?.revision))",
         ]
     }
+}
+
+private func fencedTending(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let (store, device, update) = (fixture.store, fixture.device, try await fixture.publish(1))
+    var binding = try await fixture.bind()
+    try await fixture.hold([update], binding, machine: CompletionMachine(.stored, attempt: 1))
+    _ = try await store.withdrawUpdate(update, by: fixture.key, at: start)
+    binding.locatedAt = start
+    _ = try #require(try await store.change(binding, hasOtherKinds: false, at: start))
+    let writes: [HomeWrite] = [
+        HomeWrite("unfinishedOfEnded") { homeStore in _ = try await homeStore.unfinishedOfEnded(limit: 9) },
+        HomeWrite("forgetLocations") { homeStore in try await homeStore.forgetLocations(before: start, limit: 9) },
+    ]
+    try await HomeHandles(of: store).check(writes) {
+        let present = try await store.presentBinding(of: device)
+        return ["\(String(describing: present?.revision)) \(String(describing: present?.locatedAt))"]
+    }
+}
+
+private func fencedUnwatched(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let other = try await fixture.anotherDevice().serial
+    _ = try await fixture.subscribe(1, of: other)
+    let removed = try await fixture.store.deleteDevice(other, at: start)
+    try #require(removed != nil)
+    let living = fixture.store.home(try await fixture.store.addIncarnation(of: NodeNumber(1)))
+    let former = fixture.store.home(HomeFence(node: NodeNumber(1), incarnation: 0))
+    let take = HomeWrite("takeUnwatched") { homeStore in _ = try await homeStore.takeUnwatched(limit: 9) }
+    let kind = try await take.fault(through: former)
+    #expect(kind == .fenced)
+    let taken = try await living.takeUnwatched(limit: 9)
+    #expect(!taken.isEmpty)
 }

@@ -8,6 +8,7 @@ extension StoreCase {
     static let fencedWrites: [StoreCase] = [
         StoreCase("a home that is removed changes no inbox, channel or device", fencedInboxes),
         StoreCase("a home that is removed changes no push", fencedPushes),
+        StoreCase("a home that is removed notes no device that connects", fencedComing),
         StoreCase("a home that is removed changes no watch, ping or callback", fencedWatches),
         StoreCase("a home that is removed changes no service or request", fencedServices),
         StoreCase("a home that is removed reads as before", removedHomeReads),
@@ -47,6 +48,11 @@ private func fencedInboxes(_ stores: any StoreMaker) async throws {
             let profile = try PushFixture.profile("aa01")
             _ = try await homeStore.changeRegistration(of: device, at: start) { _ in .says(profile, confirms: true) }
         },
+        HomeWrite("writeRegistration") { homeStore in
+            let basis = try #require(try await homeStore.registration(of: device))
+            let profile = try PushFixture.profile("aa02")
+            _ = try await homeStore.writeRegistration(.says(profile, confirms: true), decidedOn: basis, at: start)
+        },
         HomeWrite("markSeen") { homeStore in
             try await homeStore.markSeen([device], areAnonymous: false, at: later)
         },
@@ -55,6 +61,11 @@ private func fencedInboxes(_ stores: any StoreMaker) async throws {
             _ = try await homeStore.renewCredential(of: device, to: SecretHash(of: [3]))
         },
         HomeWrite("deleteDevice") { homeStore in _ = try await homeStore.deleteDevice(device, at: start) },
+        HomeWrite("deleteDevice that was not seen") { homeStore in
+            let cutoff = RetentionTime.uninterrupted(at: later).cutoff(afterSeconds: 1)
+            _ = try await homeStore.deleteDevice(device, unlessSeenAfter: cutoff, at: later)
+        },
+        HomeWrite("continueDeletions") { homeStore in _ = try await homeStore.continueDeletions(at: start, limit: 9) },
     ]
     try await HomeHandles(of: store).check(writes) {
         let waiting = try await fixture.waiting().map(\.position)
@@ -101,6 +112,20 @@ private func fencedPushes(_ stores: any StoreMaker) async throws {
         let standings = try await fixture.standings(1)
         let isDue = try await fixture.isDue(at: start)
         return ["\(standings)", "\(isDue)"]
+    }
+}
+
+private func fencedComing(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    let device = fixture.device
+    try await fixture.commit(fixture.append(1, ttl: 1_000_000))
+    // After the third push without an answer, the next one is an hour later, unless the device comes.
+    for minutes in [Int64(0), 20, 40] { try await fixture.hand(at: start.after(60 * minutes)) }
+    let came = start.after(60 * 60)
+    let come = HomeWrite("devicesCame") { homeStore in try await homeStore.devicesCame([device], at: came) }
+    try await HomeHandles(of: fixture.store).check([come]) {
+        let isDue = try await fixture.isDue(at: came)
+        return ["\(isDue)"]
     }
 }
 

@@ -14,6 +14,7 @@ extension StoreCase {
         StoreCase("a home finds completions and ended bindings of its shards alone", completionsOfShards),
         StoreCase("a home brings completions of its shards back alone", broughtBackCompletionsOfShards),
         StoreCase("a home finishes completions of ended updates in its shards alone", unfinishedOfShards),
+        StoreCase("a home finds hidden completions of ended updates in its shards alone", hiddenOfShards),
         StoreCase("a home forgets locations of its shards alone", locationsOfShards),
         StoreCase("a home puts off pings of its shards alone", pingsOfShards),
     ]
@@ -203,6 +204,18 @@ private func unfinishedOfShards(_ stores: any StoreMaker) async throws {
     #expect(try await unfinished(sets.second) == [bindings.second.device])
     try await finish(bindings.second)
     for set in [sets.first, sets.second, .all] { #expect(try await unfinished(set).isEmpty) }
+}
+
+private func hiddenOfShards(_ stores: any StoreMaker) async throws {
+    let bindings = try await TwoBindings(stores, CompletionMachine(.stored, attempt: 1))
+    let (store, sets, update) = (bindings.fixture.store, bindings.sets, bindings.update)
+    _ = try await store.withdrawUpdate(update, by: bindings.fixture.key, at: start)
+    try await bindings.fixture.store.endCompletions([(bindings.fixture.name(update, bindings.first), .withdrawn)], at: start)
+    try await stores.hideUnfinished(of: update.serial, in: store)
+    for (set, count) in [(sets.rest, 0), (sets.first, 0), (sets.second, 1)] {
+        _ = try await store.findUnfinishedOfEnded(in: set, after: UpdateSerial(0), limit: 9)
+        #expect(try await store.unfinishedOfEnded(in: .all, limit: 9).count == count)
+    }
 }
 
 private func locationsOfShards(_ stores: any StoreMaker) async throws {

@@ -8,8 +8,10 @@ extension StoreCase {
     static let shardedWork: [StoreCase] = [
         StoreCase("a home finds and leases pushes of its shards alone", pushesOfShards),
         StoreCase("a home ends pushes of its shards alone", endedPushesOfShards),
+        StoreCase("a home lists and requeues parked pushes of its shards alone", parkedPushesOfShards),
         StoreCase("a home brings pushes of its shards back alone", broughtBackPushesOfShards),
         StoreCase("a home finds work of its shards alone, also behind other work of the lane", workOfShards),
+        StoreCase("a home finds work of its shards behind lanes of other shards, with a limit", limitedWorkOfShards),
         StoreCase("a home brings work of its shards back alone", broughtBackWorkOfShards),
     ]
 }
@@ -108,6 +110,29 @@ private func endedPushesOfShards(_ stores: any StoreMaker) async throws {
     #expect(try await devices.standings(2, at: end.now).isEmpty)
 }
 
+private func parkedPushesOfShards(_ stores: any StoreMaker) async throws {
+    let devices = try await TwoDevices(stores)
+    let (store, sets, app) = (devices.store, devices.sets, devices.fixture.lane.app)
+    for position in [Int64(1), 2] { try await devices.send(position) }
+    for push in try await devices.pushes(in: .all, at: start) {
+        _ = try await store.endPushes([PushEnd(push, .parked(reason: "BadTopic"), at: start)])
+    }
+    func counts() async throws -> [Int] {
+        var counts: [Int] = []
+        for set in [sets.first, sets.second, sets.rest] {
+            counts.append(try await store.parkedPushes(of: app, in: set, limit: 9).count)
+        }
+        return counts
+    }
+    #expect(try await counts() == [1, 1, 0])
+    #expect(try await store.requeueParkedPushes(of: app, in: sets.rest, at: start) == 0)
+    #expect(try await store.requeueParkedPushes(of: app, in: sets.second, at: start) == 1)
+    #expect(try await counts() == [1, 0, 0])
+    #expect(try await devices.lease(in: sets.second) == [devices.other.serial])
+    #expect(try await store.requeueParkedPushes(of: app, in: sets.first, at: start) == 1)
+    #expect(try await counts() == [0, 0, 0])
+}
+
 private func broughtBackPushesOfShards(_ stores: any StoreMaker) async throws {
     let devices = try await TwoDevices(stores)
     let (store, sets) = (devices.store, devices.sets)
@@ -138,8 +163,8 @@ private struct TwoPings {
         _ = try await fixture.put(fixture.wish(on: other.channel, due: now.adding(seconds: 1)), at: now)
     }
 
-    func due(in shards: ShardSet, at now: Timestamp) async throws -> [DeviceSerial] {
-        try await fixture.store.dueWork(in: shards, at: now, besides: WorkCrowds(), limit: 9).map(\.device)
+    func due(in shards: ShardSet, at now: Timestamp, limit: Int = 9) async throws -> [DeviceSerial] {
+        try await fixture.store.dueWork(in: shards, at: now, besides: WorkCrowds(), limit: limit).map(\.device)
     }
 }
 
@@ -153,6 +178,16 @@ private func workOfShards(_ stores: any StoreMaker) async throws {
     #expect(try await pings.due(in: sets.second, at: later) == [devices[1]])
     #expect(try await pings.due(in: sets.rest, at: later).isEmpty)
     #expect(try await pings.due(in: .none, at: later).isEmpty)
+}
+
+private func limitedWorkOfShards(_ stores: any StoreMaker) async throws {
+    let pings = try await TwoPings(stores)
+    let (sets, devices, later) = (pings.sets, pings.devices, start.adding(seconds: 2))
+    #expect(try await pings.due(in: sets.second, at: later, limit: 1) == [devices[1]])
+    // The first device's ping is in an earlier lane of its own now.
+    _ = try await pings.fixture.put(pings.fixture.wish(ping: "http://other.example/ping", due: start))
+    #expect(try await pings.due(in: .all, at: later, limit: 1) == [devices[0]])
+    #expect(try await pings.due(in: sets.second, at: later, limit: 1) == [devices[1]])
 }
 
 private func broughtBackWorkOfShards(_ stores: any StoreMaker) async throws {

@@ -1,0 +1,20 @@
+/// What is left of deleted apps and devices. Methods that write are atomic and durable, as ``Store`` describes.
+package protocol DeletionStore: Sendable {
+    /// Does the next part of the deletions of apps and devices, about `limit` rows, in one transaction. A call after a crash continues
+    /// where the last committed one ended.
+    ///
+    /// Devices of deleted apps are removed with their channels, and messages of deleted devices end as ``Outcome/gone``.
+    func continueDeletions(at now: Timestamp, limit: Int) async throws -> DeletionStep
+}
+
+package struct DeletionStep: Equatable, Sendable {
+    /// Whose sessions are to be ended.
+    package var removed: RemovedDevices
+    /// Whether nothing is left to be done.
+    package var isDone: Bool
+
+    package init(removed: RemovedDevices = .init(), isDone: Bool) {
+        self.removed = removed
+        self.isDone = isDone
+    }
+}
