@@ -15,6 +15,7 @@ import NIOPosix
 /// All that the doors use of the core, put together over one store.
 package final class Domain: Sendable {
     package let apps: AppRegistrar
+    package let documents: AppDocuments
     package let keys: KeyAuthority
     package let devices: DeviceRegistrar
     package let channels: ChannelRegistrar
@@ -83,6 +84,7 @@ package final class Domain: Sendable {
         self.home = home
         let directory = ChannelDirectory(store: home)
         let documents = AppDocuments(store: store)
+        self.documents = documents
         epoch = try await store.claimEpoch()
         try await ShardMap.take(.all, to: .init(node: .only, epoch: epoch), by: home, in: store)
         history = try await store.history(proposing: Int64(bitPattern: random.next()))

@@ -263,7 +263,10 @@ struct VetoTests {
         _ = try await routes.request(.put, path, key: routes.admin, #"{"url":"https://back.example.com/veto"}"#)
         let app = try await routes.domain.serial(ofApp: "com.example.app")
         #expect(try await routes.domain.vetoes.isAsked(app))
+        let key = AppDocument.Key(.approvalHook, of: app)
+        #expect(routes.domain.documents.remembers(key))
         _ = try await routes.request(.delete, "/v1/apps/com.example.app", key: routes.admin)
+        #expect(!routes.domain.documents.remembers(key), "its secret leaves memory")
         #expect(try await !routes.domain.vetoes.isAsked(app))
     }
 
