@@ -11,9 +11,14 @@ final class DocumentReadings: AppDocumentStore {
     }
 
     private let store: any Store
+    private let beforeRemoval: @Sendable () async throws -> Void
     private let state = Mutex(State())
 
-    init(_ store: any Store) { self.store = store }
+    /// - Parameter beforeRemoval: Runs before each removal of a document.
+    init(_ store: any Store, beforeRemoval: @escaping @Sendable () async throws -> Void = {}) {
+        self.store = store
+        self.beforeRemoval = beforeRemoval
+    }
 
     /// The number of readings of the version.
     var lookUps: Int { state.withLock { $0.lookUps } }
@@ -42,5 +47,8 @@ final class DocumentReadings: AppDocumentStore {
         try await store.putDocument(bytes, as: key, at: now)
     }
 
-    func removeDocument(_ key: AppDocument.Key) async throws -> Bool { try await store.removeDocument(key) }
+    func removeDocument(_ key: AppDocument.Key) async throws -> Bool {
+        try await beforeRemoval()
+        return try await store.removeDocument(key)
+    }
 }

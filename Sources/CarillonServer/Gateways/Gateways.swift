@@ -248,7 +248,9 @@ package final class Gateways: Sendable {
         guard let known = try await apps.app(app) else { throw Self.unknown(app) }
         let key = AlertTexts.key(known.serial)
         guard let text else {
-            _ = try await documents.remove(key)
+            let isRemoved = try await documents.remove(key)
+            // The app had no alert text, or was deleted since it was looked up.
+            if !isRemoved, try await apps.app(app) == nil { throw Self.unknown(app) }
             return
         }
         guard try await documents.put(text.json.bytes, as: key, at: time.now()) != nil else { throw Self.unknown(app) }
