@@ -59,7 +59,7 @@ struct RealmCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await options.perform { domain in
-                try await domain.services.setRealm(nil, of: try await domain.serial(ofApp: app))
+                try await domain.services.removeRealm { try await domain.serial(ofApp: app) }
             } onServer: { client in
                 _ = try client.accepted(try await client.send(.DELETE, "/v1/apps/\(app)/realm"))
             }

@@ -1,7 +1,8 @@
 /// The settings of apps, and the version of the registry. Methods that write are atomic and durable, as ``Store`` describes.
 ///
-/// The registry consists of apps, keys, the key ring, documents of apps, service clusters, and the id and the history of the server. Each
-/// change of it increments the version in the transaction of the change. A call that changes nothing leaves the version as it is.
+/// The registry consists of apps, keys, the key ring, documents of apps, and the id and the history of the server. Each change of it
+/// increments the version in the transaction of the change. Setting or removing the place of a device in a service cluster increments the
+/// version, too; deleting the device does not. A call that changes nothing leaves the version as it is.
 package protocol AppDocumentStore: Sendable {
     /// Returns the version of the registry. A call that begins after a change was returned returns the version of that change or a later
     /// one.

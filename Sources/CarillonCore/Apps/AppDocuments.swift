@@ -27,6 +27,8 @@ package final class AppDocuments: Sendable {
 
     private struct State {
         var documents: RecentValues<AppDocument.Key, Known>
+        /// Counts how often values were forgotten.
+        var forgettings = 0
         var apps: [AppDocument.Kind: KnownApps] = [:]
     }
 
@@ -48,7 +50,7 @@ package final class AppDocuments: Sendable {
         of key: AppDocument.Key, _ make: (AppDocument?) throws -> Value
     ) async throws -> Value {
         let present = try await store.registryVersion()
-        let known = state.withLock { $0.documents[key] }
+        let (known, forgettings) = state.withLock { ($0.documents[key], $0.forgettings) }
         let made = known?.made as? Made<Value>
         if let known, let made, known.checkedAt >= present { return made.value }
         let document = try await store.document(key)
@@ -58,17 +60,25 @@ package final class AppDocuments: Sendable {
         } else {
             value = try make(document)
         }
-        note(Known(version: document?.version, checkedAt: present, made: Made(value: value)), of: key)
+        note(Known(version: document?.version, checkedAt: present, made: Made(value: value)), of: key, since: forgettings)
         return value
     }
 
-    /// A reading that began later is kept.
-    private func note(_ known: Known, of key: AppDocument.Key) {
+    /// Remembers a reading, unless another one began later, or values were forgotten since it began.
+    private func note(_ known: Known, of key: AppDocument.Key, since forgettings: Int) {
         state.withLock { state in
+            guard state.forgettings == forgettings else { return }
             if let other = state.documents[key], other.checkedAt > known.checkedAt { return }
             state.documents[key] = known
         }
     }
+
+    /// Reads a document from the store, and remembers nothing. This is for documents that are read seldom and have large or secret
+    /// contents.
+    package func document(_ key: AppDocument.Key) async throws -> AppDocument? { try await store.document(key) }
+
+    /// Whether the value of a document, or of its absence, is remembered.
+    package func remembers(_ key: AppDocument.Key) -> Bool { state.withLock { $0.documents.contains(key) } }
 
     /// Returns the apps that have documents of a kind.
     package func apps(with kind: AppDocument.Kind) async throws -> [AppID: AppSerial] {
@@ -89,9 +99,25 @@ package final class AppDocuments: Sendable {
     package func put(
         _ bytes: [UInt8], as key: AppDocument.Key, at now: Timestamp
     ) async throws -> RegistryVersion? {
-        try await store.putDocument(bytes, as: key, at: now)
+        defer { forget { $0[key] = nil } }
+        return try await store.putDocument(bytes, as: key, at: now)
     }
 
     /// - Returns: Whether there was such a document.
-    package func remove(_ key: AppDocument.Key) async throws -> Bool { try await store.removeDocument(key) }
+    package func remove(_ key: AppDocument.Key) async throws -> Bool {
+        defer { forget { $0[key] = nil } }
+        return try await store.removeDocument(key)
+    }
+
+    // MARK: Forgetting
+
+    /// Forgets the values of a deleted app, which can contain secrets.
+    package func forget(_ app: AppSerial) { forget { $0.removeAll { $0.app == app } } }
+
+    private func forget(_ change: (inout RecentValues<AppDocument.Key, Known>) -> Void) {
+        state.withLock { state in
+            state.forgettings += 1
+            change(&state.documents)
+        }
+    }
 }

@@ -132,7 +132,7 @@ package struct DeviceRegistrar: Sendable {
     private func approveToken(
         of device: Device, _ user: UserWord?, _ change: (DeviceProfile) throws(Refusal) -> DeviceProfile
     ) async throws {
-        guard try await vetoes.isAsked(device.appID) else { return }
+        guard try await vetoes.isAsked(device.app) else { return }
         let current = try await registration(of: device)
         let profile = try change(current.profile)
         guard profile.address != nil, !profile.hasToken(of: current.profile) else { return }

@@ -69,4 +69,12 @@ package final class KnownValues<Key: Hashable & Sendable, Value: Sendable>: Send
             state.readings[key]?.isStale = true
         }
     }
+
+    /// Forgets a value that meets a condition. A value that is being read becomes known as before.
+    package func forget(_ key: Key, where isUnwanted: (Value) -> Bool) {
+        state.withLock { state in
+            guard let value = state.known[key], isUnwanted(value) else { return }
+            state.known[key] = nil
+        }
+    }
 }

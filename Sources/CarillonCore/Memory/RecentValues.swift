@@ -34,6 +34,12 @@ package struct RecentValues<Key: Hashable & Sendable, Value: Sendable>: Sendable
         }
     }
 
+    /// Removes the values of all keys that meet a condition.
+    @inlinable package mutating func removeAll(where isRemoved: (Key) -> Bool) {
+        for key in newer.keys.filter(isRemoved) { newer[key] = nil }
+        for key in older.keys.filter(isRemoved) { older[key] = nil }
+    }
+
     @inlinable package mutating func removeAll() {
         newer = [:]
         older = [:]

@@ -82,16 +82,20 @@ extension Services {
         }
     }
 
-    /// Sets the realm of an app; nil removes it.
-    package func setRealm(_ realm: String?, of app: AppSerial) async throws {
+    package func setRealm(_ realm: String, of app: AppSerial) async throws {
         let key = AppDocument.Key(.realm, of: app)
-        guard let realm else {
-            _ = try await documents.remove(key)
-            return
-        }
         guard try await documents.put(Array(realm.utf8), as: key, at: time.now()) != nil else {
             throw Refusal(.appUnknown, "There is no such app.")
         }
+    }
+
+    /// Removes the realm of an app, if it has one.
+    ///
+    /// - Parameter app: Looks the app up, and throws if there is none.
+    package func removeRealm(of app: () async throws -> AppSerial) async throws {
+        let isRemoved = try await documents.remove(AppDocument.Key(.realm, of: try await app()))
+        // The app had no realm, or was deleted since it was looked up.
+        if !isRemoved { _ = try await app() }
     }
 
     package func cluster(of app: AppSerial) async throws -> [(device: DeviceID, place: ClusterPlace)] {

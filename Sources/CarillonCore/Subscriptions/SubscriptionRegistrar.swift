@@ -101,7 +101,7 @@ package struct SubscriptionRegistrar: Sendable {
     private func approve(
         _ definition: Subscription.Definition, changing present: Subscription?, of device: Device
     ) async throws {
-        guard try await vetoes.isAsked(device.appID) else { return }
+        guard try await vetoes.isAsked(device.app) else { return }
         var known = present
         if present == nil, let key = definition.key {
             known = try await store.subscriptions(

@@ -59,16 +59,16 @@ package final class UpdateLogs: Sendable {
     private let readCount = Atomic(0)
 
     package func log(of app: AppSerial) async throws -> Log {
-        let version = try await documents.parameterRules(of: app).version
-        if let known = logs.known(app) {
-            if known.rulesVersion == version { return known }
-            forget(app)
-        }
         while true {
+            // The version is read again in each pass: when the app is deleted, its rules are removed.
+            let version = try await documents.parameterRules(of: app).version
+            if let known = logs.known(app), known.rulesVersion >= version { return known }
+            // Another caller may have begun a reading with the present rules. That reading stays valid.
+            logs.forget(app) { $0.rulesVersion < version }
             let log = try await load(app)
             // The reading may have begun before the app set its rules.
             if log.rulesVersion >= version { return log }
-            forget(app)
+            try Task.checkCancellation()
         }
     }
 

@@ -3,7 +3,7 @@ package import CarillonWire
 /// Asks apps' own servers whether something may be. Apps that name no server allow everything.
 package protocol Vetoes: Sendable {
     /// Whether an app names a server that is asked.
-    func isAsked(_ app: AppID) async throws -> Bool
+    func isAsked(_ app: AppSerial) async throws -> Bool
     /// - Throws: ``Refusal`` if it may not, or the app's server did not say so in time.
     func ask(_ question: VetoQuestion, of app: AppID) async throws
 }
@@ -29,6 +29,6 @@ package enum VetoQuestion: Sendable {
 /// Of those who ask nobody.
 package struct NoVetoes: Vetoes {
     package init() {}
-    package func isAsked(_ app: AppID) -> Bool { false }
+    package func isAsked(_ app: AppSerial) -> Bool { false }
     package func ask(_ question: VetoQuestion, of app: AppID) {}
 }

@@ -93,10 +93,10 @@ package final class Gateways: Sendable {
         var credentials: [GatewayCredential] = []
         for environment in PushEnvironment.allCases.sorted(by: { $0.rawValue < $1.rawValue }) {
             let lane = PushLane(app: serial, environment: environment)
-            let credential = try await documents.value(of: lane.credential) { document -> GatewayCredential? in
-                try document.map { try GatewayCredential($0, of: app, for: lane) }
+            // Credentials are read at a start and for operators: they would take the room of documents that are in use.
+            if let document = try await documents.document(lane.credential) {
+                credentials.append(try GatewayCredential(document, of: app, for: lane))
             }
-            if let credential { credentials.append(credential) }
         }
         return credentials
     }
@@ -248,7 +248,9 @@ package final class Gateways: Sendable {
         guard let known = try await apps.app(app) else { throw Self.unknown(app) }
         let key = AlertTexts.key(known.serial)
         guard let text else {
-            _ = try await documents.remove(key)
+            let isRemoved = try await documents.remove(key)
+            // The app had no alert text, or was deleted since it was looked up.
+            if !isRemoved, try await apps.app(app) == nil { throw Self.unknown(app) }
             return
         }
         guard try await documents.put(text.json.bytes, as: key, at: time.now()) != nil else { throw Self.unknown(app) }

@@ -48,6 +48,7 @@ struct OperatorRoutes: Sendable {
             await domain.gateways.forget(serial)
             domain.users.forget(serial)
             domain.vetoes.forget(serial)
+            domain.documents.forget(serial)
             await domain.itemEngine.forget(serial)
         }
         return Response(status: .noContent)

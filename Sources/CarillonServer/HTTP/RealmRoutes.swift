@@ -37,7 +37,7 @@ struct RealmRoutes: Sendable {
     }
 
     @Sendable private func removeRealm(_ request: Request, _ context: RouteContext) async throws -> Response {
-        try await services.setRealm(nil, of: try await domain.appSerial(request, context))
+        try await services.removeRealm { try await domain.appSerial(request, context) }
         return Response(status: .noContent)
     }
 

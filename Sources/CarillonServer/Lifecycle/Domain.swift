@@ -15,6 +15,7 @@ import NIOPosix
 /// All that the doors use of the core, put together over one store.
 package final class Domain: Sendable {
     package let apps: AppRegistrar
+    package let documents: AppDocuments
     package let keys: KeyAuthority
     package let devices: DeviceRegistrar
     package let channels: ChannelRegistrar
@@ -87,6 +88,7 @@ package final class Domain: Sendable {
         self.epoch = epoch
         let directory = ChannelDirectory(store: home)
         let documents = AppDocuments(store: store)
+        self.documents = documents
         history = try await store.history(proposing: Int64(bitPattern: random.next()))
         let positions = PositionSource(epoch: epoch)
         let sealer = TokenSealer(keys: tokenKeys, random: random)

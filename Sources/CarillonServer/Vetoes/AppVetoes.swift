@@ -121,9 +121,7 @@ package final class AppVetoes: Vetoes {
 
     // MARK: Asking
 
-    package func isAsked(_ app: AppID) async throws -> Bool {
-        try await documents.apps(with: .approvalHook)[app] != nil
-    }
+    package func isAsked(_ app: AppSerial) async throws -> Bool { try await hook(of: app) != nil }
 
     package func ask(_ question: VetoQuestion, of app: AppID) async throws {
         guard let serial = try await documents.apps(with: .approvalHook)[app], let hook = try await hook(of: serial) else {

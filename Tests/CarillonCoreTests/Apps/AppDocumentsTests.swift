@@ -90,6 +90,49 @@ struct AppDocumentsTests {
         #expect(store.reads == 2, "the later reading is kept")
     }
 
+    @Test func `a value is forgotten when its document is changed, or its app is deleted`() async throws {
+        let documents = AppDocuments(store: store)
+        let sameApp = AppDocument.Key(.userRules, of: AppSerial(1))
+        let otherApp = AppDocument.Key(.alertText, of: AppSerial(2))
+        func readAll() async throws {
+            for key in [key, sameApp, otherApp] {
+                _ = try await text(documents, of: key)
+                #expect(documents.remembers(key))
+            }
+        }
+        try await readAll()
+        _ = try await documents.put(Array("a".utf8), as: key, at: Sample.now)
+        #expect(!documents.remembers(key) && documents.remembers(sameApp) && documents.remembers(otherApp))
+        try await readAll()
+        let isRemoved = try await documents.remove(key)
+        #expect(isRemoved && !documents.remembers(key) && documents.remembers(sameApp))
+        try await readAll()
+        documents.forget(AppSerial(1))
+        #expect(!documents.remembers(key) && !documents.remembers(sameApp) && documents.remembers(otherApp))
+    }
+
+    @Test(arguments: ["removed", "forgotten"])
+    func `a reading that began before its document was removed is not remembered`(_ change: String) async throws {
+        let documents = AppDocuments(store: store)
+        store.put("a", as: key)
+        store.afterRead { [key] in
+            do {
+                if change == "removed" { _ = try await documents.remove(key) } else { documents.forget(key.app) }
+            } catch {
+                Issue.record(error)
+            }
+        }
+        #expect(try await text(documents) == "a")
+        #expect(!documents.remembers(key))
+    }
+
+    @Test func `a document that is read directly is not remembered`() async throws {
+        let documents = AppDocuments(store: store)
+        let version = store.put("a", as: key)
+        for _ in 0..<2 { #expect(try await documents.document(key)?.version == version) }
+        #expect(store.reads == 2 && !documents.remembers(key))
+    }
+
     @Test func `what cannot be read is not remembered`() async throws {
         struct Unreadable: Error {}
         let documents = AppDocuments(store: store)

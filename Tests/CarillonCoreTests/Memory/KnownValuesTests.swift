@@ -29,6 +29,19 @@ struct KnownValuesTests {
         #expect(try await value(1, "after") == "after")
     }
 
+    @Test func `a value is forgotten if it meets a condition, and what is being read is kept`() async throws {
+        #expect(try await value(1, "a") == "a")
+        values.forget(1) { $0 == "b" }
+        #expect(values.known(1) == "a")
+        values.forget(1) { $0 == "a" }
+        #expect(values.known(1) == nil)
+        _ = try await values.value(of: 1) {
+            values.forget(1) { _ in true }
+            return "c"
+        }
+        #expect(values.known(1) == "c")
+    }
+
     @Test func `what changes of another key is no reason to read again`() async throws {
         _ = try await values.value(of: 1) {
             values.forget(2)

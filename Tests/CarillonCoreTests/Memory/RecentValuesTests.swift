@@ -23,6 +23,10 @@ struct RecentValuesTests {
         #expect(values[0] == nil)
         #expect(values[1] == nil)
         #expect(values.count == 1)
+        for key in 3..<6 { values[key] = key }
+        values.removeAll { $0 != 4 }
+        #expect(values.count == 1)
+        #expect(values[4] == 4)
         values.removeAll()
         #expect(values.count == 0)
     }

@@ -58,6 +58,21 @@ struct CredentialTests {
         try body(["certificate": certificate.pem, "privateKey": certificate.key])
     }
 
+    @Test func `credentials take no room in the memory of documents`() async throws {
+        let routes = try await routes()
+        let set = try await routes.request(.put, Self.path + "production", key: routes.admin, try token())
+        #expect(set.status == 200)
+        try await routes.domain.gateways.open()
+        let app = try await routes.domain.serial(ofApp: "com.example.app")
+        let found = try await routes.domain.gateways.credentials(of: try AppID.checked("com.example.app"))
+        #expect(found.map { $0.credential.lane.environment } == [.production])
+        for environment in PushEnvironment.allCases {
+            let lane = PushLane(app: app, environment: environment)
+            #expect(!routes.domain.documents.remembers(lane.credential), "\(environment)")
+        }
+        await routes.domain.gateways.close()
+    }
+
     @Test func `a token key is set, listed without its secret, set anew, and removed`() async throws {
         let routes = try await routes()
         let secret = P256.Signing.PrivateKey().pemRepresentation

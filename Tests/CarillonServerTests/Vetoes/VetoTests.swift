@@ -261,8 +261,13 @@ struct VetoTests {
         #expect(try await routes.request(.get, path, key: routes.admin).code == "veto_unknown")
         #expect(try await routes.request(.post, "/v1/devices", key: clientKey).status == 201)
         _ = try await routes.request(.put, path, key: routes.admin, #"{"url":"https://back.example.com/veto"}"#)
+        let app = try await routes.domain.serial(ofApp: "com.example.app")
+        #expect(try await routes.domain.vetoes.isAsked(app))
+        let key = AppDocument.Key(.approvalHook, of: app)
+        #expect(routes.domain.documents.remembers(key))
         _ = try await routes.request(.delete, "/v1/apps/com.example.app", key: routes.admin)
-        #expect(try await !routes.domain.vetoes.isAsked(try AppID.checked("com.example.app")))
+        #expect(!routes.domain.documents.remembers(key), "its secret leaves memory")
+        #expect(try await !routes.domain.vetoes.isAsked(app))
     }
 
     @Test func `a subscription on an item that is closed while the app is asked is refused`() async throws {
@@ -299,6 +304,25 @@ struct VetoTests {
         _ = try await routes.store.removeDocument(key)
         #expect(try await routes.request(.post, "/v1/devices", key: clientKey).status == 201)
         #expect(backEnd.questions.count == 2)
+    }
+
+    @Test func `whether an app is asked is read of this app alone`() async throws {
+        let store = try await stores.open()
+        let documents = DocumentReadings(store)
+        let vetoes = AppVetoes(
+            apps: store, documents: AppDocuments(store: documents),
+            keys: [TokenKey(id: 1, bytes: Array(repeating: 1, count: 32))], source: backEnd.source, rules: .init(),
+            time: .system, random: .system, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        let start = Timestamp(milliseconds: 0)
+        let app = try #require(try await store.createApp(try AppID.checked("com.example.app"), at: start))
+        let other = try #require(try await store.createApp(try AppID.checked("com.example.other"), at: start))
+        #expect(try await !vetoes.isAsked(app.serial))
+        _ = try await vetoes.set("https://back.example.com/", of: app.id)
+        #expect(try await vetoes.isAsked(app.serial))
+        #expect(try await !vetoes.isAsked(other.serial))
+        try await vetoes.remove(of: app.id)
+        #expect(try await !vetoes.isAsked(app.serial))
+        #expect(documents.lists == 0)
     }
 
     @Test func `a server that starts anew asks as before, and nothing is allowed once the secret cannot be read`()

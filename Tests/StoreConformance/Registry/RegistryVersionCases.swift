@@ -76,6 +76,8 @@ private func othersLeaveTheVersion(_ stores: any StoreMaker) async throws {
     _ = try await store.insertKey(key(1, app: app))
     _ = try await store.revokeKey(KeyID(1), at: start)
     let (none, nobody) = (try #require(AppID("com.example.none")), AppSerial(device.app.rawValue + 99))
+    let server = try await fixture.device(3)
+    _ = try await store.setClusterPlace(ClusterPlace(), of: server.id, app: server.app)
     let document = AppDocument.Key(.alertText, of: device.app)
     let unknown = AppDocument.Key(.alertText, of: nobody)
     let changes: [Change] = [
@@ -98,6 +100,7 @@ private func othersLeaveTheVersion(_ stores: any StoreMaker) async throws {
         ("a place of no device", { _ = try await store.setClusterPlace(ClusterPlace(), of: device.id, app: nobody) }),
         ("a server that is none", { _ = try await store.setClusterPlace(nil, of: device.id, app: device.app) }),
         ("a device", { _ = try await fixture.device(2) }),
+        ("a deleted device that is a server", { _ = try await store.deleteDevice(server.serial, at: start) }),
         ("a channel", { _ = try await StoreFixture.open(9, of: device, in: store) }),
         ("an attachment", { _ = try await store.addAttachment(attachment(of: device), at: start) }),
         ("an epoch", { _ = try await store.claimEpoch() }),

@@ -61,7 +61,7 @@ extension ItemEngine {
             let looked = rows.filter { subscriptions[$0.target.subscription] == true }
             // One that is not in memory finds them when it is loaded.
             guard !looked.isEmpty || items[key] != nil || loading[key] != nil else { continue }
-            let item = try await item(key)
+            let item = try await itemForArming(key)
             for row in rows {
                 if item.watches[row.target.subscription]?.isOf(row.target.revision) == true {
                     item.whenStill { $0.rest(row) }
@@ -74,6 +74,16 @@ extension ItemEngine {
             drain(item)
         }
         return Set(subscriptions.keys).subtracting(rows.map(\.target.subscription))
+    }
+
+    /// Returns an item with the present cost limit, by which conditions are evaluated when they are armed.
+    private func itemForArming(_ key: ItemKey) async throws -> WatchedItem {
+        while true {
+            let item = try await item(key)
+            await updateCostLimit(of: item)
+            // The item can have been forgotten meanwhile.
+            if items[key] === item { return item }
+        }
     }
 
     /// One that is in memory, or is just being loaded.

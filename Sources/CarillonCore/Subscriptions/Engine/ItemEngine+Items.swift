@@ -9,8 +9,6 @@ extension ItemEngine {
         uses += 1
         while true {
             if let item = items[key] {
-                await updateCostLimit(of: item)
-                guard items[key] === item else { continue }
                 item.lastUse = uses
                 return item
             }
@@ -97,7 +95,7 @@ extension ItemEngine {
     /// The highest cost of evaluating one condition, and of rendering one notification, in an app.
     func conditionCost(of app: AppSerial) async throws -> Int { try await documents.itemRules(of: app).rules.conditionCost }
 
-    /// Rules that an app sets apply to the next evaluation.
+    /// Rules that an app sets apply to the next evaluation: batches of work, loading and arming each read the limit once.
     func updateCostLimit(of item: WatchedItem) async {
         do {
             let cost = try await conditionCost(of: item.key.app)

@@ -154,10 +154,9 @@ package actor ItemEngine {
     }
 
     private func drainUntilDone(_ item: WatchedItem) async {
-        while true {
+        while item.hasWork {
             await updateCostLimit(of: item)
             let batch = item.takeBatch(Self.updatesAtOnce)
-            if batch.isEmpty { break }
             for case .update(let update, _, _) in batch { leave(update, of: item.key.app) }
             await perform(batch, on: item)
         }

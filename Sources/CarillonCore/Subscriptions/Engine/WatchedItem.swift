@@ -68,6 +68,9 @@ final class WatchedItem {
 
     var isIdle: Bool { !isDraining && queue.isEmpty }
 
+    /// Whether work waits in the queue.
+    var hasWork: Bool { !queue.isEmpty }
+
     /// About what it takes in memory, in bytes.
     var weight: Int { 1000 + 4 * stored.state.byteCount + 200 * watches.count + index.constantBytes + queuedBytes }
 
