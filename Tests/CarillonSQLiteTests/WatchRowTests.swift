@@ -4,6 +4,7 @@ import Foundation
 import GRDB
 import StoreConformance
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
