@@ -223,13 +223,15 @@ let package = Package(
             path: "Tests/TestSupport", swiftSettings: settings),
         .target(
             name: "StoreConformance",
-            dependencies: ["CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire", "TestSupport"],
+            dependencies: [
+                "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire", "TestStores", "TestSupport",
+            ],
             path: "Tests/StoreConformance", swiftSettings: settings),
         // Changes a store until a test kills the process.
         .executableTarget(
             name: "StoreWorkload",
             dependencies: [
-                "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonSQLite", "CarillonWire", "TestSupport",
+                "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire", "TestStores", "TestSupport",
             ],
             path: "Tests/StoreWorkload", swiftSettings: settings),
         .target(
@@ -259,7 +261,7 @@ let package = Package(
         .testTarget(
             name: "CarillonSQLiteTests",
             dependencies: [
-                "StoreConformance", "TestSupport",
+                "StoreConformance", "TestStores", "TestSupport",
                 "CarillonCore", "CarillonSQLite", "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "GRDB", package: "GRDB.swift", condition: client),
@@ -367,7 +369,7 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "CarillonAPNsSimulator", "CarillonBasics", "CarillonClient", "CarillonCommand", "CarillonNotification",
-                "CarillonWire", "ClientContent", "StoreWorkload", "TestSupport",
+                "CarillonWire", "ClientContent", "StoreWorkload", "TestStores", "TestSupport",
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
                 .product(name: "NIOCore", package: "swift-nio", condition: network),
@@ -387,7 +389,7 @@ if isSanitized {
     let withoutSockets = ["CarillonBasics", "CarillonWire", "CarillonCore", "CarillonSQLite"]
     package.targets.removeAll { target in
         if sanitized == "core" {
-            return !["CarillonExpression", "TestSupport", "StoreConformance"].contains(target.name)
+            return !["CarillonExpression", "TestSupport", "TestStores", "StoreConformance"].contains(target.name)
                 && !withoutSockets.contains { target.name == $0 || target.name == $0 + "Tests" }
         }
         return ["CarillonCommand", "CarillonCommandTests", "ClientQuickStart", "EndToEndTests", "StoreWorkload"].contains(

@@ -5,6 +5,7 @@ import Foundation
 import GRDB
 import StoreConformance
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import StoreConformance
+import TestStores
 import Testing
 
 @testable import CarillonSQLite
@@ -11,7 +12,7 @@ struct IdleWakeTests {
     private let start = StoreFixture.start
 
     @Test func `the pace of a device that answered is forgotten when it limits nothing`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, device) = (fixture.sqlite, fixture.device)
         var profile = DeviceProfile()
         profile.address = .init(platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)

@@ -6,6 +6,7 @@ import GRDB
 import Logging
 import StoreConformance
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import StoreConformance
+import TestStores
 import Testing
 
 @testable import CarillonSQLite
@@ -17,7 +18,7 @@ struct PushMemoryTests {
         var lane: PushLane { PushLane(app: fixture.device.app, environment: .production) }
 
         init() async throws {
-            fixture = try await StoreFixture(StoreKind.memory)
+            fixture = try await StoreFixture(SQLiteStores.memory)
             var profile = DeviceProfile()
             profile.address = .init(
                 platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)

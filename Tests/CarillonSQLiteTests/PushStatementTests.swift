@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 import StoreConformance
-import Synchronization
+import TestStores
 import Testing
 
 @testable import CarillonSQLite
@@ -45,16 +45,8 @@ struct PushStatementTests {
 
     /// Returns the statements that name pushes or registrations. A statement counts each time that it runs.
     private func statements(of store: SQLiteStore, in work: () async throws -> Void) async throws -> [String] {
-        let seen = Mutex<[String]>([])
-        try await store.group.run { db in
-            db.trace { event in
-                guard case .statement(let statement) = event, !statement.sql.hasPrefix("--") else { return }
-                seen.withLock { $0.append(statement.sql) }
-            }
-        }
-        try await work()
-        try await store.group.run { db in db.trace(nil) }
-        return seen.withLock { $0.filter { $0.contains("push") || $0.contains("device_profile") } }
+        let seen = try await store.tracing(work).statements
+        return seen.filter { $0.contains("push") || $0.contains("device_profile") }
     }
 
     // MARK: Other addresses

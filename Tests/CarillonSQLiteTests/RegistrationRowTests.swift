@@ -3,7 +3,7 @@ import CarillonWire
 import Foundation
 import GRDB
 import StoreConformance
-import Synchronization
+import TestStores
 import Testing
 
 @testable import CarillonSQLite
@@ -88,7 +88,7 @@ struct RegistrationRowTests {
     }
 
     @Test func `the number of devices follows the rows when other work of the commit fails`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, device, now) = (fixture.sqlite, fixture.device.serial, start)
         let (one, two) = (try new(1), try new(2))
         let gate = Gate()
@@ -121,7 +121,7 @@ struct RegistrationRowTests {
     }
 
     @Test func `a token is remembered when it is released, and forgotten after its day`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let store = fixture.sqlite
         _ = try await insert(new(1, token: "aa01"), store)
         let second = try #require(try await insert(new(2, token: "aa01"), store))
@@ -147,7 +147,7 @@ struct RegistrationRowTests {
     }
 
     @Test func `a token is remembered if its environment cannot be read`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let store = fixture.sqlite
         _ = try await insert(new(1, token: "aa01"), store)
         let second = try #require(try await insert(new(2, token: "aa01"), store)).serial
@@ -161,7 +161,7 @@ struct RegistrationRowTests {
     // MARK: Statuses
 
     @Test func `a status lasts from its change, whatever the device says meanwhile`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, device, now) = (fixture.sqlite, fixture.device.serial, start)
         func served() async throws -> [Int64] {
             try await store.read { db in try Int64.fetchAll(db, sql: "SELECT status_served FROM device_profile") }
@@ -190,24 +190,14 @@ struct RegistrationRowTests {
 
     /// The statements on rows of devices and channels, without those of triggers. A statement counts once.
     private func statements(of store: SQLiteStore, in work: () async throws -> Void) async throws -> Int {
-        let seen = Mutex<Set<String>>([])
-        try await store.group.run { db in
-            db.trace { event in
-                guard case .statement(let statement) = event, !statement.sql.hasPrefix("--") else { return }
-                seen.withLock { _ = $0.insert(statement.sql) }
-            }
-        }
-        try await work()
-        try await store.group.run { db in db.trace(nil) }
-        return seen.withLock { statements in
-            statements.count { sql in
-                Self.words.contains { sql.contains($0) } && !Self.otherWords.contains { sql.contains($0) }
-            }
+        let seen = Set(try await store.tracing(work).statements)
+        return seen.count { sql in
+            Self.words.contains { sql.contains($0) } && !Self.otherWords.contains { sql.contains($0) }
         }
     }
 
     @Test func `a registration runs as many statements as the documentation says`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let store = fixture.sqlite
         func register(_ new: NewDevice) async throws -> Int {
             try await statements(of: store) { _ = try await insert(new, store) }
@@ -236,7 +226,7 @@ struct RegistrationRowTests {
     }
 
     @Test func `another token and the end of a device run as many statements as the documentation says`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let store = fixture.sqlite
         let first = try #require(try await insert(new(1), store)).serial
         let second = try #require(try await insert(new(2, token: "aa02"), store)).serial

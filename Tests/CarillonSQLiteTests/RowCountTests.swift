@@ -3,6 +3,7 @@ import CarillonWire
 import Foundation
 import GRDB
 import StoreConformance
+import TestStores
 import Testing
 
 @testable import CarillonSQLite
@@ -82,7 +83,7 @@ struct RowCountTests {
     // MARK: Apps, keys, devices
 
     @Test func `apps, keys and devices give back their rows`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, start) = (fixture.sqlite, start)
         let ada = try #require(UserID("ada"))
         @Sendable func app(_ number: Int) throws -> AppID { try found(AppID("com.example.n\(number)")) }
@@ -117,7 +118,7 @@ struct RowCountTests {
     // MARK: Channels and messages
 
     @Test func `channels, watches, messages and keys of senders give back their rows`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, start) = (fixture.sqlite, start)
         try await check("watch", fixture) { number in
             let channel = try await StoreFixture.open(UInt64(100 + number), of: fixture.device, in: store, limit: 9999)
@@ -149,7 +150,7 @@ struct RowCountTests {
     }
 
     @Test func `pushes and wakes give back their rows`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, start) = (fixture.sqlite, start)
         let text = AppDocument.Key(.alertText, of: fixture.device.app)
         _ = try await store.putDocument(Array("{}".utf8), as: text, at: start)
@@ -175,7 +176,7 @@ struct RowCountTests {
     // MARK: Features
 
     @Test func `subscriptions give back their rows`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, start, device) = (fixture.sqlite, start, fixture.device)
         try await check("subscription", fixture) { number in
             try await store.run(
@@ -197,7 +198,7 @@ struct RowCountTests {
     }
 
     @Test func `updates and profiles give back their rows`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, start, device) = (fixture.sqlite, start, fixture.device)
         try await check("audience_update", fixture) { number in
             let definition = Update.Definition(
@@ -221,7 +222,7 @@ struct RowCountTests {
     }
 
     @Test func `attachments give back their rows`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, start, device) = (fixture.sqlite, start, fixture.device)
         let owner = AttachmentUser(app: device.app, party: .senders)
         try await check("attachment", fixture) { number in
@@ -246,7 +247,7 @@ struct RowCountTests {
     }
 
     @Test func `requests of services give back their rows`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, start, consumer) = (fixture.sqlite, start, fixture.device)
         let ada = try #require(UserID("ada"))
         let new = NewDevice(DeviceID(Self.id(9, 1)), app: try StoreFixture.appID, user: .signedIn(ada))

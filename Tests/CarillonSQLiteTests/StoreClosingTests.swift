@@ -4,6 +4,7 @@ import CarillonWire
 import Dispatch
 import StoreConformance
 import Synchronization
+import TestStores
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))

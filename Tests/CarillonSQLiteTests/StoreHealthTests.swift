@@ -3,6 +3,7 @@ import CarillonSQLite
 import CarillonWire
 import Foundation
 import StoreConformance
+import TestStores
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))

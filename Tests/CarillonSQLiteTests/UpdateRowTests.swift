@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 import StoreConformance
-import Synchronization
+import TestStores
 import Testing
 
 @testable import CarillonSQLite
@@ -56,16 +56,8 @@ struct UpdateRowTests {
     private func statements(
         of store: SQLiteStore, on tables: [String] = tables, in work: () async throws -> Void
     ) async throws -> Int {
-        let seen = Mutex<Set<String>>([])
-        try await store.group.run { db in
-            db.trace { event in
-                guard case .statement(let statement) = event, !statement.sql.hasPrefix("--") else { return }
-                seen.withLock { _ = $0.insert(statement.sql) }
-            }
-        }
-        try await work()
-        try await store.group.run { db in db.trace(nil) }
-        return seen.withLock { $0.count { sql in tables.contains { sql.contains($0) } } }
+        let seen = Set(try await store.tracing(work).statements)
+        return seen.count { sql in tables.contains { sql.contains($0) } }
     }
 
     @Test func `calls run as many statements as the documentation says`() async throws {

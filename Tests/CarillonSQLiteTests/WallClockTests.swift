@@ -3,6 +3,7 @@ import CarillonSQLite
 import CarillonWire
 import StoreConformance
 import Synchronization
+import TestStores
 import Testing
 
 /// What is removed for good needs both clocks: a wall clock that is wrong for a while, or a server that was stopped, removes nothing.

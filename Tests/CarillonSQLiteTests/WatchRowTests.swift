@@ -3,7 +3,7 @@ import CarillonWire
 import Foundation
 import GRDB
 import StoreConformance
-import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -185,16 +185,8 @@ struct WatchRowTests {
 
     /// The statements on the tables of watches and their work, without those of triggers. A statement counts once.
     private func statements(of store: SQLiteStore, in work: () async throws -> Void) async throws -> Int {
-        let seen = Mutex<Set<String>>([])
-        try await store.group.run { db in
-            db.trace { event in
-                guard case .statement(let statement) = event, !statement.sql.hasPrefix("--") else { return }
-                seen.withLock { _ = $0.insert(statement.sql) }
-            }
-        }
-        try await work()
-        try await store.group.run { db in db.trace(nil) }
-        return seen.withLock { $0.count { sql in Self.tables.contains { sql.contains($0) } } }
+        let seen = Set(try await store.tracing(work).statements)
+        return seen.count { sql in Self.tables.contains { sql.contains($0) } }
     }
 
     @Test func `calls run as many statements as the documentation says`() async throws {

@@ -29,7 +29,12 @@ struct StoreChoiceTests {
         try String(contentsOf: PageCode.root.appending(path: file), encoding: .utf8)
     }
 
-    @Test(arguments: [("Sources/CarillonServer", 50), ("Tests/CarillonServerTests", 100), ("Tests/StoreConformance", 20)])
+    static let folders = [
+        ("Sources/CarillonServer", 50), ("Tests/CarillonServerTests", 100), ("Tests/StoreConformance", 20),
+        ("Tests/StoreWorkload", 8),
+    ]
+
+    @Test(arguments: folders)
     func `no file names a kind of store or contains SQL`(folder: String, atLeast: Int) throws {
         let files = try Self.files(in: folder)
         #expect(files.count >= atLeast)

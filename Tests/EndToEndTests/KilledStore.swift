@@ -1,5 +1,6 @@
 import Foundation
 import StoreWorkload
+import TestStores
 import TestSupport
 import Testing
 
@@ -34,7 +35,7 @@ struct KilledStore {
         var waitingInAll = ""
     }
 
-    private let kind: WorkloadStore.Kind
+    private let kind: NamedStores
     private let seed: UInt64
     private let directory: String
     /// A copy of the store before the run, and one that operations are repeated on.
@@ -47,7 +48,7 @@ struct KilledStore {
 
     private static let mostTraces = 12
 
-    init(_ kind: WorkloadStore.Kind, seed: UInt64) async throws {
+    init(_ kind: NamedStores, seed: UInt64) async throws {
         let place = try TemporaryDirectory.make()
         self.kind = kind
         self.seed = seed
@@ -55,14 +56,14 @@ struct KilledStore {
         before = place + "/before"
         repeated = place + "/repeated"
         traces = Array(repeating: [], count: WorkloadOperation.lanes)
-        let store = try kind.open(directory)
+        let store = try await WorkloadStore(at: directory, of: kind.maker)
         try await store.prepare()
-        try store.close()
+        try await store.close()
     }
 
     /// Starts the process, kills it, and checks the store.
     mutating func killOnce(_ random: inout SeededRandom) async throws {
-        try kind.copy(directory, to: before)
+        try await kind.maker.copy(directory, to: before)
         let program = try Program(
             Program.built("StoreWorkload"), [kind.rawValue, directory, String(seed), String(run)])
         // One kill in eight may come while the store is opened.
@@ -118,7 +119,7 @@ struct KilledStore {
     }
 
     private func read(_ directory: String) async throws -> Reading {
-        let store = try kind.open(directory)
+        let store = try await WorkloadStore(at: directory, of: kind.maker)
         let isSound = try await store.isSound()
         #expect(isSound, "seed \(seed), run \(run): the store found itself damaged")
         var reading = Reading()
@@ -127,7 +128,7 @@ struct KilledStore {
             reading.facts.append(try await lane.facts(of: operations))
         }
         reading.waitingInAll = try await store.waitingInAll()
-        try store.close()
+        try await store.close()
         return reading
     }
 
@@ -135,8 +136,8 @@ struct KilledStore {
     ///
     /// - Parameter unanswered: The lanes whose operation without an answer is repeated as well.
     private func repeating(_ log: WorkloadLog, unanswered: Set<Int>) async throws -> Reading {
-        try kind.copy(before, to: repeated)
-        let store = try kind.open(repeated)
+        try await kind.maker.copy(before, to: repeated)
+        let store = try await WorkloadStore(at: repeated, of: kind.maker)
         try await withThrowingTaskGroup(of: Void.self) { [run, seed] group in
             for (number, lane) in log.lanes.enumerated() {
                 group.addTask {
@@ -150,7 +151,7 @@ struct KilledStore {
             }
             try await group.waitForAll()
         }
-        try store.close()
+        try await store.close()
         return try await read(repeated)
     }
 }

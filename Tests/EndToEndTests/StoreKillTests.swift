@@ -1,5 +1,6 @@
 import Foundation
 import StoreWorkload
+import TestStores
 import TestSupport
 import Testing
 
@@ -12,9 +13,9 @@ struct StoreKillTests {
     /// So many stores are used at once, one for each core of a small machine.
     private static let stores = 2
 
-    @Test(arguments: WorkloadStore.Kind.allCases)
+    @Test(arguments: NamedStores.allCases)
     func `after kill -9 every answered change is there, and every other one completely or not at all`(
-        kind: WorkloadStore.Kind
+        kind: NamedStores
     ) async throws {
         var random = SeededRandom.forTest("StoreKillTests")
         let seeds = (0..<Self.stores).map { _ in random.next() }
@@ -35,7 +36,7 @@ struct StoreKillTests {
     }
 
     private static func tally(
-        _ kind: WorkloadStore.Kind, _ seed: UInt64, kills: Int
+        _ kind: NamedStores, _ seed: UInt64, kills: Int
     ) async throws -> KilledStore.Tally {
         var random = SeededRandom(seed: seed)
         var store = try await KilledStore(kind, seed: seed)

@@ -1,4 +1,4 @@
-package import CarillonCore
+package import TestStores
 
 /// Something that every store must do. A store's own tests run ``all`` of them over each of its makers.
 ///
@@ -32,20 +32,4 @@ package struct StoreCase: Sendable, CustomStringConvertible {
     static let subscribing = items + subscriptions + subscriptionEnding + watching + firings + heldFirings
     static let updating = published + updateEnding + bindings + completions + audiences + due
     static let concurrency = concurrentRegistry + concurrentPushes + contents
-}
-
-/// Where the stores under test come from.
-package protocol StoreMaker: SubscriptionSetup, UpdateSetup {
-    /// An empty store.
-    func open(_ settings: StoreSettings) async throws -> any Store
-    /// Stops the store as a server that ends does, and starts another over what it kept. Nil where nothing is kept.
-    func reopen(_ store: any Store, _ settings: StoreSettings) async throws -> (any Store)?
-    /// Makes a store of a backup of this one, which stays open. Nil where nothing is kept.
-    func restore(_ store: any Store, _ settings: StoreSettings) async throws -> (any Store)?
-    /// Every change of the store fails with the fault, until it is nil.
-    func refuseChanges(of store: any Store, with fault: StoreFault?) async throws
-    /// Runs the work after each commit, before a change in the commit is answered, until it is nil.
-    func onCommit(of store: any Store, _ work: (@Sendable () -> Void)?) async throws
-    /// Damages a watch, so that it cannot be read.
-    func makeUnreadable(_ watch: WatchSerial, in store: any Store) async throws
 }

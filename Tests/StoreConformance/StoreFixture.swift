@@ -1,5 +1,6 @@
 package import CarillonCore
 package import CarillonWire
+package import TestStores
 
 /// A store with one app, one device and two open channels.
 package struct StoreFixture {

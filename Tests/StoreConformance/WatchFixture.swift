@@ -1,5 +1,6 @@
 package import CarillonCore
 package import CarillonWire
+package import TestStores
 
 /// A store with two open channels of one device, and the ways to watch them.
 package struct WatchFixture {

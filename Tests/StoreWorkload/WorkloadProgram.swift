@@ -1,9 +1,10 @@
 import Foundation
+import TestStores
 
 /// Runs operations on a store until a test ends the process with SIGKILL. `StoreKillTests` then compares the store with what the process
 /// printed.
 ///
-///     StoreWorkload <kind of store> <directory> <seed> <run>
+///     StoreWorkload <kind of store> <place> <seed> <run>
 ///
 /// The lanes of a workload run at once, each its own operations in order. Before an operation the process prints `begin <number>`, and
 /// after the store's answer `end <number> <answer>`. ``WorkloadOperation`` derives an operation from the seed and its number.
@@ -22,10 +23,10 @@ struct WorkloadProgram {
     }
 
     private static func run(_ arguments: [String]) async throws {
-        guard arguments.count == 4, let kind = WorkloadStore.Kind(rawValue: arguments[0]),
+        guard arguments.count == 4, let stores = NamedStores(rawValue: arguments[0]),
             let seed = UInt64(arguments[2]), let run = Int64(arguments[3])
         else { throw Usage() }
-        let store = try kind.open(arguments[1])
+        let store = try await WorkloadStore(at: arguments[1], of: stores.maker)
         let end = ContinuousClock.now + longest
         say("opened")
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -48,6 +49,6 @@ struct WorkloadProgram {
     private static func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
 
     private struct Usage: Error, CustomStringConvertible {
-        let description = "usage: StoreWorkload <kind of store> <directory> <seed> <run>"
+        let description = "usage: StoreWorkload <kind of store> <place> <seed> <run>"
     }
 }

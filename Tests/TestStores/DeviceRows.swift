@@ -1,6 +1,6 @@
 package import CarillonCore
 
-/// Rows of devices and their channels.
+/// Rows of devices, their channels and watches.
 package protocol DeviceRows: Sendable {
     /// Adds devices that nobody knows the credential of.
     func addDevices(_ count: Int, to app: AppSerial, in store: any Store) async throws
@@ -21,6 +21,8 @@ package protocol DeviceRows: Sendable {
     func channels(in store: any Store) async throws -> [ChannelSerial]
     /// Returns for all channels, in the same order, whether the user of the device owns them: 0 no, 1 yes, 2 a former user does.
     func ownersOfChannels(in store: any Store) async throws -> [Int]
+    /// Damages a watch, so that it cannot be read.
+    func damageWatch(_ watch: WatchSerial, in store: any Store) async throws
     /// Returns how many callbacks about the end of a watch wait for this reason.
     func countDisconnectCallbacks(because reason: String, in store: any Store) async throws -> Int
 }

@@ -2,8 +2,8 @@ package import CarillonCore
 
 /// Rows of firings, and of those that wait for the pace of their subscription.
 package protocol FiringRows: Sendable {
-    /// Damages all firings, so that their targets cannot be read.
-    func damageFirings(in store: any Store) async throws
+    /// Damages a firing, so that its targets cannot be read.
+    func damageFiring(_ number: Int64, in store: any Store) async throws
     /// Damages the waiting firings of an item, so that the name of their item cannot be read.
     func damageHeldFirings(of item: String, in store: any Store) async throws
     /// Adds a firing of the item "i" that waits.

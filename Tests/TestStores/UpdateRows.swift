@@ -15,6 +15,8 @@ package protocol UpdateRows: Sendable {
     func leftOverUpdates(in store: any Store) async throws -> [UpdateSerial]
     /// Pauses all live updates, and nothing else that a restoration does.
     func pauseUpdates(in store: any Store) async throws
+    /// Makes ``UpdateStore/unfinishedOfEnded(in:limit:)`` not find the completions of an ended update.
+    func hideUnfinished(of update: UpdateSerial, in store: any Store) async throws
 
     // MARK: Bindings
 

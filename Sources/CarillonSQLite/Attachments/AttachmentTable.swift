@@ -46,24 +46,24 @@ struct AttachmentTable {
         case .overReserved(let limit): return .overReserved(limit: limit)
         }
         let expiresAt = now.adding(seconds: wish.limits.unfinishedSeconds)
-        try db.run(
+        let serial = try db.inserted(
             """
             INSERT INTO attachment
                 (id, app, device, allowance, length, charged, digest, lifetime, expires_at, idempotency, fingerprint, of_user,
                  kept_served)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, \(Self.hasUser("?3")), (SELECT seconds FROM served))
+            RETURNING serial
             """,
             [
                 Data(wish.proposed.bytes), app, owner, allowance, wish.length, charge, wish.digest.map { Data($0) },
                 wish.lifetimeSeconds, expiresAt.milliseconds, wish.idempotency.map { Data($0.key) },
                 wish.idempotency.map { Data($0.fingerprint) },
             ])
-        let serial = db.lastInsertedRowID
         for reader in wish.readers {
             try db.run(
                 """
-                INSERT OR IGNORE INTO attachment_reader (attachment, device, of_user)
-                VALUES (?1, ?2, \(Self.hasUser("?2")))
+                INSERT INTO attachment_reader (attachment, device, of_user) VALUES (?1, ?2, \(Self.hasUser("?2")))
+                ON CONFLICT DO NOTHING
                 """, [serial, reader.number])
         }
         return .added(
@@ -74,7 +74,7 @@ struct AttachmentTable {
     }
 
     private static func hasUser(_ device: String) -> String {
-        "EXISTS (SELECT 1 FROM device_profile AS p WHERE p.device = \(device) AND p.user NOT NULL)"
+        "EXISTS (SELECT 1 FROM device_profile AS p WHERE p.device = \(device) AND p.user IS NOT NULL)"
     }
 
     /// What is used of an app's allowance, and of an allowance in it.
@@ -92,7 +92,7 @@ struct AttachmentTable {
         let reserved = try Int64.first(
             db,
             """
-            SELECT coalesce(sum(max(0, charged - synced)), 0) FROM attachment
+            SELECT coalesce(sum(CASE WHEN charged > synced THEN charged - synced ELSE 0 END), 0) FROM attachment
             WHERE app = ? AND allowance = ? AND NOT is_complete AND serial <> ?
             """, [app, allowance, except.serial])
         return AttachmentRules.Usage(user: try used(allowance), app: try used(""), reserved: reserved ?? 0)
@@ -177,7 +177,7 @@ struct AttachmentTable {
             db, "SELECT 1 FROM attachment WHERE \(isExpired) LIMIT 1", expiry(retention, unfinishedSeconds)) != nil
     }
 
-    private static let isExpired = "expires_at <= ? AND kept_served + iif(is_complete, lifetime, ?) <= ?"
+    private static let isExpired = "expires_at <= ? AND kept_served + CASE WHEN is_complete THEN lifetime ELSE ? END <= ?"
 
     private static func expiry(_ retention: RetentionTime, _ unfinishedSeconds: Int64) -> StatementArguments {
         [retention.now.milliseconds, unfinishedSeconds, retention.cutoff(afterSeconds: 0).served]

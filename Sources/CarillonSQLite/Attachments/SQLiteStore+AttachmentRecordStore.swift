@@ -41,8 +41,9 @@ extension SQLiteStore: AttachmentRecordStore {
         try await group.run { db in
             try db.run(
                 """
-                UPDATE attachment SET synced = max(synced, ?), expires_at = ?, kept_served = (SELECT seconds FROM served)
-                WHERE serial = ? AND \(Self.isGrowing)
+                UPDATE attachment SET synced = CASE WHEN synced < ?1 THEN ?1 ELSE synced END, expires_at = ?2,
+                    kept_served = (SELECT seconds FROM served)
+                WHERE serial = ?3 AND \(Self.isGrowing)
                 """,
                 [offset, expiresAt.milliseconds, attachment.rawValue])
             return db.changesCount == 1
@@ -53,7 +54,8 @@ extension SQLiteStore: AttachmentRecordStore {
         try await group.run { db in
             try db.run(
                 """
-                UPDATE attachment SET is_complete = 1, synced = length, charged = max(charged, length), expires_at = ?,
+                UPDATE attachment SET is_complete = 1, synced = length, expires_at = ?,
+                    charged = CASE WHEN charged < length THEN length ELSE charged END,
                     kept_served = (SELECT seconds FROM served)
                 WHERE serial = ? AND \(Self.isGrowing)
                 """,

@@ -162,19 +162,6 @@ struct RegistrationChangeWriter {
     }
 }
 
-extension BoundStatement {
-    /// Runs an INSERT that returns the serial of its row.
-    fileprivate mutating func inserted() throws -> Int64 {
-        var serial: Int64?
-        try forEachRow { columns in
-            serial = columns.integer(0)
-            return true
-        }
-        guard let serial else { throw StoreFault(.unavailable, "a row was not inserted") }
-        return serial
-    }
-}
-
 extension NetworkAddress {
     /// How the owner of an address is stored: 4 bytes of IPv4, or the first 8 of IPv6.
     var storedOwner: [UInt8] { Array(owner.bytes.prefix(8)) }

@@ -5,11 +5,11 @@ import GRDB
 extension SQLiteStore: AppStore {
     package func createApp(_ id: AppID, at now: Timestamp) async throws -> App? {
         try await group.run { [registry] db in
-            try db.execute(
-                sql: "INSERT INTO app (id, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            let serials = try Int64.fetchAll(
+                db, sql: "INSERT INTO app (id, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING serial",
                 arguments: [id.text, now.milliseconds])
-            guard db.changesCount == 1 else { return nil }
-            let app = App(serial: AppSerial(db.lastInsertedRowID), id: id, createdAt: now)
+            guard let serial = serials.first else { return nil }
+            let app = App(serial: AppSerial(serial), id: id, createdAt: now)
             try registry.increment(in: db)
             return app
         }

@@ -49,9 +49,11 @@ extension SQLiteStore: KeyStore {
             guard db.changesCount == 1 else { return false }
             try db.execute(
                 sql: """
-                    DELETE FROM access_key WHERE id IN (SELECT id FROM access_key
-                        WHERE revoked_at NOT NULL AND app IS (SELECT app FROM access_key WHERE id = ?)
-                        ORDER BY revoked_at DESC, id LIMIT -1 OFFSET ?)
+                    DELETE FROM access_key WHERE id IN (SELECT id FROM (
+                        SELECT key.id, row_number() OVER (ORDER BY key.revoked_at DESC, key.id) AS place
+                        FROM access_key AS key JOIN access_key AS other
+                            ON key.app = other.app OR (key.app IS NULL AND other.app IS NULL)
+                        WHERE other.id = ? AND key.revoked_at IS NOT NULL) AS revoked WHERE place > ?)
                     """, arguments: [Int64(bitPattern: id.value), AccessKey.revokedKept])
             try registry.increment(in: db)
             return true

@@ -47,7 +47,7 @@ struct ProviderTable {
         try db.run("DELETE FROM service_offer WHERE device = ?", [device.rawValue])
         for offer in profile.offers {
             try db.run(
-                "INSERT OR IGNORE INTO service_offer VALUES (?, ?, ?)",
+                "INSERT INTO service_offer VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
                 [device.rawValue, offer.service.text, offer.version.text])
         }
         return try self.profile(of: device) != earlier

@@ -145,7 +145,7 @@ struct RequestTable {
             db,
             """
             SELECT count(*), coalesce(sum(envelope.size), 0) FROM service_request AS request
-                INDEXED BY service_request_of_consumer
+                \(IndexHint.sql("service_request_of_consumer"))
             JOIN envelope ON envelope.position = request.serial AND envelope.expires_at > ?
             WHERE request.state < 2 AND request.consumer = ? AND request.provider = ?
             """)

@@ -1,3 +1,4 @@
+import CarillonCore
 import CarillonWire
 import GRDB
 import GRDBSQLite
@@ -84,6 +85,17 @@ struct BoundStatement {
             return false
         }
         return value
+    }
+
+    /// Runs an INSERT that returns the serial of its only row.
+    mutating func inserted() throws -> Int64 {
+        var serial: Int64?
+        try forEachRow { columns in
+            serial = columns.integer(0)
+            return true
+        }
+        guard let serial else { throw StoreFault(.unavailable, "a row was not inserted") }
+        return serial
     }
 
     /// The same; reads row after row, until no more are wanted.

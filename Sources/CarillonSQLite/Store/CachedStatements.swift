@@ -1,3 +1,4 @@
+import CarillonCore
 import GRDB
 import Metrics
 
@@ -7,6 +8,14 @@ import Metrics
 extension Database {
     func run(_ sql: String, _ arguments: StatementArguments = []) throws {
         try cachedStatement(sql: sql).execute(arguments: arguments)
+    }
+
+    /// Runs an INSERT that returns the serial of its only row.
+    func inserted(_ sql: String, _ arguments: StatementArguments) throws -> Int64 {
+        guard let serial = try Int64.fetchAll(cachedStatement(sql: sql), arguments: arguments).first else {
+            throw StoreFault(.unavailable, "a row was not inserted")
+        }
+        return serial
     }
 }
 

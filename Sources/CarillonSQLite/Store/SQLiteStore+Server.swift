@@ -26,7 +26,7 @@ extension SQLiteStore: ServerStore {
     }
 
     package func noteServed(_ seconds: Int64) async throws {
-        try await group.run { db in try db.run("UPDATE served SET seconds = max(seconds, ?)", [seconds]) }
+        try await group.run { db in try db.run("UPDATE served SET seconds = ?1 WHERE seconds < ?1", [seconds]) }
     }
 
     package func claimEpoch() async throws -> Int64 {
@@ -35,12 +35,16 @@ extension SQLiteStore: ServerStore {
             let last = try Int64.fetchOne(
                 db,
                 sql: """
-                    SELECT max(coalesce((SELECT max(position) FROM envelope), 0),
-                        coalesce((SELECT max(position) FROM outcome), 0))
+                    SELECT max(position) FROM (SELECT max(position) AS position FROM envelope
+                        UNION ALL SELECT max(position) FROM outcome) AS found
                     """)
             let claimed = try Int64.fetchOne(db, sql: "SELECT epoch FROM home")
             let epoch = max(claimed ?? 0, PositionSource.epoch(of: last ?? 0)) + 1
-            try db.execute(sql: "INSERT OR REPLACE INTO home (serial, epoch) VALUES (1, ?)", arguments: [epoch])
+            try db.execute(
+                sql: """
+                    INSERT INTO home (serial, epoch) VALUES (1, ?)
+                    ON CONFLICT (serial) DO UPDATE SET epoch = excluded.epoch
+                    """, arguments: [epoch])
             return epoch
         }
     }

@@ -262,7 +262,7 @@ extension SQLiteStore: SubscriptionStore {
             try Int64.first(
                 db,
                 """
-                SELECT due_at FROM held_firing WHERE due_at NOT NULL \(shards.condition(on: "device"))
+                SELECT due_at FROM held_firing WHERE due_at IS NOT NULL \(shards.condition(on: "device"))
                 ORDER BY due_at LIMIT 1
                 """,
                 shards.arguments()

@@ -24,7 +24,7 @@ struct SubscriptionTable {
         var owner = try BoundStatement(
             db,
             """
-            SELECT device.app, profile.user, profile.reason NOT NULL, app.subscriptions,
+            SELECT device.app, profile.user, profile.reason IS NOT NULL, app.subscriptions,
                 coalesce((SELECT version FROM app_document
                     WHERE app_document.app = device.app AND kind = 'item_rules' AND name = ''), 0)
             FROM device
@@ -73,7 +73,7 @@ struct SubscriptionTable {
         let shape = try wish.condition.map { try self.shape($0) }
         let former = try Int64.fetchAll(
             db.cachedStatement(
-                sql: "SELECT DISTINCT shape FROM subscription_item WHERE subscription = ? AND shape NOT NULL"),
+                sql: "SELECT DISTINCT shape FROM subscription_item WHERE subscription = ? AND shape IS NOT NULL"),
             arguments: [earlier.serial.rawValue])
         try db.run(
             """
@@ -93,7 +93,7 @@ struct SubscriptionTable {
             """
             INSERT INTO subscription (mode, condition, format, tags, policy, cool_down, status, status_at, revision, fired_at,
                 expires_at, max_frequency, buffer_size, id, device, app, user, key, fields, items, created_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING serial
             """)
         bind(new, to: &insert)
         insert.bind(new.id.value)
@@ -104,9 +104,8 @@ struct SubscriptionTable {
         insert.bind(Self.bytes(new.definition.fields))
         insert.bind(new.definition.items.count)
         insert.bind(new.createdAt.milliseconds)
-        try insert.run()
         var subscription = new
-        subscription.serial = SubscriptionSerial(db.lastInsertedRowID)
+        subscription.serial = SubscriptionSerial(try insert.inserted())
         let shape = try condition.map { try self.shape($0) }
         for (place, item) in new.definition.items.enumerated() {
             try db.run(
@@ -179,8 +178,9 @@ struct SubscriptionTable {
         if let known = try Int64.first(db, "SELECT serial FROM condition_shape WHERE shape = ?", [condition.shape]) {
             return known
         }
-        try db.run("INSERT INTO condition_shape (shape, source) VALUES (?, ?)", [condition.shape, condition.source])
-        return db.lastInsertedRowID
+        return try db.inserted(
+            "INSERT INTO condition_shape (shape, source) VALUES (?, ?) RETURNING serial",
+            [condition.shape, condition.source])
     }
 
     private func forgetShape(_ shape: Int64) throws {
@@ -201,7 +201,7 @@ struct SubscriptionTable {
         let (condition, arguments) = Self.condition(filter)
         let select = try db.cachedStatement(
             sql: """
-                SELECT *, (SELECT reason NOT NULL FROM device_profile WHERE device_profile.device = subscription.device) AS paused
+                SELECT *, (SELECT reason IS NOT NULL FROM device_profile WHERE device_profile.device = subscription.device) AS paused
                 FROM subscription WHERE device = :device AND serial > :after AND status < \(Self.endedStatus)\(condition)
                 ORDER BY serial LIMIT :limit
                 """)
@@ -323,7 +323,7 @@ struct SubscriptionTable {
             db,
             """
             SELECT watched.app, watched.item, watched.subscription, watched.last_firing <= 0 AND subscription.status = 0
-                AND (policy != \(SubscriptionMachine.Policy.everyCrossing.number) OR watched.held IS 0)
+                AND (policy != \(SubscriptionMachine.Policy.everyCrossing.number) OR watched.held = 0)
                 AND EXISTS (SELECT 1 FROM item WHERE item.app = watched.app AND item.name = watched.item)
             FROM subscription_item AS watched JOIN subscription ON subscription.serial = watched.subscription
             WHERE (watched.app, watched.item, watched.subscription) > (?, ?, ?)
@@ -356,7 +356,8 @@ struct SubscriptionTable {
             db,
             """
             SELECT watched.app, watched.item, subscription.serial, subscription.revision, policy, watched.constants,
-                watched.version, shape.shape, iif(watched.constants IS NULL, subscription.condition, shape.source),
+                watched.version, shape.shape,
+                CASE WHEN watched.constants IS NULL THEN subscription.condition ELSE shape.source END,
                 subscription.status = 0 AND profile.reason IS NULL, cool_down, fired_at,
                 watched.last_firing > 0, watched.held, subscription.device, profile.user
             FROM subscription_item AS watched JOIN subscription ON subscription.serial = watched.subscription

@@ -108,7 +108,7 @@ struct BindingTable {
         try db.run(
             """
             UPDATE binding SET locations = NULL, located_at = NULL, held_to = 0, revision = revision + 1 WHERE serial IN
-                (SELECT serial FROM binding WHERE located_at NOT NULL AND located_at <= ?
+                (SELECT serial FROM binding WHERE located_at IS NOT NULL AND located_at <= ?
                 \(shards.condition(on: "device")) LIMIT ?)
             """, shards.arguments(with: [moment.milliseconds, limit]))
     }
@@ -138,7 +138,7 @@ struct BindingTable {
 extension BindingTable {
     fileprivate static let hasAddress = """
         AND EXISTS (SELECT 1 FROM device_profile
-            WHERE device_profile.device = binding.device AND token NOT NULL AND reason IS NULL)
+            WHERE device_profile.device = binding.device AND token IS NOT NULL AND reason IS NULL)
         """
 }
 

@@ -44,7 +44,7 @@ struct CompletionReader {
             """
             SELECT \(Self.standing),
                 EXISTS (SELECT 1 FROM completion WHERE binding = ? AND in_update = ? AND entry = ?),
-                EXISTS (SELECT 1 FROM completion INDEXED BY completion_order
+                EXISTS (SELECT 1 FROM completion \(IndexHint.sql("completion_order"))
                     WHERE binding = ? AND order_key = ? AND order_key IS NOT NULL AND state < 4)
             FROM audience_update WHERE audience_update.serial = ?
             """)
@@ -92,7 +92,7 @@ struct CompletionReader {
         var select = try BoundStatement(
             db,
             """
-            SELECT \(CompletionTable.columns) FROM completion INDEXED BY completion_order
+            SELECT \(CompletionTable.columns) FROM completion \(IndexHint.sql("completion_order"))
             WHERE binding = ? AND order_key = ? AND order_key IS NOT NULL AND state < 4 AND NOT (in_update = ? AND entry = ?)
             ORDER BY in_update, entry LIMIT 1
             """)
@@ -107,7 +107,7 @@ struct CompletionReader {
         var select = try BoundStatement(
             db,
             """
-            SELECT \(CompletionTable.columns), audience_update.status FROM completion INDEXED BY completion_absorbed
+            SELECT \(CompletionTable.columns), audience_update.status FROM completion \(IndexHint.sql("completion_absorbed"))
             JOIN audience_update ON audience_update.serial = in_update AND audience_update.status IN (0, 3)
             WHERE completion.binding = ? AND absorbed_by = ? AND absorbed_by IS NOT NULL
                 AND completion.state = \(CompletionMachine.State.superseded.rawValue)

@@ -9,7 +9,7 @@ extension CompletionTable {
         var select = try BoundStatement(
             db,
             """
-            SELECT in_update, entry FROM completion INDEXED BY completion_unfinished
+            SELECT in_update, entry FROM completion \(IndexHint.sql("completion_unfinished"))
             JOIN audience_update ON audience_update.serial = in_update AND audience_update.status = 0
             WHERE binding = ? AND state < 10 AND state < \(CompletionMachine.State.parked.rawValue)
                 AND instr(?, ' ' || kind || ' ') = 0

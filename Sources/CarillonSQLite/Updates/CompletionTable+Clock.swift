@@ -9,15 +9,20 @@ extension CompletionTable {
         let device = "(SELECT device FROM binding WHERE binding.serial = completion.binding)"
         try db.run(
             """
-            UPDATE completion SET changed_at = min(changed_at, :now), due_at = :now
-                + min(\(Self.longestWait), iif(changed_at > :now, max(0, due_at - changed_at), due_at - :now))
+            UPDATE completion SET changed_at = CASE WHEN changed_at > :now THEN :now ELSE changed_at END, due_at = :now
+                + CASE WHEN \(Self.wait) > \(Self.longestWait) THEN \(Self.longestWait) ELSE \(Self.wait) END
             WHERE (binding, in_update, entry) IN (
-                SELECT binding, in_update, entry FROM completion INDEXED BY completion_due
-                WHERE due_at NOT NULL AND due_at > :moment AND (changed_at > :now OR due_at > :now + \(Self.longestWait))
+                SELECT binding, in_update, entry FROM completion \(IndexHint.sql("completion_due"))
+                WHERE due_at IS NOT NULL AND due_at > :moment AND (changed_at > :now OR due_at > :now + \(Self.longestWait))
                 \(shards.condition(on: device)) LIMIT :limit)
             """, shards.arguments(with: ["now": now.milliseconds, "moment": moment.milliseconds, "limit": limit]))
         return db.changesCount < limit
     }
+
+    /// How long a completion still has to wait from `:now`.
+    private static let wait = """
+        CASE WHEN changed_at <= :now THEN due_at - :now WHEN due_at > changed_at THEN due_at - changed_at ELSE 0 END
+        """
 
     private static let longestWait: String = {
         let cases = CompletionMachine.State.allCases.map { state in

@@ -31,7 +31,7 @@ extension CompletionTable {
         var select = try BoundStatement(
             db,
             """
-            SELECT \(Self.columns) FROM completion INDEXED BY completion_of_update
+            SELECT \(Self.columns) FROM completion \(IndexHint.sql("completion_of_update"))
             WHERE in_update = ? AND (state, binding, entry) > (?, ?, ?) ORDER BY state, binding, entry LIMIT ?
             """)
         select.bind(update.rawValue)
@@ -51,8 +51,8 @@ extension CompletionTable {
     func putOffPaused() throws {
         try db.run(
             """
-            UPDATE completion SET due_at = due_at + \(Self.pause) WHERE due_at NOT NULL AND due_at < \(Self.pause)
-                AND in_update IN (SELECT serial FROM audience_update WHERE status = 0 AND paused_at NOT NULL)
+            UPDATE completion SET due_at = due_at + \(Self.pause) WHERE due_at IS NOT NULL AND due_at < \(Self.pause)
+                AND in_update IN (SELECT serial FROM audience_update WHERE status = 0 AND paused_at IS NOT NULL)
             """)
     }
 
@@ -61,7 +61,7 @@ extension CompletionTable {
         try db.run(
             """
             UPDATE completion SET due_at = due_at - \(Self.pause) WHERE (binding, in_update, entry) IN
-                (SELECT binding, in_update, entry FROM completion INDEXED BY completion_of_update
+                (SELECT binding, in_update, entry FROM completion \(IndexHint.sql("completion_of_update"))
                 WHERE in_update = ? AND state < 10 AND due_at >= \(Self.pause) LIMIT ?)
             """, [update.rawValue, limit])
         return db.changesCount < limit

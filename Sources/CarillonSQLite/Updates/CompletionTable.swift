@@ -39,7 +39,7 @@ struct CompletionTable {
         var select = try BoundStatement(
             db,
             """
-            SELECT \(Self.columns) FROM completion INDEXED BY completion_unfinished
+            SELECT \(Self.columns) FROM completion \(IndexHint.sql("completion_unfinished"))
             WHERE binding = ? AND state < 10 ORDER BY in_update LIMIT ?
             """)
         select.bind(binding.rawValue)
@@ -56,8 +56,8 @@ struct CompletionTable {
         var select = try BoundStatement(
             db,
             """
-            SELECT 1 FROM completion INDEXED BY completion_unfinished
-            WHERE binding = ? AND state < 10 AND due_at NOT NULL AND due_at <= ? LIMIT 1
+            SELECT 1 FROM completion \(IndexHint.sql("completion_unfinished"))
+            WHERE binding = ? AND state < 10 AND due_at IS NOT NULL AND due_at <= ? LIMIT 1
             """)
         select.bind(binding.rawValue)
         select.bind(now.milliseconds)
@@ -71,7 +71,7 @@ struct CompletionTable {
         var select = try BoundStatement(
             db,
             """
-            SELECT \(Self.columns), device.id, binding.user, binding.profile FROM completion INDEXED BY completion_of_update
+            SELECT \(Self.columns), device.id, binding.user, binding.profile FROM completion \(IndexHint.sql("completion_of_update"))
             JOIN binding ON binding.serial = completion.binding JOIN device ON device.serial = binding.device
             WHERE in_update = ? AND state = ? AND (completion.binding, entry) > (?, ?)
             ORDER BY completion.binding, entry LIMIT ?
@@ -151,7 +151,7 @@ struct CompletionTable {
         var select = try BoundStatement(
             db,
             """
-            SELECT \(Self.columns), is_resync FROM completion INDEXED BY completion_unfinished
+            SELECT \(Self.columns), is_resync FROM completion \(IndexHint.sql("completion_unfinished"))
             JOIN audience_update ON audience_update.serial = in_update AND audience_update.kind = 'content'
             WHERE completion.binding = ? AND completion.state < 10 AND completion.state = 0 AND NOT is_received
             ORDER BY in_update
@@ -188,10 +188,10 @@ struct CompletionTable {
         try db.run(
             """
             UPDATE completion SET due_at = NULL, attempt = 0
-            WHERE binding = ? AND order_key NOT NULL AND state = 0 AND due_at NOT NULL
-                AND EXISTS (SELECT 1 FROM completion AS earlier INDEXED BY completion_order
+            WHERE binding = ? AND order_key IS NOT NULL AND state = 0 AND due_at IS NOT NULL
+                AND EXISTS (SELECT 1 FROM completion AS earlier \(IndexHint.sql("completion_order"))
                     WHERE earlier.binding = completion.binding AND earlier.order_key = completion.order_key
-                        AND earlier.order_key NOT NULL AND earlier.state < 4
+                        AND earlier.order_key IS NOT NULL AND earlier.state < 4
                         AND (earlier.in_update, earlier.entry) < (completion.in_update, completion.entry))
             """, [binding.rawValue])
     }

@@ -34,7 +34,7 @@ extension SQLiteStore: UpdateStore {
             switch filter {
             case .all: ""
             case .live: " AND status = 0"
-            case .paused: " AND status = 0 AND paused_at NOT NULL"
+            case .paused: " AND status = 0 AND paused_at IS NOT NULL"
             }
         return try await scan { db in
             try UpdateTable(db).updates("app = ? AND serial < ?\(condition) ORDER BY serial DESC LIMIT ?") { select in
@@ -175,7 +175,7 @@ extension SQLiteStore: UpdateStore {
             try Int.first(
                 db,
                 """
-                SELECT 1 FROM binding WHERE located_at NOT NULL AND located_at <= ? \(shards.condition(on: "device"))
+                SELECT 1 FROM binding WHERE located_at IS NOT NULL AND located_at <= ? \(shards.condition(on: "device"))
                 LIMIT 1
                 """, shards.arguments(with: [moment.milliseconds])) != nil
         }
@@ -375,11 +375,11 @@ extension SQLiteStore: UpdateStore {
                 db,
                 """
                 SELECT \(UpdateTable.columns), \(CompletionTable.columns), \(BindingTable.columns), device.id, app.id
-                FROM completion INDEXED BY \(index) JOIN audience_update ON audience_update.serial = in_update AND audience_update.status = 0
+                FROM completion \(IndexHint.sql(index)) JOIN audience_update ON audience_update.serial = in_update AND audience_update.status = 0
                     AND paused_at IS NULL
                 JOIN binding ON binding.serial = completion.binding AND binding.ended_at IS NULL
                 JOIN device ON device.serial = binding.device JOIN app ON app.serial = device.app
-                WHERE \(ofBinding) due_at NOT NULL AND due_at <= ? \(shards.condition(on: "binding.device"))
+                WHERE \(ofBinding) due_at IS NOT NULL AND due_at <= ? \(shards.condition(on: "binding.device"))
                 ORDER BY \(binding == nil ? "due_at" : "in_update") LIMIT ?
                 """)
             if let binding { select.bind(binding.rawValue) }

@@ -19,7 +19,7 @@ struct UpdateTable {
         audience_update.serial, audience_update.id, audience_update.app, audience_update.kind, audience, is_standing,
         audience_update.order_key, supersedes, published_at, audience_update.expires_at, audience_update.status,
         audience_update.status_at, content, (SELECT body FROM shared_content WHERE shared_content.serial = content),
-        audience_update.wakes, is_resync, paused_at NOT NULL
+        audience_update.wakes, is_resync, paused_at IS NOT NULL
         """
 
     func updates(_ condition: String, _ bind: (inout BoundStatement) -> Void) throws -> [Update] {
@@ -60,12 +60,11 @@ struct UpdateTable {
 
     private func write(_ wish: UpdateWish, insteadOf superseded: Update?, at now: Timestamp) throws -> UpdatePut {
         if let superseded { _ = try end(superseded.serial, as: .superseded, at: now) }
-        try db.run("INSERT INTO shared_content (body) VALUES (?)", [Data(wish.body)])
-        let content = SharedContentID(db.lastInsertedRowID)
+        let content = SharedContentID(try insertContent(wish.body))
         let previous = try Int64.first(
             db,
             """
-            SELECT max(serial) FROM audience_update INDEXED BY audience_update_live
+            SELECT max(serial) FROM audience_update \(IndexHint.sql("audience_update_live"))
             WHERE app = ? AND status = 0 AND NOT is_resync AND paused_at IS NULL
             """,
             [wish.app.rawValue])
@@ -103,7 +102,7 @@ struct UpdateTable {
         var select = try BoundStatement(
             db,
             """
-            SELECT count(*), count(*) FILTER (WHERE NOT is_indexed) FROM audience_update INDEXED BY audience_update_live
+            SELECT count(*), count(*) FILTER (WHERE NOT is_indexed) FROM audience_update \(IndexHint.sql("audience_update_live"))
             WHERE app = ? AND status = 0 AND NOT is_resync
             """)
         select.bind(app.rawValue)
@@ -116,7 +115,7 @@ struct UpdateTable {
         try Int.first(
             db,
             """
-            SELECT coalesce(sum(length(CAST(audience AS BLOB))), 0) FROM audience_update INDEXED BY audience_update_live
+            SELECT coalesce(sum(length(CAST(audience AS BLOB))), 0) FROM audience_update \(IndexHint.sql("audience_update_live"))
             WHERE app = ? AND status = 0 AND NOT is_resync AND paused_at IS NULL
             """, [app.rawValue]) ?? 0
     }
@@ -127,7 +126,7 @@ struct UpdateTable {
             """
             INSERT INTO audience_update (id, app, kind, audience, is_indexed, is_standing, order_key, supersedes, published_at,
                 expires_at, status_at, idempotency_key, fingerprint, content, wakes, woken_to)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING serial
             """)
         let definition = wish.definition
         insert.bind(wish.proposed.value)
@@ -146,8 +145,11 @@ struct UpdateTable {
         insert.bind(content.rawValue)
         insert.bind(definition.wakes ? 1 : 0)
         insert.bind(definition.wakes ? Int64(0) : nil)
-        try insert.run()
-        return UpdateSerial(db.lastInsertedRowID)
+        return UpdateSerial(try insert.inserted())
+    }
+
+    private func insertContent(_ body: [UInt8]) throws -> Int64 {
+        try db.inserted("INSERT INTO shared_content (body) VALUES (?) RETURNING serial", [Data(body)])
     }
 
     /// That by which an app's devices are told to fetch everything: made when the first is told.
@@ -157,17 +159,17 @@ struct UpdateTable {
         {
             return UpdateSerial(known)
         }
-        try db.run("INSERT INTO shared_content (body) VALUES (?)", [Data(wish.body)])
-        try db.run(
+        let content = try insertContent(wish.body)
+        let serial = try db.inserted(
             """
             INSERT INTO audience_update (id, app, kind, is_indexed, is_standing, published_at, expires_at, status_at, content, wakes,
-                is_resync) VALUES (?, ?, 'content', 1, 1, ?, ?, ?, ?, 0, 1)
+                is_resync) VALUES (?, ?, 'content', 1, 1, ?, ?, ?, ?, 0, 1) RETURNING serial
             """,
             [
                 Data(wish.proposed.value.bytes), app.rawValue, now.milliseconds, Int64.max / 2, now.milliseconds,
-                db.lastInsertedRowID,
+                content,
             ])
-        return UpdateSerial(db.lastInsertedRowID)
+        return UpdateSerial(serial)
     }
 
     /// Content of an app after a place that expired; nil where some of it was forgotten.
@@ -185,8 +187,9 @@ struct UpdateTable {
         let last = try Int64.first(
             db,
             """
-            SELECT max(coalesce((SELECT max(serial) FROM audience_update WHERE app = ?1 AND status = 3 AND kind = 'content'), 0),
-                coalesce((SELECT up_to FROM forgotten_content WHERE app = ?1), 0))
+            SELECT max(serial) FROM (
+                SELECT max(serial) AS serial FROM audience_update WHERE app = ?1 AND status = 3 AND kind = 'content'
+                UNION ALL SELECT up_to FROM forgotten_content WHERE app = ?1) AS found
             """, [app.rawValue])
         return UpdateSerial(last ?? 0)
     }
@@ -200,7 +203,7 @@ struct UpdateTable {
             """
             SELECT \(Self.columns), woken_to, app.id FROM audience_update JOIN app ON app.serial = audience_update.app
             WHERE audience_update.serial IN
-                (SELECT min(serial) FROM audience_update WHERE woken_to NOT NULL AND paused_at IS NULL GROUP BY app LIMIT ?)
+                (SELECT min(serial) FROM audience_update WHERE woken_to IS NOT NULL AND paused_at IS NULL GROUP BY app LIMIT ?)
             """)
         select.bind(limit)
         var found: [WakingUpdate] = []
@@ -217,7 +220,7 @@ struct UpdateTable {
 
     func woke(_ update: UpdateSerial, to place: BindingSerial?) throws {
         try db.run(
-            "UPDATE audience_update SET woken_to = ? WHERE serial = ? AND woken_to NOT NULL",
+            "UPDATE audience_update SET woken_to = ? WHERE serial = ? AND woken_to IS NOT NULL",
             [place?.rawValue, update.rawValue])
     }
 
@@ -232,20 +235,20 @@ struct UpdateTable {
         try db.run(
             """
             UPDATE app SET log_revision = log_revision + 1
-            WHERE serial IN (SELECT app FROM audience_update WHERE status = 0 AND paused_at NOT NULL)
+            WHERE serial IN (SELECT app FROM audience_update WHERE status = 0 AND paused_at IS NOT NULL)
             """)
     }
 
     func paused() throws -> [UpdateSerial] {
         try Int64.fetchAll(
-            db, sql: "SELECT serial FROM audience_update WHERE status = 0 AND paused_at NOT NULL ORDER BY serial"
+            db, sql: "SELECT serial FROM audience_update WHERE status = 0 AND paused_at IS NOT NULL ORDER BY serial"
         ).map { UpdateSerial($0) }
     }
 
     /// - Parameter limit: The bytes of the audiences of the app's live updates that are not paused.
     func resume(_ update: Update, audienceBytes limit: Int) throws -> UpdateResumption {
         let isPaused = try Int.first(
-            db, "SELECT 1 FROM audience_update WHERE serial = ? AND status = 0 AND paused_at NOT NULL",
+            db, "SELECT 1 FROM audience_update WHERE serial = ? AND status = 0 AND paused_at IS NOT NULL",
             [update.serial.rawValue])
         var bytes: Int?
         while true {
@@ -396,7 +399,7 @@ struct UpdateTable {
                 """
                 INSERT INTO forgotten_content SELECT app, serial FROM audience_update
                 WHERE serial = ? AND status = 3 AND kind = 'content'
-                ON CONFLICT (app) DO UPDATE SET up_to = max(up_to, excluded.up_to)
+                ON CONFLICT (app) DO UPDATE SET up_to = excluded.up_to WHERE forgotten_content.up_to < excluded.up_to
                 """, [serial])
             try db.run("DELETE FROM audience_update WHERE serial = ?", [serial])
         }

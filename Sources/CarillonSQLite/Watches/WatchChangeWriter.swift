@@ -92,7 +92,7 @@ struct WatchChangeWriter {
     }
 
     private func insert(_ watch: Watch, callbackID: String) throws -> WatchSerial {
-        let serial = try inserted(
+        let serial = try db.inserted(
             """
             INSERT INTO watch (channel, device, app, revision, ping_address, ping_interval, disconnect_address, callback_id,
                 secret, token, created_at)
@@ -143,7 +143,7 @@ struct WatchChangeWriter {
     // MARK: Callbacks
 
     private func insert(_ callback: WatchChanges.NewCallback) throws {
-        let serial = try inserted(
+        let serial = try db.inserted(
             """
             INSERT INTO disconnect_callback (channel, device, app, address, webhook_id, secret, token, reason, ended_at)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING serial
@@ -158,14 +158,6 @@ struct WatchChangeWriter {
                 kind: .callback, subject: serial, app: callback.app.rawValue, device: callback.device.rawValue,
                 peer: callback.address.peer, dueAt: callback.endedAt),
             at: callback.endedAt)
-    }
-
-    /// Runs an INSERT that returns the serial of its row.
-    private func inserted(_ sql: String, _ arguments: StatementArguments) throws -> Int64 {
-        guard let serial = try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: arguments).first else {
-            throw StoreFault(.unavailable, "a row was not inserted")
-        }
-        return serial
     }
 
     // MARK: Usage

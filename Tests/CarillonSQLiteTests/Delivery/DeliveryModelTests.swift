@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import StoreConformance
+import TestStores
 import TestSupport
 import Testing
 

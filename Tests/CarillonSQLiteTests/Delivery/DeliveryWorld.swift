@@ -4,6 +4,7 @@ import CarillonWire
 import Logging
 import StoreConformance
 import Synchronization
+import TestStores
 import TestSupport
 
 /// A publisher and an inbox over a store, as a server has them, with a clock and timers that the test moves.

@@ -3,6 +3,7 @@ import CarillonWire
 import GRDB
 import StoreConformance
 import Synchronization
+import TestStores
 import Testing
 
 @testable import CarillonSQLite

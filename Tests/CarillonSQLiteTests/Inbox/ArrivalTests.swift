@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonSQLite
 import StoreConformance
+import TestStores
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))

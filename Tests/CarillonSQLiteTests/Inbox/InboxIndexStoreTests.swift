@@ -3,6 +3,7 @@ import CarillonWire
 import Foundation
 import GRDB
 import StoreConformance
+import TestStores
 import TestSupport
 import Testing
 

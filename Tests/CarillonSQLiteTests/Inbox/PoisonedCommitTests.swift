@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 import StoreConformance
+import TestStores
 import Testing
 
 @testable import CarillonSQLite
@@ -29,8 +30,8 @@ struct PoisonedCommitTests {
         }
     }
 
-    @Test(arguments: Fault.allCases, StoreKind.allCases)
-    func `of a group, only the change that cannot be stored fails`(fault: Fault, kind: StoreKind) async throws {
+    @Test(arguments: Fault.allCases, SQLiteStores.all)
+    func `of a group, only the change that cannot be stored fails`(fault: Fault, kind: SQLiteStores) async throws {
         let fixture = try await StoreFixture(kind, .init(envelopes: 100))
         try await poison(5...5, fault, in: fixture.sqlite)
         let operations = (Int64(1)...20).map { InboxOperation.append(fixture.envelope($0), AppendRules()) }

@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 import StoreConformance
+import TestStores
 import Testing
 
 @testable import CarillonSQLite
@@ -20,8 +21,8 @@ struct RowAllowanceTests {
         try await rows("SELECT (SELECT count(*) FROM envelope) + (SELECT count(*) FROM outcome)", in: fixture)
     }
 
-    @Test(arguments: StoreKind.allCases)
-    func `of outcomes a device keeps so many, the newest`(kind: StoreKind) async throws {
+    @Test(arguments: SQLiteStores.all)
+    func `of outcomes a device keeps so many, the newest`(kind: SQLiteStores) async throws {
         let fixture = try await StoreFixture(kind, .init(outcomes: 32))
         for position in Int64(1)...100 {
             _ = try await fixture.append(fixture.envelope(position))
@@ -64,8 +65,10 @@ struct RowAllowanceTests {
         #expect(try await allRows(in: fixture) == 16)
     }
 
-    @Test(arguments: StoreKind.allCases)
-    func `of idempotency keys a device keeps so many, the newest, and none beyond their time`(kind: StoreKind) async throws {
+    @Test(arguments: SQLiteStores.all)
+    func `of idempotency keys a device keeps so many, the newest, and none beyond their time`(
+        kind: SQLiteStores
+    ) async throws {
         let fixture = try await StoreFixture(kind, .init(idempotencyKeys: 32))
         func claim(_ number: Int64) -> IdempotencyClaim {
             IdempotencyClaim(
@@ -86,8 +89,8 @@ struct RowAllowanceTests {
         #expect(try await rows("SELECT count(*) FROM idempotency", in: fixture) == 0)
     }
 
-    @Test(arguments: StoreKind.allCases)
-    func `a message of TTL 0 that nobody was given leaves no row`(kind: StoreKind) async throws {
+    @Test(arguments: SQLiteStores.all)
+    func `a message of TTL 0 that nobody was given leaves no row`(kind: SQLiteStores) async throws {
         let fixture = try await StoreFixture(kind)
         let envelope = fixture.envelope(1, ttl: 0)
         _ = try await fixture.append(envelope)

@@ -187,7 +187,9 @@ struct ItemEngineTests {
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0", .every(coolDownSeconds: 0))
         try await world.leave(11, version: 2)
-        try await stores.damageFirings(in: world.store)
+        for number in try await world.store.firingNumbers(of: world.item) {
+            try await stores.damageFiring(number, in: world.store)
+        }
         try await world.leave(12, version: 3)
         try await world.domain.itemEngine.tellRest()
         #expect(try await world.titles() == ["12.0"])

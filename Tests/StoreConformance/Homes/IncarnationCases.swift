@@ -1,4 +1,5 @@
 import CarillonCore
+import TestStores
 import Testing
 
 private let node = NodeNumber(1)
@@ -31,7 +32,7 @@ private func incarnationGrows(_ stores: any StoreMaker) async throws {
         #expect(fence.node == node && fence.incarnation > last)
         last = fence.incarnation
         if round.isMultiple(of: 2) { _ = try await store.removeIncarnation(fence) }
-        guard let again = try await stores.reopen(store, StoreSettings()) else { continue }
+        guard let again = try await stores.restart(store) else { continue }
         store = again
         let isLiving = try await canWrite(store.home(fence))
         #expect(isLiving == !round.isMultiple(of: 2))
@@ -88,10 +89,10 @@ private func failedRemoval(_ stores: any StoreMaker) async throws {
     let fence = try await store.addIncarnation(of: node)
     #expect(try await canWrite(store.home(fence)))
     let full = StoreFault(.full, "the disk is full")
-    try await stores.refuseChanges(of: store, with: full)
+    stores.refuseChanges(of: store, with: full)
     await #expect(throws: full) { try await store.removeIncarnation(fence) }
     await #expect(throws: full) { try await store.addIncarnation(of: node) }
-    try await stores.refuseChanges(of: store, with: nil)
+    stores.refuseChanges(of: store, with: nil)
     #expect(try await canWrite(store.home(fence)))
     #expect(try await store.removeIncarnation(fence))
     #expect(try await !canWrite(store.home(fence)))

@@ -1,4 +1,5 @@
 import CarillonCore
+import TestStores
 import Testing
 
 extension StoreCase {
@@ -70,7 +71,7 @@ private func mapIsKept(_ stores: any StoreMaker) async throws {
     _ = try await homeStore.changeShards(shards(0..<7), to: place(1, 2), from: 0)
     let map = try await store.shardMap()
     #expect(map.places.count == 7)
-    guard let again = try await stores.reopen(store, StoreSettings()) else { return }
+    guard let again = try await stores.restart(store) else { return }
     #expect(try await again.shardMap() == map)
 }
 

@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import Synchronization
+import TestStores
 import Testing
 
 private let start = StoreFixture.start

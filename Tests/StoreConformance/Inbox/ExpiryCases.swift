@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import Foundation
+import TestStores
 import Testing
 
 private let start = StoreFixture.start
@@ -103,7 +104,7 @@ private func outcomesAreKeptLonger(_ stores: any StoreMaker) async throws {
         ])
     }
     let settings = StoreSettings(inbox: .init(outcomeRetentionSeconds: 100_000))
-    guard let store = try await stores.reopen(fixture.store, settings) else { return }
+    guard let store = try await stores.restart(fixture.store, settings) else { return }
     let again = fixture.again(store)
     while try await !store.sweep(at: start.adding(seconds: 45_000), limit: 10).isDone {}
     for position in Int64(1)...3 { #expect(try await again.outcome(position) == .acknowledged) }
@@ -137,7 +138,7 @@ private func volatileIsDroppedAtStart(_ stores: any StoreMaker) async throws {
     // Elsewhere, so that its time is not what the other is found by.
     _ = try await fixture.append(fixture.envelope(200_000))
     #expect(try await fixture.outcome(1, at: now) == nil)
-    guard let store = try await stores.reopen(fixture.store, StoreSettings()) else { return }
+    guard let store = try await stores.restart(fixture.store) else { return }
     let again = fixture.again(store)
     #expect(try await again.outcome(1, at: now) == .dropped)
     let repeated = try await again.append(again.envelope(300_000, ttl: 0, at: now), claim: claim)

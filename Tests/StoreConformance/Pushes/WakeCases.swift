@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import TestStores
 import Testing
 
 private let start = PushFixture.start
@@ -235,7 +236,7 @@ private func comingEndsTheSlowPace(_ stores: any StoreMaker) async throws {
         let came = now.after(13 * 3600)
         #expect(try await !fixture.isDue(at: came))
         if !isKnown {
-            guard let store = try await stores.reopen(fixture.store, StoreSettings()) else { return }
+            guard let store = try await stores.restart(fixture.store) else { return }
             fixture = fixture.again(store)
         }
         try await fixture.store.devicesCame([DeviceSerial(999), fixture.device], at: came)
@@ -315,13 +316,13 @@ private func wakeSurvives(_ stores: any StoreMaker) async throws {
     try await fixture.hand(at: start)
     try await fixture.hand(at: start.after(1200))
     try await fixture.hand(at: start.after(2400))
-    guard let store = try await stores.reopen(fixture.store, StoreSettings()) else { return }
+    guard let store = try await stores.restart(fixture.store) else { return }
     fixture = fixture.again(store)
     #expect(try await !fixture.isDue(at: start.after(2400 + 3599)))
     let pushes = try await fixture.lease(at: start.after(2400 + 3600))
     try #require(pushes.count == 1)
     // The server is killed while it is under way: the same push comes again when its lease is over.
-    guard let later = try await stores.reopen(fixture.store, StoreSettings()) else { return }
+    guard let later = try await stores.restart(fixture.store) else { return }
     fixture = fixture.again(later)
     let leaseEnd = start.after(2400 + 3600 + LeasedPush.leaseSeconds)
     #expect(try await fixture.lease(at: leaseEnd.after(-1)).isEmpty)

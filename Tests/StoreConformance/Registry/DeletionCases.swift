@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import TestStores
 import Testing
 
 private let start = StoreFixture.start
@@ -115,7 +116,7 @@ private func deletionGoesOnAfterAKill(_ stores: any StoreMaker) async throws {
     try await addDevices(1...3, 10, to: fixture)
     #expect(try await fixture.store.deleteApp(try StoreFixture.appID, at: start))
     #expect(try await !fixture.store.continueDeletions(at: start, limit: 50).isDone)
-    guard let store = try await stores.reopen(fixture.store, StoreSettings()) else { return }
+    guard let store = try await stores.restart(fixture.store) else { return }
     fixture = fixture.again(store)
     #expect(try await fixture.store.device(fixture.device.id) == nil)
     #expect(try await finish(fixture.store, limit: 500).removed.devices.count == 3)

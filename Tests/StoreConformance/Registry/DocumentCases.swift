@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import TestStores
 import Testing
 
 private let start = StoreFixture.start
@@ -47,7 +48,7 @@ private func documentIsKept(_ stores: any StoreMaker) async throws {
     let empty = try #require(try await store.putDocument([], as: all[0], at: start))
     expected[0] = AppDocument(key: all[0], bytes: [], setAt: start, version: empty)
     for document in expected { #expect(try await store.document(document.key) == document) }
-    if let again = try await stores.reopen(store, StoreSettings()) { store = again }
+    if let again = try await stores.restart(store) { store = again }
     for document in expected { #expect(try await store.document(document.key) == document) }
     for (place, key) in all.enumerated() {
         #expect(try await store.removeDocument(key))

@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import TestStores
 import Testing
 
 private let start = StoreFixture.start
@@ -62,7 +63,7 @@ private func changesIncrement(_ stores: any StoreMaker) async throws {
         #expect(try await store.registryVersion() > before, "\(change.name)")
     }
     let last = try await store.registryVersion()
-    guard let again = try await stores.reopen(store, StoreSettings()) else { return }
+    guard let again = try await stores.restart(store) else { return }
     #expect(try await again.registryVersion() == last)
 }
 
@@ -119,12 +120,12 @@ private func failedChangeLeavesTheVersion(_ stores: any StoreMaker) async throws
     let document = AppDocument.Key(.userRules, of: fixture.device.app)
     let first = try #require(try await store.putDocument([1], as: document, at: start))
     let full = StoreFault(.full, "the disk is full")
-    try await stores.refuseChanges(of: store, with: full)
+    stores.refuseChanges(of: store, with: full)
     await #expect(throws: full) { try await store.putDocument([2], as: document, at: start) }
     await #expect(throws: full) { try await store.removeDocument(document) }
     #expect(try await store.registryVersion() == first)
     #expect(try await store.document(document)?.bytes == [1])
-    try await stores.refuseChanges(of: store, with: nil)
+    stores.refuseChanges(of: store, with: nil)
     let second = try #require(try await store.putDocument([3], as: document, at: start))
     #expect(second > first)
     #expect(try await store.registryVersion() == second)

@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import TestStores
 import Testing
 
 private let first = ServerID(Bytes16(high: 1, low: 2))
@@ -20,7 +21,7 @@ private func serversIdIsMadeOnce(_ stores: any StoreMaker) async throws {
     var store = try await stores.open(StoreSettings())
     #expect(try await store.serverID(proposing: first) == first)
     #expect(try await store.serverID(proposing: second) == first)
-    guard let again = try await stores.reopen(store, StoreSettings()) else { return }
+    guard let again = try await stores.restart(store) else { return }
     store = again
     #expect(try await store.serverID(proposing: second) == first)
 }
@@ -35,7 +36,7 @@ private func eachStartHasAnEpochOfItsOwn(_ stores: any StoreMaker) async throws 
         last = epoch + round * 3
         let position = PositionSource(epoch: last).next(for: fixture.device.serial)
         #expect(try await fixture.append(fixture.envelope(position)) == .stored(replaced: nil))
-        guard let store = try await stores.reopen(fixture.store, StoreSettings()) else { continue }
+        guard let store = try await stores.restart(fixture.store) else { continue }
         fixture = fixture.again(store)
     }
 }
@@ -45,7 +46,7 @@ private func keysOfTokensAreMadeOnce(_ stores: any StoreMaker) async throws {
     let made = try await KeyRing.open(store, wrappedBy: nil, random)
     #expect(made.map(\.bytes.count) == [32])
     #expect(try await KeyRing.open(store, wrappedBy: nil, random) == made)
-    guard let again = try await stores.reopen(store, StoreSettings()) else { return }
+    guard let again = try await stores.restart(store) else { return }
     #expect(try await KeyRing.open(again, wrappedBy: nil, random) == made)
 }
 

@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import Synchronization
+import TestStores
 import TestSupport
 import Testing
 
@@ -25,11 +26,11 @@ private func historyIsMadeOnce(_ stores: any StoreMaker) async throws {
     }
     #expect(Set(ids.map(\.value)).count == 1)
     let another = ServerID(Bytes16(high: 2, low: 2))
-    if let restored = try await stores.restore(store, StoreSettings()) {
+    if let restored = try await stores.restored(store) {
         #expect(try await restored.history(proposing: 77) == 77)
         #expect(try await restored.serverID(proposing: another) == ids[0])
     }
-    guard let again = try await stores.reopen(store, StoreSettings()) else { return }
+    guard let again = try await stores.restart(store) else { return }
     #expect(try await again.history(proposing: 77) == made)
 }
 
@@ -50,7 +51,7 @@ private func servedSecondsNeverGoBack(_ stores: any StoreMaker) async throws {
     #expect(try await store.servedSeconds() == 60)
     _ = try await atOnce(8) { number in try await store.noteServed(Int64(100 - number)) }
     #expect(try await store.servedSeconds() == 100)
-    guard let again = try await stores.reopen(store, StoreSettings()) else { return }
+    guard let again = try await stores.restart(store) else { return }
     #expect(try await again.servedSeconds() == 100)
 }
 
@@ -58,12 +59,12 @@ private func writesAreChecked(_ stores: any StoreMaker) async throws {
     let store = try await stores.open(StoreSettings())
     try await store.checkWrites()
     let full = StoreFault(.full, "the disk is full")
-    try await stores.refuseChanges(of: store, with: full)
+    stores.refuseChanges(of: store, with: full)
     await #expect(throws: full) { try await store.noteServed(9) }
     #expect(try await store.servedSeconds() == 0, "nothing was changed")
     await #expect(throws: full) { try await store.checkWrites() }
     try await store.checkHealth()
-    try await stores.refuseChanges(of: store, with: nil)
+    stores.refuseChanges(of: store, with: nil)
     try await store.checkWrites()
     try await store.noteServed(9)
     #expect(try await store.servedSeconds() == 9)
@@ -73,12 +74,12 @@ private func writesAreChecked(_ stores: any StoreMaker) async throws {
 private func waitIsMeasured(_ stores: any StoreMaker) async throws {
     let store = try await stores.open(StoreSettings())
     let seen = Mutex<(oldest: Duration, commit: Duration)?>(nil)
-    try await stores.onCommit(of: store) {
+    stores.onCommit(of: store) {
         let times = (oldest: store.oldestChangeWait, commit: store.commitTime)
         seen.withLock { $0 = times }
     }
     try await store.noteServed(1)
-    try await stores.onCommit(of: store, nil)
+    stores.onCommit(of: store, nil)
     let times = try #require(seen.withLock { $0 })
     #expect(times.oldest > .zero && times.commit > .zero)
     try await eventually { store.oldestChangeWait == .zero && store.commitTime == .zero }

@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import TestStores
 import Testing
 
 private let start = StoreFixture.start

@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import TestStores
 import Testing
 
 /// A store with devices of users that offer services and call each other.

@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonExpression
 import CarillonWire
+import TestStores
 import Testing
 
 private let start = SubscriptionFixture.start
@@ -74,8 +75,7 @@ private func goneAppGetsNoItem(_ stores: any StoreMaker) async throws {
 
 private func itemsAreLimited(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
-    try await stores.setCounts(
-        items: ItemLimits.itemsPerApp - 2, subscriptions: 0, of: fixture.app, in: fixture.store)
+    try await stores.setItemCount(ItemLimits.itemsPerApp - 2, in: fixture.store)
     let commits = try await concurrently(6) { try await fixture.update("a\($0)") }
     #expect(commits.compactMap(\.self).count == 2)
     let items = try await fixture.store.items(of: fixture.app, prefix: "", after: "", limit: 10)

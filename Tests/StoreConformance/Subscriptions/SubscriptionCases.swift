@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import TestStores
 import Testing
 
 private let start = SubscriptionFixture.start
@@ -130,8 +131,7 @@ private func subscriptionsAreLimited(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.put(fixture.wish(21, definition, limit: 3)) == .tooMany)
     let other = try await fixture.anotherDevice()
     _ = try await fixture.subscribe(fixture.wish(22, definition, of: other.serial, limit: 3))
-    try await stores.setCounts(
-        items: 0, subscriptions: SubscriptionLimits.perApp - 1, of: fixture.app, in: fixture.store)
+    try await stores.setSubscriptionCount(SubscriptionLimits.perApp - 1, in: fixture.store)
     let last = try await concurrently(5) {
         try await fixture.put(fixture.wish(30 + $0, definition, of: other.serial))
     }

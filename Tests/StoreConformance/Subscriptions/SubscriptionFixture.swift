@@ -2,6 +2,7 @@ import CarillonBasics
 import CarillonCore
 import CarillonExpression
 import CarillonWire
+import TestStores
 import Testing
 
 /// A store with a device that subscribes to items.

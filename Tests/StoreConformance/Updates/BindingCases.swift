@@ -1,6 +1,7 @@
 import CarillonBasics
 import CarillonCore
 import CarillonWire
+import TestStores
 import Testing
 
 private let start = UpdateFixture.start

@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import TestStores
 import Testing
 
 private let start = UpdateFixture.start
@@ -122,7 +123,7 @@ private func pausedIsResumed(_ stores: any StoreMaker) async throws {
     try await fixture.hold([due], binding, machine: CompletionMachine(.stored, attempt: 1, dueAt: start))
     let running = try await fixture.store.resumeUpdate(given, by: fixture.key, audienceBytes: 0, at: start)
     #expect(running == .notPaused)
-    guard let store = try await stores.reopenWithPausedUpdates(fixture.store, at: start) else { return }
+    guard let store = try await stores.restored(fixture.store, holdsUpdates: true) else { return }
     fixture = fixture.again(store)
     let before = try #require(try await store.logRevision(of: fixture.app))
     let paused = try #require(try await store.update(due.id, of: fixture.app))
@@ -155,7 +156,7 @@ private func resumptionIsLimited(_ stores: any StoreMaker) async throws {
     var fixture = try await UpdateFixture(stores)
     let first = try await fixture.publish(fixture.wish(1, fixture.definition(audience: "123456", ttl: 5000)))
     let second = try await fixture.publish(fixture.wish(2, fixture.definition(audience: "1234", ttl: 5000)))
-    guard let store = try await stores.reopenWithPausedUpdates(fixture.store, at: start) else { return }
+    guard let store = try await stores.restored(fixture.store, holdsUpdates: true) else { return }
     fixture = fixture.again(store)
     let limits = UpdateLimits(audienceBytes: 9)
     let third = try await fixture.publish(fixture.wish(3, fixture.definition(audience: "12345", ttl: 5000), limits: limits))

@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import TestStores
 import Testing
 
 private let start = WatchFixture.start
@@ -108,7 +109,7 @@ private func unreadableWatchIsPutOff(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let damaged = try await fixture.put(fixture.wish()).watch
     _ = try await fixture.put(fixture.wish(on: fixture.base.second, ping: "http://two.example"))
-    try await stores.makeUnreadable(damaged.serial, in: store)
+    try await stores.damageWatch(damaged.serial, in: store)
     let due = try await fixture.due(at: start)
     #expect(due.count == 2)
     let leased = try await store.leaseWork(due, at: start, until: start.adding(seconds: WorkLease.seconds))

@@ -1,13 +1,15 @@
-import CarillonCore
+package import CarillonCore
 
 extension SQLiteStores {
-    func damageFirings(in store: any Store) async throws { try await run("UPDATE firing SET targets = x'ff'", in: store) }
+    package func damageFiring(_ number: Int64, in store: any Store) async throws {
+        try await run("UPDATE firing SET targets = x'ffffff' WHERE serial = \(number)", in: store)
+    }
 
-    func damageHeldFirings(of item: String, in store: any Store) async throws {
+    package func damageHeldFirings(of item: String, in store: any Store) async throws {
         try await run("UPDATE held_firing SET item = '' WHERE item = '\(item)'", in: store)
     }
 
-    func addHeldFiring(
+    package func addHeldFiring(
         of subscription: SubscriptionSerial, _ device: DeviceSerial, dueAt: Timestamp, in store: any Store
     ) async throws {
         try await run(
@@ -17,11 +19,11 @@ extension SQLiteStores {
             """, in: store)
     }
 
-    func makeHeldFiringsDue(in store: any Store) async throws {
+    package func makeHeldFiringsDue(in store: any Store) async throws {
         try await run("UPDATE held_firing SET due_at = 0", in: store)
     }
 
-    func heldFirings(in store: any Store) async throws -> [HeldFiringRow] {
+    package func heldFirings(in store: any Store) async throws -> [HeldFiringRow] {
         let subscriptions = try await numbers("SELECT subscription FROM held_firing ORDER BY serial", in: store)
         let devices = try await numbers("SELECT device FROM held_firing ORDER BY serial", in: store)
         let revisions = try await numbers("SELECT revision FROM held_firing ORDER BY serial", in: store)
@@ -31,7 +33,7 @@ extension SQLiteStores {
         }
     }
 
-    func heldBytes(in store: any Store) async throws -> [Int] {
+    package func heldBytes(in store: any Store) async throws -> [Int] {
         let kept = try await numbers(
             "SELECT sum(length(notification)) FROM held_firing GROUP BY device ORDER BY device", in: store)
         let counted = try await numbers("SELECT sum(bytes) FROM held_firing GROUP BY device ORDER BY device", in: store)
@@ -41,7 +43,7 @@ extension SQLiteStores {
         return kept.map { Int($0) }
     }
 
-    func addHeldFirings(_ count: Int, in store: any Store) async throws {
+    package func addHeldFirings(_ count: Int, in store: any Store) async throws {
         try await run(
             """
             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
@@ -50,5 +52,5 @@ extension SQLiteStores {
             """, in: store)
     }
 
-    func removeHeldFirings(in store: any Store) async throws { try await run("DELETE FROM held_firing", in: store) }
+    package func removeHeldFirings(in store: any Store) async throws { try await run("DELETE FROM held_firing", in: store) }
 }

@@ -1,7 +1,7 @@
-import CarillonCore
+package import CarillonCore
 
 extension SQLiteStores {
-    func addEnvelope(_ envelope: EnvelopeRow, in store: any Store) async throws {
+    package func addEnvelope(_ envelope: EnvelopeRow, in store: any Store) async throws {
         let (device, now) = (envelope.device.rawValue, envelope.acceptedAt.milliseconds)
         try await run(
             """
@@ -14,15 +14,15 @@ extension SQLiteStores {
             """, in: store)
     }
 
-    func positions(in store: any Store) async throws -> [Int64] {
+    package func positions(in store: any Store) async throws -> [Int64] {
         try await numbers("SELECT position FROM envelope", in: store)
     }
 
-    func countOutcomes(_ name: String, in store: any Store) async throws -> Int {
+    package func countOutcomes(_ name: String, in store: any Store) async throws -> Int {
         try await count("outcome", where: "outcome = \(Self.literal(name))", in: store)
     }
 
-    func addEndedRequest(of device: DeviceSerial, _ app: AppSerial, in store: any Store) async throws {
+    package func addEndedRequest(of device: DeviceSerial, _ app: AppSerial, in store: any Store) async throws {
         let (device, app) = (device.rawValue, app.rawValue)
         try await run(
             """

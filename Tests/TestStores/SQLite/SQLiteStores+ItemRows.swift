@@ -1,19 +1,19 @@
-import CarillonCore
+package import CarillonCore
 
 extension SQLiteStores {
-    func setItemCount(_ count: Int, in store: any Store) async throws {
+    package func setItemCount(_ count: Int, in store: any Store) async throws {
         try await run("UPDATE app SET items = \(count)", in: store)
     }
 
-    func setSubscriptionCount(_ count: Int, in store: any Store) async throws {
+    package func setSubscriptionCount(_ count: Int, in store: any Store) async throws {
         try await run("UPDATE app SET subscriptions = \(count)", in: store)
     }
 
-    func ageItems(in store: any Store) async throws { try await run("UPDATE item SET updated_at = 0", in: store) }
+    package func ageItems(in store: any Store) async throws { try await run("UPDATE item SET updated_at = 0", in: store) }
 
-    func loseItems(in store: any Store) async throws { try await run("DELETE FROM item", in: store) }
+    package func loseItems(in store: any Store) async throws { try await run("DELETE FROM item", in: store) }
 
-    func loseItemsAfterUpdate(counting count: Int, in store: any Store) async throws {
+    package func loseItemsAfterUpdate(counting count: Int, in store: any Store) async throws {
         try await run(
             """
             CREATE TRIGGER lose_items AFTER UPDATE ON item BEGIN
@@ -22,7 +22,7 @@ extension SQLiteStores {
             """, in: store)
     }
 
-    func replaceRemovedItems(in store: any Store) async throws {
+    package func replaceRemovedItems(in store: any Store) async throws {
         try await run(
             """
             CREATE TRIGGER replace_removed AFTER DELETE ON item BEGIN
@@ -32,11 +32,11 @@ extension SQLiteStores {
             """, in: store)
     }
 
-    func stopReplacingRemovedItems(in store: any Store) async throws {
+    package func stopReplacingRemovedItems(in store: any Store) async throws {
         try await run("DROP TRIGGER replace_removed; DELETE FROM item;", in: store)
     }
 
-    func changeRules(afterEnding count: Int, in store: any Store) async throws {
+    package func changeRules(afterEnding count: Int, in store: any Store) async throws {
         try await run(
             """
             CREATE TRIGGER change_rules AFTER UPDATE OF status ON subscription

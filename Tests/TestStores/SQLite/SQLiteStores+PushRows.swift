@@ -1,7 +1,7 @@
-import CarillonCore
+package import CarillonCore
 
 extension SQLiteStores {
-    func addPush(_ push: PushRow, in store: any Store) async throws {
+    package func addPush(_ push: PushRow, in store: any Store) async throws {
         let dueAt = push.dueAt.map { "\($0.milliseconds)" } ?? "NULL"
         let (setAt, endsAt) = (push.setAt.milliseconds, push.endsAt.milliseconds)
         try await run(
@@ -12,7 +12,9 @@ extension SQLiteStores {
             """, in: store)
     }
 
-    func keepPush(_ push: Int64, of subscription: SubscriptionSerial, at now: Timestamp, in store: any Store) async throws {
+    package func keepPush(
+        _ push: Int64, of subscription: SubscriptionSerial, at now: Timestamp, in store: any Store
+    ) async throws {
         try await run(
             """
             INSERT INTO kept_push
@@ -20,20 +22,20 @@ extension SQLiteStores {
             """, in: store)
     }
 
-    func pushStates(in store: any Store) async throws -> [PushState?] {
+    package func pushStates(in store: any Store) async throws -> [PushState?] {
         try await numbers("SELECT state FROM push ORDER BY serial", in: store).map { PushState(rawValue: Int($0)) }
     }
 
-    func keptPushes(in store: any Store) async throws -> [Int64] {
+    package func keptPushes(in store: any Store) async throws -> [Int64] {
         try await numbers("SELECT push FROM kept_push", in: store)
     }
 
-    func countFiredPushes(in store: any Store) async throws -> Int {
+    package func countFiredPushes(in store: any Store) async throws -> Int {
         let kinds = [PushKind.trigger, .unconditional].map { "\($0.rawValue)" }.joined(separator: ", ")
         return try await count("push", where: "kind IN (\(kinds))", in: store)
     }
 
-    func shortenedPushes(in store: any Store) async throws -> [Bool] {
+    package func shortenedPushes(in store: any Store) async throws -> [Bool] {
         try await numbers("SELECT is_shortened FROM push", in: store).map { $0 == 1 }
     }
 }

@@ -1,7 +1,7 @@
-import CarillonCore
+package import CarillonCore
 
 extension SQLiteStores {
-    func addSubscription(_ subscription: SubscriptionRow, in store: any Store) async throws {
+    package func addSubscription(_ subscription: SubscriptionRow, in store: any Store) async throws {
         let (device, app) = (subscription.device.rawValue, subscription.app.rawValue)
         let (user, createdAt) = (Self.literal(subscription.user), subscription.createdAt.milliseconds)
         let expiresAt = subscription.expiresAt.map { "\($0.milliseconds)" } ?? "NULL"
@@ -15,7 +15,7 @@ extension SQLiteStores {
             """, in: store)
     }
 
-    func copySubscription(times count: Int, in store: any Store) async throws {
+    package func copySubscription(times count: Int, in store: any Store) async throws {
         let columns = """
             mode, condition, format, tags, policy, cool_down, status, status_at, revision, device, app, fields, items, created_at
             """
@@ -29,44 +29,44 @@ extension SQLiteStores {
             """, in: store)
     }
 
-    func subscriptions(in store: any Store) async throws -> [SubscriptionSerial] {
+    package func subscriptions(in store: any Store) async throws -> [SubscriptionSerial] {
         try await numbers("SELECT serial FROM subscription", in: store).map(SubscriptionSerial.init)
     }
 
-    func subscriptionStatuses(in store: any Store) async throws -> [Int] {
+    package func subscriptionStatuses(in store: any Store) async throws -> [Int] {
         try await numbers("SELECT status FROM subscription", in: store).map { Int($0) }
     }
 
-    func endSubscription(key: String, in store: any Store) async throws {
+    package func endSubscription(key: String, in store: any Store) async throws {
         try await run("UPDATE subscription SET status = 2, key = NULL WHERE key = \(Self.literal(key))", in: store)
     }
 
-    func trigger(subscriptionsIn store: any Store) async throws {
+    package func trigger(subscriptionsIn store: any Store) async throws {
         try await run("UPDATE subscription SET status = 1", in: store)
     }
 
-    func forgetFirings(in store: any Store) async throws {
+    package func forgetFirings(in store: any Store) async throws {
         try await run(
             "UPDATE subscription SET status = 0, fired_at = NULL; UPDATE subscription_item SET last_firing = 0", in: store)
     }
 
     // MARK: Watched items
 
-    func watchedVersions(where holds: Bool?, in store: any Store) async throws -> [Int64] {
+    package func watchedVersions(where holds: Bool?, in store: any Store) async throws -> [Int64] {
         let condition = holds.map { " WHERE held = \($0 ? 1 : 0)" } ?? ""
         return try await numbers("SELECT version FROM subscription_item" + condition, in: store)
     }
 
-    func lastFirings(in store: any Store) async throws -> [Int64] {
+    package func lastFirings(in store: any Store) async throws -> [Int64] {
         try await numbers("SELECT last_firing FROM subscription_item", in: store)
     }
 
-    func heldConditions(in store: any Store) async throws -> [Bool?] {
+    package func heldConditions(in store: any Store) async throws -> [Bool?] {
         let select = "SELECT coalesce(held, -1) FROM subscription_item ORDER BY subscription"
         return try await numbers(select, in: store).map { $0 < 0 ? nil : $0 > 0 }
     }
 
-    func forgetDeliveries(in store: any Store) async throws {
+    package func forgetDeliveries(in store: any Store) async throws {
         try await run("UPDATE subscription_item SET told_at = NULL", in: store)
     }
 }

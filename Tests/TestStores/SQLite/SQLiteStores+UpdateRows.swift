@@ -1,58 +1,62 @@
-import CarillonCore
+package import CarillonCore
 
 extension SQLiteStores {
     // MARK: Updates
 
-    func updates(in store: any Store) async throws -> [UpdateSerial] {
+    package func updates(in store: any Store) async throws -> [UpdateSerial] {
         try await numbers("SELECT serial FROM audience_update ORDER BY serial", in: store).map(UpdateSerial.init)
     }
 
-    func countLiveUpdates(in store: any Store) async throws -> Int {
+    package func countLiveUpdates(in store: any Store) async throws -> Int {
         try await count("audience_update", where: "status = 0", in: store)
     }
 
-    func countWakingUpdates(in store: any Store) async throws -> Int {
+    package func countWakingUpdates(in store: any Store) async throws -> Int {
         try await count("audience_update", where: "woken_to NOT NULL", in: store)
     }
 
-    func countResyncs(in store: any Store) async throws -> Int {
+    package func countResyncs(in store: any Store) async throws -> Int {
         try await count("audience_update", where: "is_resync", in: store)
     }
 
-    func leftOverUpdates(in store: any Store) async throws -> [UpdateSerial] {
+    package func leftOverUpdates(in store: any Store) async throws -> [UpdateSerial] {
         try await numbers("SELECT serial FROM audience_update WHERE is_left_over", in: store).map(UpdateSerial.init)
     }
 
-    func pauseUpdates(in store: any Store) async throws {
+    package func pauseUpdates(in store: any Store) async throws {
         try await run("UPDATE audience_update SET paused_at = 1 WHERE status = 0", in: store)
+    }
+
+    package func hideUnfinished(of update: UpdateSerial, in store: any Store) async throws {
+        try await run("UPDATE audience_update SET is_left_over = 0 WHERE serial = \(update.rawValue)", in: store)
     }
 
     // MARK: Bindings
 
-    func hasBinding(ofProfile profile: String, in store: any Store) async throws -> Bool {
+    package func hasBinding(ofProfile profile: String, in store: any Store) async throws -> Bool {
         try await count("binding", where: "profile = \(Self.literal(profile))", in: store) > 0
     }
 
-    func countLeftOverBindings(in store: any Store) async throws -> Int {
+    package func countLeftOverBindings(in store: any Store) async throws -> Int {
         try await count("binding", where: "is_left_over", in: store)
     }
 
-    func countLocatedBindings(in store: any Store) async throws -> Int {
+    package func countLocatedBindings(in store: any Store) async throws -> Int {
         try await count("binding", where: "locations NOT NULL OR located_at NOT NULL", in: store)
     }
 
-    func countBindings(withParameters text: String, in store: any Store) async throws -> Int {
+    package func countBindings(withParameters text: String, in store: any Store) async throws -> Int {
         try await count(
             "binding", where: "instr(CAST(parameters AS TEXT), \(Self.literal(text))) > 0", in: store)
     }
 
-    func countBindings(withPlaces text: String, in store: any Store) async throws -> Int {
+    package func countBindings(withPlaces text: String, in store: any Store) async throws -> Int {
         try await count("binding", where: "instr(CAST(locations AS TEXT), \(Self.literal(text))) > 0", in: store)
     }
 
     // MARK: Completions
 
-    func addUnfinished(
+    package func addUnfinished(
         of update: UpdateSerial?, _ binding: BindingSerial, entry: Int, orderKey: String?, in store: any Store
     ) async throws {
         let condition = update.map { " WHERE serial = \($0.rawValue)" } ?? ""
@@ -63,47 +67,47 @@ extension SQLiteStores {
             """, in: store)
     }
 
-    func report(_ update: UpdateSerial, in store: any Store) async throws {
+    package func report(_ update: UpdateSerial, in store: any Store) async throws {
         try await run("UPDATE completion SET state = 2, due_at = 1 WHERE in_update = \(update.rawValue)", in: store)
     }
 
-    func makeReceivedDue(in store: any Store) async throws {
+    package func makeReceivedDue(in store: any Store) async throws {
         try await run("UPDATE completion SET state = 1, is_received = 1, due_at = 0", in: store)
     }
 
-    func setDueTimes(_ moment: Timestamp, in store: any Store) async throws {
+    package func setDueTimes(_ moment: Timestamp, in store: any Store) async throws {
         try await run("UPDATE completion SET due_at = \(moment.milliseconds)", in: store)
     }
 
-    func dueTimes(in store: any Store) async throws -> [Timestamp] {
+    package func dueTimes(in store: any Store) async throws -> [Timestamp] {
         try await numbers("SELECT due_at FROM completion WHERE due_at NOT NULL", in: store).map {
             Timestamp(milliseconds: $0)
         }
     }
 
-    func statesOfLeft(in store: any Store) async throws -> [Int] {
+    package func statesOfLeft(in store: any Store) async throws -> [Int] {
         try await numbers("SELECT state FROM completion WHERE has_left", in: store).map { Int($0) }
     }
 
-    func countCompletions(because reason: String, in store: any Store) async throws -> Int {
+    package func countCompletions(because reason: String, in store: any Store) async throws -> Int {
         try await count("completion", where: "reason = \(Self.literal(reason))", in: store)
     }
 
-    func reasonSizes(in store: any Store) async throws -> [Int] {
+    package func reasonSizes(in store: any Store) async throws -> [Int] {
         try await numbers("SELECT coalesce(length(CAST(reason AS BLOB)), 0) FROM completion", in: store).map { Int($0) }
     }
 
-    func mostAttempts(in store: any Store) async throws -> Int {
+    package func mostAttempts(in store: any Store) async throws -> Int {
         try await number("SELECT coalesce(max(attempt), 0) FROM completion", in: store)
     }
 
     // MARK: What must not be
 
-    func countDueAgain(in store: any Store) async throws -> Int {
+    package func countDueAgain(in store: any Store) async throws -> Int {
         try await count("completion", where: "state = 0 AND attempt > 0 AND due_at NOT NULL", in: store)
     }
 
-    func countOrphanedEnvelopes(in store: any Store) async throws -> Int {
+    package func countOrphanedEnvelopes(in store: any Store) async throws -> Int {
         try await count(
             "envelope",
             where: """
@@ -113,7 +117,7 @@ extension SQLiteStores {
                 """, in: store)
     }
 
-    func countMissingCompletions(in store: any Store) async throws -> Int {
+    package func countMissingCompletions(in store: any Store) async throws -> Int {
         try await number(
             """
             SELECT count(*) FROM binding JOIN audience_update AS published ON published.app = binding.app AND published.status = 0

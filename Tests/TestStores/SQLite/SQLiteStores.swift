@@ -1,27 +1,51 @@
-import CarillonCore
-import CarillonSQLite
+package import CarillonCore
+package import CarillonSQLite
 import Foundation
 import TestSupport
 
 /// Stores in SQLite: in memory, or in a directory.
-struct SQLiteStores: ServerStoreMaker {
-    var factory: any StoreFactory { SQLiteStoreFactory() }
+package struct SQLiteStores: StoreMaker, CustomStringConvertible {
+    package let description: String
+    private let isInMemory: Bool
+    private let indexCapacity: Int
 
-    func open(_ settings: StoreSettings) throws -> any Store { try SQLiteStore(inMemory: settings) }
-
-    func openKept(_ settings: StoreSettings) throws -> any Store {
-        try SQLiteStore(directory: TemporaryDirectory.make(), settings: settings)
+    private init(_ description: String, isInMemory: Bool = false, indexCapacity: Int = SQLiteStore.indexCapacity) {
+        self.description = description
+        self.isInMemory = isInMemory
+        self.indexCapacity = indexCapacity
     }
 
-    func close(_ store: any Store) throws { try Self.sqlite(store).close() }
+    package static let memory = SQLiteStores("memory", isInMemory: true)
+    package static let file = SQLiteStores("file")
+    /// What is gathered in memory is on its way to the table all the time.
+    package static let moving = SQLiteStores("moving", indexCapacity: 2)
+    /// So few entries are gathered in memory that a short run moves some to the table.
+    package static let gathering = SQLiteStores("gathering", indexCapacity: 16)
+    /// The makers that the conformance suite runs over.
+    package static let all = [memory, file, moving]
 
-    func reopen(_ closed: any Store, _ settings: StoreSettings) throws -> any Store {
-        try SQLiteStore(directory: Self.directory(of: closed), settings: settings)
+    package var factory: any StoreFactory { SQLiteStoreFactory() }
+
+    package func open(_ settings: StoreSettings) throws -> any Store {
+        guard isInMemory else { return try openKept(settings) }
+        return try SQLiteStore(inMemory: settings, indexCapacity: indexCapacity)
     }
+
+    package func openKept(_ settings: StoreSettings) throws -> any Store {
+        try open(at: TemporaryDirectory.make(), settings)
+    }
+
+    package func open(at place: String, _ settings: StoreSettings) throws -> any Store {
+        try SQLiteStore(directory: place, settings: settings, indexCapacity: indexCapacity)
+    }
+
+    package func place(of store: any Store) -> String? { Self.sqlite(store).directory }
+
+    package func close(_ store: any Store) throws { try Self.sqlite(store).close() }
 
     // MARK: Copies
 
-    func copy(_ store: any Store) throws -> StoreCopy {
+    package func copy(_ store: any Store) throws -> StoreCopy {
         let (source, target) = (Self.directory(of: store), try TemporaryDirectory.make())
         for file in try FileManager.default.contentsOfDirectory(atPath: source)
         where file.contains(".db") || file.contains(".sqlite") {
@@ -30,35 +54,38 @@ struct SQLiteStores: ServerStoreMaker {
         return StoreCopy(place: target)
     }
 
-    func openCopy(_ copy: StoreCopy) throws -> any Store { try SQLiteStore(directory: copy.place) }
+    package func copy(_ place: String, to other: String) throws {
+        if FileManager.default.fileExists(atPath: other) { try FileManager.default.removeItem(atPath: other) }
+        try FileManager.default.copyItem(atPath: place, toPath: other)
+    }
 
-    func backUp(_ store: any Store) async throws -> StoreCopy {
+    package func backUp(_ store: any Store) async throws -> StoreCopy {
         let path = try TemporaryDirectory.make() + "/backup"
         try await factory.backUp(Self.directory(of: store), to: path)
         return StoreCopy(place: path)
     }
 
-    func restore(_ backup: StoreCopy, holdsUpdates: Bool, at now: Timestamp, _ settings: StoreSettings)
+    package func restore(_ backup: StoreCopy, holdsUpdates: Bool, at now: Timestamp, _ settings: StoreSettings)
         async throws -> RestoredStore
     {
         let directory = try TemporaryDirectory.make() + "/restored"
         let updates = try await factory.restore(backup.place, to: directory, holdsUpdates: holdsUpdates, at: now)
-        return RestoredStore(try SQLiteStore(directory: directory, settings: settings), updates)
+        return RestoredStore(try open(at: directory, settings), updates)
     }
 
     // MARK: Faults
 
-    func onCommit(of store: any Store, _ work: (@Sendable () -> Void)?) { Self.sqlite(store).onCommit(work) }
+    package func onCommit(of store: any Store, _ work: (@Sendable () -> Void)?) { Self.sqlite(store).onCommit(work) }
 
-    func refuseChanges(of store: any Store, with fault: StoreFault?) { Self.sqlite(store).refuseCommits(fault) }
+    package func refuseChanges(of store: any Store, with fault: StoreFault?) { Self.sqlite(store).refuseCommits(fault) }
 
-    func fillDisk(of store: any Store) async throws { try await Self.sqlite(store).limitPages(toUsedPlus: 0) }
+    package func fillDisk(of store: any Store) async throws { try await Self.sqlite(store).limitPages(toUsedPlus: 0) }
 
-    func freeDisk(of store: any Store) async throws {
+    package func freeDisk(of store: any Store) async throws {
         try await Self.sqlite(store).limitPages(toUsedPlus: 100_000)
     }
 
-    func refuse(_ change: RefusedChange, in store: any Store) async throws {
+    package func refuse(_ change: RefusedChange, in store: any Store) async throws {
         let event =
             switch change {
             case .itemUpdate: "UPDATE ON item"
@@ -68,21 +95,30 @@ struct SQLiteStores: ServerStoreMaker {
         try await run("CREATE TRIGGER refuse_\(change) BEFORE \(event) BEGIN SELECT raise(ABORT, 'no'); END", in: store)
     }
 
-    func allow(_ change: RefusedChange, in store: any Store) async throws {
+    package func allow(_ change: RefusedChange, in store: any Store) async throws {
         try await run("DROP TRIGGER refuse_\(change)", in: store)
     }
 
     // MARK: Rows
 
-    func count(_ rows: StoredRows, in store: any Store) async throws -> Int {
+    package func countDamages(in store: any Store) async throws -> Int {
+        let counts = try await numbers(
+            """
+            SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'
+            UNION ALL SELECT count(*) FROM pragma_foreign_key_check
+            """, in: store)
+        return Int(counts.reduce(0, +))
+    }
+
+    package func count(_ rows: StoredRows, in store: any Store) async throws -> Int {
         try await Self.sqlite(store).rowCount(of: rows.table)
     }
 
-    func makeUnreadable(_ rows: StoredRows, in store: any Store) async throws {
+    package func makeUnreadable(_ rows: StoredRows, in store: any Store) async throws {
         try await run("ALTER TABLE \(rows.table) RENAME TO gone", in: store)
     }
 
-    func makeReadable(_ rows: StoredRows, in store: any Store) async throws {
+    package func makeReadable(_ rows: StoredRows, in store: any Store) async throws {
         try await run("ALTER TABLE gone RENAME TO \(rows.table)", in: store)
     }
 
@@ -109,7 +145,7 @@ struct SQLiteStores: ServerStoreMaker {
         text.map { "'" + $0.replacing("'", with: "''") + "'" } ?? "NULL"
     }
 
-    static func sqlite(_ store: any Store) -> SQLiteStore {
+    package static func sqlite(_ store: any Store) -> SQLiteStore {
         guard let store = store as? SQLiteStore else { preconditionFailure("The store is of another kind.") }
         return store
     }

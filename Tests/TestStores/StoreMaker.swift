@@ -1,10 +1,10 @@
 package import CarillonCore
 
-/// Where the stores of the server's tests come from, and what a test needs of a store beyond its contract: old rows, damaged rows,
-/// counts of rows, and faults.
+/// Opens the stores of tests, and does what a test needs of a store beyond its contract: old rows, damaged rows, counts of rows, copies,
+/// and faults.
 ///
-/// Each function of the row protocols names what it does. How a store does it, the store's maker knows.
-package protocol ServerStoreMaker: DeviceRows, FiringRows, InboxRows, ItemRows, PushRows, SubscriptionRows, UpdateRows {
+/// Each function of the row protocols is named by what it does. Only the maker of a store knows how the store does it.
+package protocol StoreMaker: DeviceRows, FiringRows, InboxRows, ItemRows, PushRows, SubscriptionRows, UpdateRows {
     /// Opens the stores of servers that are started as a whole.
     var factory: any StoreFactory { get }
 
@@ -14,16 +14,19 @@ package protocol ServerStoreMaker: DeviceRows, FiringRows, InboxRows, ItemRows, 
     func open(_ settings: StoreSettings) async throws -> any Store
     /// Returns an empty store that can be opened again, copied and backed up.
     func openKept(_ settings: StoreSettings) async throws -> any Store
+    /// Opens the store of a place, and makes it if there is none.
+    func open(at place: String, _ settings: StoreSettings) async throws -> any Store
+    /// Returns the place that a store is kept in; nil if its content ends with it.
+    func place(of store: any Store) -> String?
     /// Closes a store, as a server does when it ends.
     func close(_ store: any Store) async throws
-    /// Opens what a closed store kept.
-    func reopen(_ closed: any Store, _ settings: StoreSettings) async throws -> any Store
 
     // MARK: Copies
 
     /// Copies what a process that is killed now leaves of the store. Called while a commit waits (``onCommit(of:_:)``).
     func copy(_ store: any Store) throws -> StoreCopy
-    func openCopy(_ copy: StoreCopy) async throws -> any Store
+    /// Replaces what is in a place with a copy of the closed store of another place.
+    func copy(_ place: String, to other: String) async throws
     func backUp(_ store: any Store) async throws -> StoreCopy
     /// Opens a new store that is made of a backup. See ``StoreFactory``.
     func restore(_ backup: StoreCopy, holdsUpdates: Bool, at now: Timestamp, _ settings: StoreSettings) async throws
@@ -44,16 +47,24 @@ package protocol ServerStoreMaker: DeviceRows, FiringRows, InboxRows, ItemRows, 
 
     // MARK: Rows
 
+    /// Returns the number of damages that a store finds in itself, apart from ``ServerStore/checkHealth()``.
+    func countDamages(in store: any Store) async throws -> Int
     func count(_ rows: StoredRows, in store: any Store) async throws -> Int
     /// Every use of these rows fails, until they are readable again.
     func makeUnreadable(_ rows: StoredRows, in store: any Store) async throws
     func makeReadable(_ rows: StoredRows, in store: any Store) async throws
 }
 
-extension ServerStoreMaker {
+extension StoreMaker {
     package func open() async throws -> any Store { try await open(StoreSettings()) }
     package func openKept() async throws -> any Store { try await openKept(StoreSettings()) }
-    package func reopen(_ closed: any Store) async throws -> any Store { try await reopen(closed, StoreSettings()) }
+    package func openCopy(_ copy: StoreCopy) async throws -> any Store { try await open(at: copy.place, StoreSettings()) }
+
+    /// Opens what a closed store kept.
+    package func reopen(_ closed: any Store) async throws -> any Store {
+        guard let place = place(of: closed) else { preconditionFailure("The store was not kept.") }
+        return try await open(at: place, StoreSettings())
+    }
 }
 
 /// A copy of a store, or a backup. Only its maker reads the place.
