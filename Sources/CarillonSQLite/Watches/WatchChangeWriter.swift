@@ -31,9 +31,13 @@ struct WatchChangeWriter {
             try db.run("UPDATE disconnect_callback SET attempts = ? WHERE serial = ?", [attempts, callback])
         }
         for callback in changes.removedCallbacks {
+            try lanes.remove(.callback, of: callback)
             try db.run("DELETE FROM disconnect_callback WHERE serial = ?", [callback])
         }
-        for watch in changes.removedWatches { try db.run("DELETE FROM watch WHERE serial = ?", [watch.rawValue]) }
+        for watch in changes.removedWatches {
+            try lanes.remove(.ping, of: watch.rawValue)
+            try db.run("DELETE FROM watch WHERE serial = ?", [watch.rawValue])
+        }
         for (app, usage) in changes.usage { try write(usage, of: app) }
         db.count(changes.crowdedOut, of: Self.crowdedOut)
         return watch

@@ -1,0 +1,8 @@
+/// What version 38 removes: triggers that decided, counted or noted what must be done. The rules in CarillonCore and the tables that write
+/// the rows do that now.
+enum TriggerSchema {
+    static let changes = """
+        DROP TRIGGER watch_takes_its_work;
+        DROP TRIGGER disconnect_callback_takes_its_work;
+        """
+}
