@@ -24,6 +24,7 @@ struct Deletions {
         else { return nil }
         try WatchTransaction(db).channelsEnd(
             "device = ?", [device.rawValue], because: reason, at: now, limits: settings.callbacks)
+        try SubscriptionTable(db).remove("device = ?", [device.rawValue])
         try RegistrationChangeWriter(db).writeEnd(changes)
         try RequestTable(db).write(RequestRules().end(of: device, because: .deviceDeleted))
         try inboxes.cancelPushes(of: device, at: now)

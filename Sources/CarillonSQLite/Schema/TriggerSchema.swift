@@ -4,5 +4,6 @@ enum TriggerSchema {
     static let changes = """
         DROP TRIGGER watch_takes_its_work;
         DROP TRIGGER disconnect_callback_takes_its_work;
+        DROP TRIGGER subscription_item_deleted;
         """
 }

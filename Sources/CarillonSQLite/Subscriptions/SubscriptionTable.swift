@@ -313,9 +313,21 @@ struct SubscriptionTable {
         }
     }
 
+    /// Removes subscriptions, and leaves a row for each item that they watched, for the engine of items.
+    ///
+    /// - Parameter condition: Selects rows of `subscription`.
+    func remove(_ condition: String, _ arguments: StatementArguments) throws {
+        try db.run(
+            """
+            INSERT INTO unwatched (app, item, subscription, shape)
+            SELECT app, item, subscription, shape FROM subscription_item
+            WHERE subscription IN (SELECT serial FROM subscription WHERE \(condition))
+            """, arguments)
+        try db.run("DELETE FROM subscription WHERE \(condition)", arguments)
+    }
+
     // MARK: Watching
 
-    /// - Parameter condition: Of the rows that are wanted.
     /// See ``SubscriptionStore/itemsNeverFired(after:limit:)``.
     func itemsNeverFired(after place: WatchPlace, limit: Int) throws -> (items: [ItemKey], end: WatchPlace?) {
         var select = try BoundStatement(
