@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonSQLite
 
-/// The rows that subscriptions leave for the engine of items, however they end.
+/// The numbers of items and subscriptions of an app beside the rows, and the rows that subscriptions leave for the engine of items.
 @Suite(.timeLimit(.minutes(1)))
 struct SubscriptionRowTests {
     private let start = SubscriptionFixture.start
@@ -47,6 +47,87 @@ struct SubscriptionRowTests {
         let taken = try await store.takeUnwatched(limit: 100)
         #expect(taken.count == expected.count)
         #expect(expected.allSatisfy { taken.contains($0) })
+    }
+
+    /// The numbers of items and subscriptions of all apps.
+    private func expectCounts(_ store: SQLiteStore, items: Int64, subscriptions: Int64) async throws {
+        let (counted, rows) = try await store.read { db in
+            func numbers(_ sql: String) throws -> [Int64] {
+                try Row.fetchAll(db, sql: sql).flatMap { row -> [Int64] in [row[0], row[1]] }
+            }
+            let counted = try numbers("SELECT coalesce(sum(items), 0), coalesce(sum(subscriptions), 0) FROM app")
+            let rows = try numbers("SELECT (SELECT count(*) FROM item), (SELECT count(*) FROM subscription)")
+            return (counted, rows)
+        }
+        #expect(counted == [items, subscriptions])
+        #expect(rows == [items, subscriptions])
+    }
+
+    @Test func `the numbers of items and subscriptions follow the rows`() async throws {
+        let fixture = try await SubscriptionFixture(StoreKind.memory)
+        let store = fixture.base.sqlite
+        for item in ["a", "b", "c", "d"] { #expect(try await fixture.update(item) != nil) }
+        _ = try await fixture.update("a", version: 2)
+        try await expectCounts(store, items: 4, subscriptions: 0)
+        let removed = try await subscribe(1, fixture)
+        let keyed = try SubscriptionFixture.definition(key: "k")
+        _ = try await fixture.subscribe(fixture.wish(2, keyed))
+        _ = try await fixture.put(fixture.wish(3, keyed))
+        try await fixture.sign(.signedIn(try #require(UserID("ada"))))
+        for number in UInt64(4)...5 { _ = try await subscribe(number, fixture) }
+        let other = try await fixture.anotherDevice().serial
+        _ = try await fixture.subscribe(6, of: other)
+        try await expectCounts(store, items: 4, subscriptions: 5)
+
+        _ = try await store.endSubscriptions([removed.serial], of: removed.device)
+        try await expectCounts(store, items: 4, subscriptions: 5)
+        try await remove(removed, store)
+        try await remove(removed, store)
+        try await expectCounts(store, items: 4, subscriptions: 4)
+        try await fixture.sign(.signedOut)
+        try await expectCounts(store, items: 4, subscriptions: 2)
+        _ = try await store.deleteDevice(fixture.device, at: start)
+        try await expectCounts(store, items: 4, subscriptions: 1)
+        let (watched, unwatched) = (try fixture.item("a"), try fixture.item("d"))
+        #expect(try await store.deleteItem(watched, ifIdleSince: start) == false)
+        #expect(try await store.deleteItem(unwatched, ifIdleSince: start))
+        #expect(try await store.deleteItem(unwatched, ifIdleSince: nil) == false)
+        try await expectCounts(store, items: 3, subscriptions: 1)
+        #expect(try await store.deleteItem(watched, ifIdleSince: nil))
+        try await expectCounts(store, items: 2, subscriptions: 1)
+
+        _ = try await store.deleteApp(fixture.base.device.appID, at: start)
+        _ = try await store.continueDeletions(at: start, limit: 1)
+        try await expectCounts(store, items: 1, subscriptions: 1)
+        while try await !store.continueDeletions(at: start, limit: 1).isDone {}
+        try await expectCounts(store, items: 0, subscriptions: 0)
+    }
+
+    @Test func `the numbers follow the rows when other work of the commit fails`() async throws {
+        let fixture = try await SubscriptionFixture(StoreKind.memory)
+        let (store, device, item) = (fixture.base.sqlite, fixture.device, try fixture.item("a"))
+        _ = try await fixture.update("a")
+        for number in UInt64(1)...2 { _ = try await subscribe(number, fixture) }
+        let third = try fixture.wish(3, SubscriptionFixture.definition())
+        let now = start
+        let gate = Gate()
+        async let before: Void = store.group.run { _ in gate.pass() }
+        await gate.reached()
+        let works: [@Sendable () async throws -> Void] = [
+            { _ = try await store.putSubscription(third, at: now) },
+            {
+                try await store.group.run { db in
+                    try SubscriptionTable(db).remove("device = ?", [device.rawValue])
+                    _ = try ItemTable(db).delete(item, ifIdleSince: nil)
+                    throw StoreFault(.full, "its own")
+                }
+            },
+            { _ = try await fixture.update("b") },
+        ]
+        let results = await together(works) { gate.open() }
+        try await before
+        #expect(results.map { (try? $0.get()) != nil } == [true, false, true])
+        try await expectCounts(store, items: 2, subscriptions: 3)
     }
 
     @Test func `a subscription leaves what it watched, however it ends`() async throws {

@@ -47,7 +47,7 @@ struct Deletions {
         var step = DeletionStep(isDone: false)
         var left = limit
         while left > 0 {
-            let items = try removeItems(left, of: app)
+            let items = try ItemTable(db).remove(left, of: AppSerial(app))
             guard items == 0 else {
                 left -= items
                 continue
@@ -65,19 +65,5 @@ struct Deletions {
             left -= removed.rows
         }
         return step
-    }
-
-    /// What nobody publishes or watches any more. Answers how many rows it was.
-    private func removeItems(_ limit: Int, of app: Int64) throws -> Int {
-        var count = 0
-        for table in ["item", "firing"] {
-            let key = table == "item" ? "name" : "serial"
-            try db.run(
-                "DELETE FROM \(table) WHERE app = ?1 AND \(key) IN (SELECT \(key) FROM \(table) WHERE app = ?1 LIMIT ?2)",
-                [app, limit - count])
-            count += db.changesCount
-            if count >= limit { break }
-        }
-        return count
     }
 }

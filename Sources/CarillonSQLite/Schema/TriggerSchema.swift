@@ -5,5 +5,9 @@ enum TriggerSchema {
         DROP TRIGGER watch_takes_its_work;
         DROP TRIGGER disconnect_callback_takes_its_work;
         DROP TRIGGER subscription_item_deleted;
+        DROP TRIGGER item_inserted;
+        DROP TRIGGER item_deleted;
+        DROP TRIGGER subscription_inserted;
+        DROP TRIGGER subscription_deleted;
         """
 }

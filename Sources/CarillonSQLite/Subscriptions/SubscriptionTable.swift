@@ -107,6 +107,7 @@ struct SubscriptionTable {
         try insert.run()
         var subscription = new
         subscription.serial = SubscriptionSerial(db.lastInsertedRowID)
+        try add(1, to: new.app)
         let shape = try condition.map { try self.shape($0) }
         for (place, item) in new.definition.items.enumerated() {
             try db.run(
@@ -313,7 +314,8 @@ struct SubscriptionTable {
         }
     }
 
-    /// Removes subscriptions, and leaves a row for each item that they watched, for the engine of items.
+    /// Removes subscriptions, and leaves a row for each item that they watched, for the engine of items. An ended subscription counts
+    /// for its app until it is removed.
     ///
     /// - Parameter condition: Selects rows of `subscription`.
     func remove(_ condition: String, _ arguments: StatementArguments) throws {
@@ -323,7 +325,14 @@ struct SubscriptionTable {
             SELECT app, item, subscription, shape FROM subscription_item
             WHERE subscription IN (SELECT serial FROM subscription WHERE \(condition))
             """, arguments)
-        try db.run("DELETE FROM subscription WHERE \(condition)", arguments)
+        let delete = try db.cachedStatement(sql: "DELETE FROM subscription WHERE \(condition) RETURNING app")
+        let apps = try Int64.fetchAll(delete, arguments: arguments)
+        for (app, removed) in Dictionary(grouping: apps, by: { $0 }) { try add(-removed.count, to: AppSerial(app)) }
+    }
+
+    /// Changes the number of subscriptions of an app.
+    private func add(_ count: Int, to app: AppSerial) throws {
+        try db.run("UPDATE app SET subscriptions = subscriptions + ? WHERE serial = ?", [count, app.rawValue])
     }
 
     // MARK: Watching
