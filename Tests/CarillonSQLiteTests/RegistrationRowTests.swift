@@ -185,9 +185,9 @@ struct RegistrationRowTests {
     // MARK: Statements
 
     private static let words = ["device", "channel", "address", "released_token"]
-    /// Of statements about pushes, watches, subscriptions and inboxes, which run in the same calls.
+    /// Of statements about other features, which run in the same calls.
     private static let otherWords = [
-        "FROM wake", "UPDATE wake", "INTO wake", "push", "token NOT NULL", "watch", "subscription", "inbox",
+        "FROM wake", "UPDATE wake", "INTO wake", "push", "token NOT NULL", "watch", "subscription", "attachment", "inbox",
     ]
 
     /// The statements on rows of devices and channels, without those of triggers. A statement counts once.

@@ -183,6 +183,26 @@ struct AttachmentTable {
         [retention.now.milliseconds, unfinishedSeconds, retention.cutoff(afterSeconds: 0).served]
     }
 
+    /// Leaves a row for the sweeper if a removed device has attachments, or may fetch some.
+    func deviceGone(_ device: DeviceSerial, of app: AppSerial) throws {
+        try db.run(
+            """
+            INSERT INTO attachment_party_gone (app, device)
+            SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM attachment WHERE app = ?1 AND device = ?2)
+                OR EXISTS (SELECT 1 FROM attachment_reader WHERE device = ?2 AND device > 0)
+            ON CONFLICT DO NOTHING
+            """, [app.rawValue, device.rawValue])
+    }
+
+    /// Leaves a row for the sweeper if a deleted app has attachments.
+    func appGone(_ app: AppSerial) throws {
+        try db.run(
+            """
+            INSERT INTO attachment_party_gone (app, device)
+            SELECT ?1, 0 WHERE EXISTS (SELECT 1 FROM attachment WHERE app = ?1) ON CONFLICT DO NOTHING
+            """, [app.rawValue])
+    }
+
     /// What belonged to somebody who is gone, or was for nobody else.
     func removeOfGone(limit: Int) throws -> [AttachmentID] {
         guard

@@ -25,6 +25,7 @@ struct Deletions {
         try WatchTransaction(db).channelsEnd(
             "device = ?", [device.rawValue], because: reason, at: now, limits: settings.callbacks)
         try SubscriptionTable(db).remove("device = ?", [device.rawValue])
+        try AttachmentTable(db).deviceGone(device, of: changes.app)
         try RegistrationChangeWriter(db).writeEnd(changes)
         try RequestTable(db).write(RequestRules().end(of: device, because: .deviceDeleted))
         try inboxes.cancelPushes(of: device, at: now)

@@ -9,5 +9,7 @@ enum TriggerSchema {
         DROP TRIGGER item_deleted;
         DROP TRIGGER subscription_inserted;
         DROP TRIGGER subscription_deleted;
+        DROP TRIGGER attachment_device_gone;
+        DROP TRIGGER attachment_app_gone;
         """
 }
