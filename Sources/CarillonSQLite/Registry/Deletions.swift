@@ -57,6 +57,7 @@ struct Deletions {
             guard let device = try Int64.fetchOne(db.cachedStatement(sql: next), arguments: [app]).map(DeviceSerial.init)
             else {
                 try db.run("DELETE FROM released_token WHERE app = ?", [app])
+                try UpdateTable(db).remove(of: AppSerial(app))
                 try db.run("DELETE FROM app WHERE serial = ?", [app])
                 break
             }

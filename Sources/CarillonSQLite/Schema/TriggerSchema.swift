@@ -11,5 +11,6 @@ enum TriggerSchema {
         DROP TRIGGER subscription_deleted;
         DROP TRIGGER attachment_device_gone;
         DROP TRIGGER attachment_app_gone;
+        DROP TRIGGER audience_update_deleted;
         """
 }
