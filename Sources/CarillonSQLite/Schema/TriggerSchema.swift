@@ -12,5 +12,8 @@ enum TriggerSchema {
         DROP TRIGGER attachment_device_gone;
         DROP TRIGGER attachment_app_gone;
         DROP TRIGGER audience_update_deleted;
+        DROP TRIGGER device_profile_followed;
+        DROP TRIGGER device_profile_reason;
+        DROP TRIGGER device_profile_resumed;
         """
 }

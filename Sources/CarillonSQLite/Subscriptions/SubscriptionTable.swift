@@ -174,6 +174,31 @@ struct SubscriptionTable {
         }
     }
 
+    // MARK: Statuses of devices
+
+    /// Does to the subscriptions of a device what follows from a change of its status.
+    func follow(_ change: StatusChange, of device: DeviceSerial) throws {
+        let ofDevice = "device = ? AND status < \(Self.endedStatus)"
+        try db.run("UPDATE subscription SET revision = revision + 1 WHERE \(ofDevice)", [device.rawValue])
+        guard db.changesCount > 0 else { return }
+        if change.isFollowed {
+            try db.run("INSERT INTO unfollowed (device) VALUES (?) ON CONFLICT DO NOTHING", [device.rawValue])
+        }
+        guard change.armsAgain else { return }
+        try db.run(
+            """
+            UPDATE subscription_item SET held = NULL, version = coalesce((SELECT item.version FROM item
+                WHERE item.app = subscription_item.app AND item.name = subscription_item.item), 0)
+            WHERE last_firing <= 0 AND subscription IN (SELECT serial FROM subscription WHERE \(ofDevice))
+            """, [device.rawValue])
+        // Before the first update no condition holds.
+        try db.run(
+            """
+            UPDATE subscription_item SET held = 0
+            WHERE version = 0 AND subscription IN (SELECT serial FROM subscription WHERE \(ofDevice))
+            """, [device.rawValue])
+    }
+
     // MARK: Shapes
 
     private func shape(_ condition: WatchedCondition) throws -> Int64? {
