@@ -50,7 +50,7 @@ struct SchemaStepTests {
         "2qoi4rLFbo3p",  // 35
         "0L61gJc9GPce",  // 36
         "jMUC/0Bn8NVu",  // 37
-        "nLy26LMCG4KV",  // 38
+        "woZx08wJ2+5h",  // 38
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

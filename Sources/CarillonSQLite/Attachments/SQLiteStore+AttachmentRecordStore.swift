@@ -42,7 +42,7 @@ extension SQLiteStore: AttachmentRecordStore {
             try db.run(
                 """
                 UPDATE attachment SET synced = max(synced, ?), expires_at = ?, kept_served = (SELECT seconds FROM served)
-                WHERE serial = ? AND \(Self.isGrowing)
+                WHERE serial = ? AND \(AttachmentTable.isGrowing)
                 """,
                 [offset, expiresAt.milliseconds, attachment.rawValue])
             return db.changesCount == 1
@@ -50,32 +50,18 @@ extension SQLiteStore: AttachmentRecordStore {
     }
 
     package func completeAttachment(_ attachment: AttachmentSerial, expiresAt: Timestamp) async throws -> Bool {
-        try await group.run { db in
-            try db.run(
-                """
-                UPDATE attachment SET is_complete = 1, synced = length, charged = max(charged, length), expires_at = ?,
-                    kept_served = (SELECT seconds FROM served)
-                WHERE serial = ? AND \(Self.isGrowing)
-                """,
-                [expiresAt.milliseconds, attachment.rawValue])
-            return db.changesCount == 1
-        }
+        try await group.run { db in try AttachmentTable(db).complete(attachment, expiresAt: expiresAt) }
     }
 
-    private static let isGrowing = "NOT is_complete AND of_user < 2"
-
     package func removeAttachment(_ attachment: AttachmentSerial) async throws -> Bool {
-        try await group.run { db in
-            try db.run("DELETE FROM attachment WHERE serial = ?", [attachment.rawValue])
-            return db.changesCount == 1
-        }
+        try await group.run { db in try AttachmentTable(db).remove(attachment) }
     }
 
     package func attachmentReceived(_ attachment: AttachmentSerial, by reader: Party) async throws -> Bool {
         try await group.run { db in
             try db.run(
                 "DELETE FROM attachment_reader WHERE attachment = ? AND device = ?", [attachment.rawValue, reader.number])
-            return try AttachmentTable(db).removeIfUnread(attachment.rawValue)
+            return try AttachmentTable(db).removeIfUnread(attachment)
         }
     }
 

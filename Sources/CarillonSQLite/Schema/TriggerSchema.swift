@@ -15,5 +15,8 @@ enum TriggerSchema {
         DROP TRIGGER device_profile_followed;
         DROP TRIGGER device_profile_reason;
         DROP TRIGGER device_profile_resumed;
+        DROP TRIGGER attachment_added;
+        DROP TRIGGER attachment_charged;
+        DROP TRIGGER attachment_removed;
         """
 }
