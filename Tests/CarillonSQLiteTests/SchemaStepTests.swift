@@ -50,7 +50,7 @@ struct SchemaStepTests {
         "2qoi4rLFbo3p",  // 35
         "0L61gJc9GPce",  // 36
         "jMUC/0Bn8NVu",  // 37
-        "woZx08wJ2+5h",  // 38
+        "EL3rq8eYAkxA",  // 38
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {
@@ -98,6 +98,15 @@ struct SchemaStepTests {
         #expect(fault?.kind == .different)
         #expect(fault?.description.contains("the table \"\(table)\"") == true, "\(fault?.description ?? "")")
         #expect(try schema(of: path) == before)
+    }
+
+    @Test func `the schema has no triggers`() throws {
+        let queue = try DatabaseQueue()
+        let triggers = try queue.write { db in
+            try Schema.bringUpToDate(db)
+            return try String.fetchAll(db, sql: "SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        }
+        #expect(triggers == [], "rules in CarillonCore decide and count, and the tables write the rows")
     }
 
     private func schema(of path: String) throws -> [String] {

@@ -18,5 +18,9 @@ enum TriggerSchema {
         DROP TRIGGER attachment_added;
         DROP TRIGGER attachment_charged;
         DROP TRIGGER attachment_removed;
+        DROP TRIGGER leased_work_enters;
+        DROP TRIGGER leased_work_changes;
+        DROP TRIGGER leased_work_moves;
+        DROP TRIGGER leased_work_leaves;
         """
 }

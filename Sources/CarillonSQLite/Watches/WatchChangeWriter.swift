@@ -25,7 +25,7 @@ struct WatchChangeWriter {
         for end in changes.leases { try write(end) }
         let watch = try changes.put.map { try write($0) }
         for state in changes.states { try write(state) }
-        try write(changes.movedPings)
+        if !changes.movedPings.isEmpty { try lanes.setDue(changes.movedPings) }
         for callback in changes.callbacks { try insert(callback) }
         for (callback, attempts) in changes.attempts {
             try db.run("UPDATE disconnect_callback SET attempts = ? WHERE serial = ?", [attempts, callback])
@@ -67,17 +67,6 @@ struct WatchChangeWriter {
         case .added(let peer, let dueAt): try lanes.add(work(peer, dueAt), at: now)
         case .moved(let peer, let dueAt): try lanes.move(work(peer, dueAt), at: now)
         case .removed: try lanes.remove(.ping, of: serial.rawValue)
-        }
-    }
-
-    private func write(_ pings: [WatchChanges.MovedPing]) throws {
-        guard !pings.isEmpty else { return }
-        var update = try BoundStatement(db, WorkLanes.updateDue)
-        for ping in pings {
-            update.bind(ping.dueAt.milliseconds)
-            update.bind(ping.at.milliseconds)
-            update.bind(ping.work)
-            try update.run()
         }
     }
 
