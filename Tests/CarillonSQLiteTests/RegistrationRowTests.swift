@@ -185,8 +185,10 @@ struct RegistrationRowTests {
     // MARK: Statements
 
     private static let words = ["device", "channel", "address", "released_token"]
-    /// Of statements about pushes, watches and inboxes, which run in the same calls.
-    private static let otherWords = ["FROM wake", "UPDATE wake", "INTO wake", "push", "token NOT NULL", "watch", "inbox"]
+    /// Of statements about other features, which run in the same calls.
+    private static let otherWords = [
+        "FROM wake", "UPDATE wake", "INTO wake", "push", "token NOT NULL", "watch", "subscription", "attachment", "inbox",
+    ]
 
     /// The statements on rows of devices and channels, without those of triggers. A statement counts once.
     private func statements(of store: SQLiteStore, in work: () async throws -> Void) async throws -> Int {

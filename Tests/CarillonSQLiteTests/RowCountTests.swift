@@ -184,6 +184,7 @@ struct RowCountTests {
                 INSERT INTO subscription (serial, id, device, app, fields, tags, format, policy, cool_down, items, status, status_at,
                     revision, created_at)
                 VALUES (\(number), randomblob(16), \(device.serial.rawValue), \(device.app.rawValue), x'', x'', '{}', 0, 0, 1, 0, 1, 1, 1);
+                UPDATE app SET subscriptions = subscriptions + 1 WHERE serial = \(device.app.rawValue);
                 INSERT INTO condition_shape (serial, shape, source) VALUES (\(number), 's\(number)', 'x');
                 INSERT INTO subscription_item (app, item, subscription, place, shape, version)
                     VALUES (\(device.app.rawValue), 'i', \(number), 0, \(number), 0);

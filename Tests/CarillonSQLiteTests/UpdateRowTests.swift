@@ -48,6 +48,44 @@ struct UpdateRowTests {
         #expect(try await rows() == [[1, 3, now + 1000, nil, 0, 1, 1], [2, 2, now, nil, 0, 0, 1]])
     }
 
+    private func publish(_ number: UInt64, orderKey: String? = nil, _ fixture: StoreFixture) async throws -> Update {
+        let definition = Update.Definition(
+            kind: .popup, payload: [1], audience: nil, mode: .once, ttlSeconds: 1000, orderKey: orderKey, supersedes: nil)
+        let wish = UpdateWish(
+            proposed: UpdateID(Bytes16(high: 4, low: number)), app: fixture.device.app, key: KeyID(7),
+            definition: definition, body: [2], isIndexed: true, idempotency: nil, limits: UpdateLimits())
+        guard case .made(let update, _, _) = try await fixture.store.publishUpdate(wish, at: start) else {
+            throw StoreFixture.Missing()
+        }
+        return update
+    }
+
+    @Test func `the bodies of updates that are forgotten, or whose app is deleted, are removed`() async throws {
+        let fixture = try await StoreFixture(.memory)
+        let store = fixture.sqlite
+        func bodies() async throws -> Int {
+            _ = try await store.sweep(at: start, limit: 100)
+            return try await store.rowCount(of: "shared_content")
+        }
+        let forgotten = try await publish(1, fixture)
+        let ended = try await publish(2, fixture)
+        _ = try await publish(3, fixture)
+        let resync = ResyncWish(proposed: UpdateID(Bytes16(high: 4, low: 4)), body: [3])
+        _ = try await store.resync(try await bind("one", fixture).serial, resync, at: start)
+        #expect(try await bodies() == 4)
+        #expect(try await store.withdrawUpdate(forgotten, by: KeyID(7), at: start))
+        #expect(try await store.unfinishedOfEnded(limit: 9).isEmpty)
+        #expect(try await bodies() == 4)
+        let all = UpdateLimits(ended: 0)
+        while try await !store.forgetUpdates(all, by: nil, limit: 9) {}
+        #expect(try await bodies() == 3)
+        #expect(try await store.withdrawUpdate(ended, by: KeyID(7), at: start))
+        _ = try await store.deleteApp(fixture.device.appID, at: start)
+        while try await !store.continueDeletions(at: start, limit: 1).isDone {}
+        #expect(try await store.rowCount(of: "audience_update") == 0)
+        #expect(try await bodies() == 0)
+    }
+
     // MARK: Statements
 
     private static let tables = ["binding", "completion", "audience_update"]
@@ -93,20 +131,8 @@ struct UpdateRowTests {
         func run(_ work: () async throws -> Void) async throws -> Int {
             try await statements(of: store, on: ["completion"], in: work)
         }
-        func publish(_ number: UInt64, orderKey: String? = nil) async throws -> Update {
-            let definition = Update.Definition(
-                kind: .popup, payload: [1], audience: nil, mode: .once, ttlSeconds: 1000, orderKey: orderKey, supersedes: nil
-            )
-            let wish = UpdateWish(
-                proposed: UpdateID(Bytes16(high: 4, low: number)), app: app, key: KeyID(7), definition: definition,
-                body: [2],
-                isIndexed: true, idempotency: nil, limits: UpdateLimits())
-            guard case .made(let update, _, _) = try await store.publishUpdate(wish, at: start) else {
-                throw StoreFixture.Missing()
-            }
-            return update
-        }
-        let (first, second) = (try await publish(1, orderKey: "k"), try await publish(2, orderKey: "k"))
+        let first = try await publish(1, orderKey: "k", fixture)
+        let second = try await publish(2, orderKey: "k", fixture)
         let key = CompletionKey(update: first.serial, binding: binding.serial, entry: 1)
         let offer = UpdateOffer(key: key, revision: binding.revision, attempt: 1, orderKey: "k", at: start)
         let envelope = Envelope(

@@ -36,6 +36,34 @@ struct WatchRowTests {
         let (counted, rows) = try await usage(fixture.sqlite)
         #expect(counted == rows)
         #expect(counted.map { Array($0.dropFirst()) } == (watches + callbacks == 0 ? [] : [[watches, callbacks]]))
+        #expect(try await wrongWork(fixture.sqlite) == [0, 0])
+    }
+
+    /// The numbers of work without what it is for and of pings and callbacks without work, and of lanes that do not match their work.
+    private func wrongWork(_ store: SQLiteStore) async throws -> [Int64] {
+        try await store.read { db in
+            let work = try Int64.fetchOne(
+                db,
+                sql: """
+                    SELECT (SELECT count(*) FROM leased_work AS work WHERE
+                            NOT EXISTS (SELECT 1 FROM watch WHERE work.kind = 0 AND watch.serial = work.subject
+                                AND watch.ping_address NOT NULL)
+                            AND NOT EXISTS (SELECT 1 FROM disconnect_callback AS call
+                                WHERE work.kind = 1 AND call.serial = work.subject))
+                        + (SELECT count(*) FROM watch WHERE ping_address NOT NULL
+                            AND NOT EXISTS (SELECT 1 FROM leased_work WHERE kind = 0 AND subject = watch.serial))
+                        + (SELECT count(*) FROM disconnect_callback AS call
+                            WHERE NOT EXISTS (SELECT 1 FROM leased_work WHERE kind = 1 AND subject = call.serial))
+                    """)
+            let lanes = try Int64.fetchOne(
+                db,
+                sql: """
+                    SELECT count(*) FROM work_lane WHERE size = 0
+                        OR size <> (SELECT count(*) FROM leased_work WHERE lane = work_lane.serial)
+                        OR head_at <> (SELECT min(ready_at) FROM leased_work WHERE lane = work_lane.serial)
+                    """)
+            return [work ?? -1, lanes ?? -1]
+        }
     }
 
     @Test func `counts follow their rows, however a watch ends`() async throws {
@@ -179,6 +207,52 @@ struct WatchRowTests {
         }
     }
 
+    // MARK: Lanes
+
+    @Test func `lanes follow their work`() async throws {
+        let fixture = try await WatchFixture(.memory)
+        let (store, device) = (fixture.sqlite, fixture.base.device)
+        func expectLanes(_ sizes: [Int64]) async throws {
+            #expect(try await wrongWork(store) == [0, 0])
+            let found = try await store.read { db in
+                try Int64.fetchAll(db, sql: "SELECT size FROM work_lane ORDER BY peer, kind")
+            }
+            #expect(found == sizes)
+        }
+        let third = try await StoreFixture.open(11, of: device, in: store)
+        for channel in [fixture.base.first, fixture.base.second, third] {
+            _ = try await fixture.put(fixture.wish(on: channel, ping: "http://a.example", due: start.adding(seconds: 9)))
+        }
+        try await expectLanes([3])
+        _ = try await fixture.put(fixture.wish(on: third, ping: "http://a.example", due: start))
+        try await expectLanes([3])
+        _ = try await fixture.put(fixture.wish(on: third, ping: "http://b.example", due: start))
+        try await expectLanes([2, 1])
+        _ = try await fixture.put(fixture.wish(on: third, ping: "http://c.example", gone: "http://a.example", id: "msg_3"))
+        try await expectLanes([2, 1])
+
+        let later = start.adding(seconds: 10)
+        let calls = try await fixture.lease(at: later)
+        #expect(calls.count == 2)
+        try await expectLanes([2, 1])
+        for call in calls { _ = try await store.record(try fixture.record(call, due: later.adding(seconds: 60), at: later)) }
+        try await expectLanes([2, 1])
+        try await store.spreadOverduePings(at: start.adding(seconds: 3600))
+        try await expectLanes([2, 1])
+        _ = try await fixture.lease(at: start.adding(seconds: 7200))
+        try await store.bringBackWork(at: start)
+        try await expectLanes([2, 1])
+
+        _ = try await fixture.put(fixture.wish(on: fixture.base.first, ping: nil))
+        try await expectLanes([1, 1])
+        _ = try await store.closeChannel(third.id, device: device.serial, at: start)
+        try await expectLanes([1, 1])
+        #expect(try await store.removeWatch(of: fixture.base.second.serial))
+        try await expectLanes([1])
+        _ = try await fixture.drain(at: WatchFixture.aMonth)
+        try await expectLanes([])
+    }
+
     // MARK: Statements
 
     private static let tables = ["watch", "disconnect_callback", "leased_work", "work_lane"]
@@ -198,34 +272,34 @@ struct WatchRowTests {
         func close(_ channel: PushChannel) async throws -> Int {
             try await run { _ = try await store.closeChannel(channel.id, device: device.serial, at: start) }
         }
-        #expect(try await put(fixture.wish()) == 7)
-        #expect(try await put(fixture.wish(on: second)) == 6)
-        #expect(try await put(fixture.wish(every: 90)) == 4)
-        #expect(try await put(fixture.wish(ping: nil)) == 3)
+        #expect(try await put(fixture.wish()) == 8)
+        #expect(try await put(fixture.wish(on: second)) == 7)
+        #expect(try await put(fixture.wish(every: 90)) == 5)
+        #expect(try await put(fixture.wish(ping: nil)) == 5)
         #expect(try await put(fixture.wish(ping: nil)) == 2)
         let removal = try await run { _ = try await store.removeWatch(of: first.serial) }
-        #expect(removal == 2)
+        #expect(removal == 3)
         #expect(try await put(fixture.wish(ping: nil)) == 4)
 
         let call = try #require(try await fixture.lease(at: start).first)
         let record = try fixture.record(call, told: .noConnection, due: start)
         let news = fixture.news(1, .pingFailed(.noConnection), on: second)
         let told = try await run { _ = try await fixture.tell(news, .pinged(record)) }
-        #expect(told == 4)
+        #expect(told == 5)
         let again = try #require(try await fixture.lease(at: start).first)
         let answer = try fixture.record(again, due: start)
         let recorded = try await run { _ = try await store.record(answer) }
-        #expect(recorded == 4)
+        #expect(recorded == 5)
         let spread = try await run { try await store.spreadOverduePings(at: start.adding(seconds: 9)) }
-        #expect(spread == 2)
+        #expect(spread == 3)
 
-        #expect(try await close(first) == 3)
+        #expect(try await close(first) == 4)
         _ = try await put(fixture.wish(on: second, ping: nil, gone: "http://gone.example"))
-        #expect(try await close(second) == 8)
+        #expect(try await close(second) == 10)
         // The third and fourth callback for one peer are beyond its limit. The last one is for another peer.
         let ends: [(number: UInt64, host: String, count: Int)] = [
-            (number: 3, host: "gone", count: 7), (number: 4, host: "gone", count: 9), (number: 5, host: "gone", count: 9),
-            (number: 6, host: "other", count: 8),
+            (number: 3, host: "gone", count: 9), (number: 4, host: "gone", count: 12), (number: 5, host: "gone", count: 12),
+            (number: 6, host: "other", count: 10),
         ]
         for (number, host, count) in ends {
             let channel = try await StoreFixture.open(number, of: device, in: store)
@@ -240,10 +314,11 @@ struct WatchRowTests {
         let subject = try #require(callback.callback)
         let end = fixture.end(callback)
         let retried = try await run { _ = try await store.record(.retry(at: start), of: subject, end: end) }
-        #expect(retried == 4)
+        #expect(retried == 5)
         let next = try #require(try await fixture.lease(at: start).first)
         let last = try #require(next.callback)
         let delivered = try await run { _ = try await store.record(.delivered, of: last, end: fixture.end(next)) }
-        #expect(delivered == 4)
+        // Another callback for the peer is left in the lane.
+        #expect(delivered == 7)
     }
 }

@@ -42,4 +42,9 @@ package enum AttachmentRules {
 
     /// What an upload counts that may bring no more.
     package static func charge(received: Int64, _ limits: AttachmentLimits) -> Int64 { max(limits.leastCharge, received) }
+
+    /// What an upload counts once it is whole.
+    ///
+    /// - Parameter charged: What it counted before.
+    package static func charge(ofWhole length: Int64, charged: Int64) -> Int64 { max(charged, length) }
 }

@@ -10,9 +10,11 @@ import GRDB
 
 /// The rows of attachments, inside of a transaction.
 struct AttachmentTable {
-    private let db: Database
+    let db: Database
 
     init(_ db: Database) { self.db = db }
+
+    static let isGrowing = "NOT is_complete AND of_user < 2"
 
     private static let columns =
         "serial, id, app, device, length, synced, is_complete, digest, lifetime, expires_at, of_user FROM attachment"
@@ -59,6 +61,7 @@ struct AttachmentTable {
                 wish.lifetimeSeconds, expiresAt.milliseconds, wish.idempotency.map { Data($0.key) },
                 wish.idempotency.map { Data($0.fingerprint) },
             ])
+        try count(charge, of: allowance, wish.owner.app)
         for reader in wish.readers {
             try db.run(
                 """
@@ -101,27 +104,16 @@ struct AttachmentTable {
     func reserve(
         _ serial: AttachmentSerial, received: Int64, _ limits: AttachmentLimits
     ) throws -> AttachmentReservation {
-        let select = try db.cachedStatement(
-            sql: "SELECT app, device, allowance, length, charged FROM attachment WHERE serial = ? AND NOT is_complete")
-        let read = { (row: Row) in
-            (
-                app: row[0] as Int64, device: row[1] as Int64, allowance: row[2] as String, length: row[3] as Int64,
-                charged: row[4] as Int64
-            )
-        }
-        guard let upload = try Row.first(select, [serial.rawValue], read) else { return .gone }
+        guard let upload = try upload(serial, where: "NOT is_complete") else { return .gone }
         let usage = try usage(
-            of: upload.app, upload.allowance, isSender: Party(number: upload.device) == .senders,
+            of: upload.app.rawValue, upload.allowance, isSender: upload.owner == .senders,
             except: (serial.rawValue, upload.charged))
-        func count(_ bytes: Int64) throws {
-            try db.run("UPDATE attachment SET charged = ? WHERE serial = ?", [bytes, serial.rawValue])
-        }
         let decision = AttachmentRules.decide(length: upload.length, received: received, usage, limits)
         if case .counts(let bytes) = decision {
-            try count(bytes)
+            try charge(bytes, upload)
             return .reserved
         }
-        try count(AttachmentRules.charge(received: received, limits))
+        try charge(AttachmentRules.charge(received: received, limits), upload)
         switch decision {
         case .counts: return .reserved
         case .overUser(let limit): return .overUser(limit: limit)
@@ -129,6 +121,78 @@ struct AttachmentTable {
         case .overReserved(let limit): return .overReserved(limit: limit)
         }
     }
+
+    /// What counts for a file that is not whole.
+    private struct Upload {
+        var serial: AttachmentSerial
+        var app: AppSerial
+        var owner: Party
+        var allowance: String
+        var length: Int64
+        var charged: Int64
+    }
+
+    private func upload(_ serial: AttachmentSerial, where condition: String) throws -> Upload? {
+        let select = try db.cachedStatement(
+            sql: "SELECT app, device, allowance, length, charged FROM attachment WHERE serial = ? AND \(condition)")
+        return try Row.first(select, [serial.rawValue]) { row in
+            Upload(
+                serial: serial, app: AppSerial(row[0]), owner: Party(number: row[1]), allowance: row[2], length: row[3],
+                charged: row[4])
+        }
+    }
+
+    private func charge(_ bytes: Int64, _ upload: Upload) throws {
+        guard bytes != upload.charged else { return }
+        try db.run("UPDATE attachment SET charged = ? WHERE serial = ?", [bytes, upload.serial.rawValue])
+        try count(bytes - upload.charged, of: upload.allowance, upload.app)
+    }
+
+    /// Marks an upload as complete. Returns false if it does not grow any more.
+    func complete(_ serial: AttachmentSerial, expiresAt: Timestamp) throws -> Bool {
+        guard let upload = try upload(serial, where: Self.isGrowing) else { return false }
+        try charge(AttachmentRules.charge(ofWhole: upload.length, charged: upload.charged), upload)
+        try db.run(
+            """
+            UPDATE attachment SET is_complete = 1, synced = length, expires_at = ?, kept_served = (SELECT seconds FROM served)
+            WHERE serial = ?
+            """,
+            [expiresAt.milliseconds, serial.rawValue])
+        return true
+    }
+
+    // MARK: Totals
+
+    private func count(_ bytes: Int64, of allowance: String, _ app: AppSerial) throws {
+        var totals = AttachmentTotals()
+        totals.add(bytes, to: allowance, of: app)
+        try write(totals)
+    }
+
+    func write(_ totals: AttachmentTotals) throws {
+        for (key, bytes) in totals.changes {
+            if bytes > 0 { try add(bytes, to: key) } else { try subtract(-bytes, from: key) }
+        }
+    }
+
+    private func add(_ bytes: Int64, to key: AttachmentTotals.Key) throws {
+        try db.run(
+            """
+            INSERT INTO attachment_total (app, allowance, bytes) VALUES (?, ?, ?)
+            ON CONFLICT (app, allowance) DO UPDATE SET bytes = attachment_total.bytes + excluded.bytes
+            """, [key.app.rawValue, key.allowance, bytes])
+    }
+
+    /// An allowance that is not used has no row.
+    private func subtract(_ bytes: Int64, from key: AttachmentTotals.Key) throws {
+        let update = try db.cachedStatement(
+            sql: "UPDATE attachment_total SET bytes = bytes - ? WHERE app = ? AND allowance = ? RETURNING bytes")
+        let left = try Int64.fetchAll(update, arguments: [bytes, key.app.rawValue, key.allowance]).first
+        guard let left, left <= 0 else { return }
+        try db.run("DELETE FROM attachment_total WHERE app = ? AND allowance = ?", [key.app.rawValue, key.allowance])
+    }
+
+    // MARK: Owners
 
     /// Whose bytes they are: the device's user's, where it has one. Nil when the owner is gone.
     func allowance(of owner: AttachmentUser) throws -> String? {
@@ -152,105 +216,6 @@ struct AttachmentTable {
             db, "SELECT count(*) FROM attachment WHERE app = ? AND device = ? AND NOT is_complete AND of_user < 2",
             [app, wish.owner.party.number])
         return begun ?? 0 < most ? nil : .tooManyUploads(limit: most)
-    }
-
-    // MARK: Ending
-
-    /// Answers whether it was: nobody is left who may fetch it.
-    func removeIfUnread(_ serial: Int64) throws -> Bool {
-        try db.run(
-            """
-            DELETE FROM attachment WHERE serial = ?1
-                AND NOT EXISTS (SELECT 1 FROM attachment_reader WHERE attachment = ?1)
-            """, [serial])
-        return db.changesCount == 1
-    }
-
-    func removeExpired(by retention: RetentionTime, unfinishedSeconds: Int64, limit: Int) throws -> [AttachmentID] {
-        try remove(
-            "SELECT serial FROM attachment WHERE \(Self.isExpired) ORDER BY expires_at LIMIT ?",
-            Self.expiry(retention, unfinishedSeconds) + [limit])
-    }
-
-    static func isAnyExpired(_ db: Database, by retention: RetentionTime, unfinishedSeconds: Int64) throws -> Bool {
-        try Int64.first(
-            db, "SELECT 1 FROM attachment WHERE \(isExpired) LIMIT 1", expiry(retention, unfinishedSeconds)) != nil
-    }
-
-    private static let isExpired = "expires_at <= ? AND kept_served + CASE WHEN is_complete THEN lifetime ELSE ? END <= ?"
-
-    private static func expiry(_ retention: RetentionTime, _ unfinishedSeconds: Int64) -> StatementArguments {
-        [retention.now.milliseconds, unfinishedSeconds, retention.cutoff(afterSeconds: 0).served]
-    }
-
-    /// What belonged to somebody who is gone, or was for nobody else.
-    func removeOfGone(limit: Int) throws -> [AttachmentID] {
-        guard
-            let gone = try Row.fetchOne(db.cachedStatement(sql: "SELECT app, device FROM attachment_party_gone LIMIT 1"))
-        else { return [] }
-        let (app, device): (Int64, Int64) = (gone[0], gone[1])
-        if device == 0 {
-            let removed = try remove("SELECT serial FROM attachment WHERE app = ? LIMIT ?", [app, limit])
-            if removed.count < limit { try forget(app, device) }
-            return removed
-        }
-        let own = try remove("SELECT serial FROM attachment WHERE app = ? AND device = ? LIMIT ?", [app, device, limit])
-        guard own.count < limit else { return own }
-        let read = try Int64.fetchAll(
-            db.cachedStatement(sql: "SELECT attachment FROM attachment_reader WHERE device = ? AND device > 0 LIMIT ?"),
-            arguments: [device, limit - own.count])
-        for serial in read {
-            try db.run("DELETE FROM attachment_reader WHERE attachment = ? AND device = ?", [serial, device])
-        }
-        let unread = try read.flatMap(removeUnread)
-        if own.count + read.count < limit { try forget(app, device) }
-        return own + unread
-    }
-
-    /// The device's user leaves: the device does not own what the user uploaded, and is no reader of what was for the user.
-    func userLeaves(_ device: DeviceSerial, of app: AppSerial) throws {
-        try db.run(
-            """
-            UPDATE attachment SET of_user = 2, idempotency = NULL, fingerprint = NULL
-            WHERE app = ? AND device = ? AND of_user = 1
-            """, [app.rawValue, device.rawValue])
-        try db.run(
-            "UPDATE attachment_reader SET of_user = 2 WHERE device = ? AND device > 0 AND of_user = 1", [device.rawValue])
-    }
-
-    static let isAnyOfFormerUsers = """
-        EXISTS (SELECT 1 FROM attachment WHERE of_user = 2 AND NOT is_complete)
-            OR EXISTS (SELECT 1 FROM attachment_reader WHERE of_user = 2)
-        """
-
-    /// What nobody can finish or read since the user of a device left.
-    func removeOfFormerUsers(limit: Int) throws -> [AttachmentID] {
-        let unfinished = try remove("SELECT serial FROM attachment WHERE of_user = 2 AND NOT is_complete LIMIT ?", [limit])
-        let read = try Int64.fetchAll(
-            db.cachedStatement(
-                sql: """
-                    DELETE FROM attachment_reader WHERE (attachment, device) IN
-                        (SELECT attachment, device FROM attachment_reader WHERE of_user = 2 LIMIT ?)
-                    RETURNING attachment
-                    """), arguments: [limit - unfinished.count])
-        return try unfinished + Set(read).flatMap(removeUnread)
-    }
-
-    private func removeUnread(_ serial: Int64) throws -> [AttachmentID] {
-        try remove(
-            """
-            SELECT serial FROM attachment WHERE serial = ?1
-                AND NOT EXISTS (SELECT 1 FROM attachment_reader WHERE attachment = ?1)
-            """, [serial])
-    }
-
-    private func forget(_ app: Int64, _ device: Int64) throws {
-        try db.run("DELETE FROM attachment_party_gone WHERE app = ? AND device = ?", [app, device])
-    }
-
-    private func remove(_ serials: String, _ arguments: StatementArguments) throws -> [AttachmentID] {
-        let delete = try db.cachedStatement(sql: "DELETE FROM attachment WHERE serial IN (\(serials)) RETURNING id")
-        return try Data.fetchAll(delete, arguments: arguments).compactMap { AttachmentID(Array($0)) }
     }
 }
 

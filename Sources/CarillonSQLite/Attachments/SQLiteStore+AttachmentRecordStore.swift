@@ -43,7 +43,7 @@ extension SQLiteStore: AttachmentRecordStore {
                 """
                 UPDATE attachment SET synced = CASE WHEN synced < ?1 THEN ?1 ELSE synced END, expires_at = ?2,
                     kept_served = (SELECT seconds FROM served)
-                WHERE serial = ?3 AND \(Self.isGrowing)
+                WHERE serial = ?3 AND \(AttachmentTable.isGrowing)
                 """,
                 [offset, expiresAt.milliseconds, attachment.rawValue])
             return db.changesCount == 1
@@ -51,33 +51,18 @@ extension SQLiteStore: AttachmentRecordStore {
     }
 
     package func completeAttachment(_ attachment: AttachmentSerial, expiresAt: Timestamp) async throws -> Bool {
-        try await group.run { db in
-            try db.run(
-                """
-                UPDATE attachment SET is_complete = 1, synced = length, expires_at = ?,
-                    charged = CASE WHEN charged < length THEN length ELSE charged END,
-                    kept_served = (SELECT seconds FROM served)
-                WHERE serial = ? AND \(Self.isGrowing)
-                """,
-                [expiresAt.milliseconds, attachment.rawValue])
-            return db.changesCount == 1
-        }
+        try await group.run { db in try AttachmentTable(db).complete(attachment, expiresAt: expiresAt) }
     }
 
-    private static let isGrowing = "NOT is_complete AND of_user < 2"
-
     package func removeAttachment(_ attachment: AttachmentSerial) async throws -> Bool {
-        try await group.run { db in
-            try db.run("DELETE FROM attachment WHERE serial = ?", [attachment.rawValue])
-            return db.changesCount == 1
-        }
+        try await group.run { db in try AttachmentTable(db).remove(attachment) }
     }
 
     package func attachmentReceived(_ attachment: AttachmentSerial, by reader: Party) async throws -> Bool {
         try await group.run { db in
             try db.run(
                 "DELETE FROM attachment_reader WHERE attachment = ? AND device = ?", [attachment.rawValue, reader.number])
-            return try AttachmentTable(db).removeIfUnread(attachment.rawValue)
+            return try AttachmentTable(db).removeIfUnread(attachment)
         }
     }
 

@@ -184,7 +184,7 @@ struct InboxChangeWriter {
                 "serial = ?", [origin.serial], because: end.reason, at: end.at, limits: settings.callbacks)
             try db.run("DELETE FROM channel WHERE serial = ?", [origin.serial])
         } else if origin.kind == .subscription {
-            try db.run("DELETE FROM subscription WHERE serial = ?", [origin.serial])
+            try SubscriptionTable(db).remove("serial = ?", [origin.serial])
         }
         try self.end(reader.rows(of: end.origin, thatEnd: true), at: end.at)
     }

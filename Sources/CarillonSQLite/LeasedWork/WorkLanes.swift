@@ -9,6 +9,8 @@ import GRDB
 #endif
 
 /// The rows of work that is owed, and the lanes that it stands in, inside one transaction.
+///
+/// A lane exists as long as it has work. Each change of work also writes how much work its lane has, and when the first of it is ready.
 struct WorkLanes {
     /// A row of `leased_work` as it begins.
     struct NewWork {
@@ -34,17 +36,17 @@ struct WorkLanes {
         if let lane = try Int64.fetchOne(select, arguments: [work.app, work.peer, work.kind.rawValue]) { return lane }
         // A peer is a host, a colon and a port; a host of IPv6 has colons of its own.
         let host = work.peer.lastIndex(of: ":").map { String(work.peer[..<$0]) } ?? work.peer
-        let insert = try db.cachedStatement(
-            sql: """
-                INSERT INTO work_lane (app, kind, peer, host, on_trial, failures, rests_until, head_at)
-                SELECT :app, :kind, :peer, :host, coalesce(on_trial, 1), coalesce(failures, 0), coalesce(rests_until, 0), :never
-                FROM (SELECT 1) LEFT JOIN work_lane ON app = :app AND peer = :peer LIMIT 1
-                """)
-        try insert.execute(arguments: [
-            "app": work.app, "kind": work.kind.rawValue, "peer": work.peer, "host": host,
-            "never": Timestamp.never.milliseconds,
-        ])
-        return db.lastInsertedRowID
+        return try db.inserted(
+            """
+            INSERT INTO work_lane (app, kind, peer, host, on_trial, failures, rests_until, head_at)
+            SELECT :app, :kind, :peer, :host, coalesce(on_trial, 1), coalesce(failures, 0), coalesce(rests_until, 0), :never
+            FROM (SELECT 1) LEFT JOIN work_lane ON app = :app AND peer = :peer LIMIT 1
+            RETURNING serial
+            """,
+            [
+                "app": work.app, "kind": work.kind.rawValue, "peer": work.peer, "host": host,
+                "never": Timestamp.never.milliseconds,
+            ])
     }
 
     func add(_ work: NewWork, at now: Timestamp) throws {
@@ -54,20 +56,50 @@ struct WorkLanes {
         try insert.execute(arguments: [
             lane, work.device, work.kind.rawValue, work.subject, work.dueAt.milliseconds, now.milliseconds,
         ])
+        try changed(lane, adding: 1)
     }
 
     /// Moves what is owed of the same subject to the peer and the moment of the work.
     func move(_ work: NewWork, at now: Timestamp) throws {
-        let lane = try lane(of: work)
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT lane.serial, lane.peer FROM leased_work JOIN work_lane AS lane ON lane.serial = leased_work.lane
+                WHERE leased_work.kind = ? AND leased_work.subject = ?
+                """)
+        let former = try Row.first(select, [work.kind.rawValue, work.subject]) { row in
+            (lane: row[0] as Int64, peer: row[1] as String)
+        }
+        guard let former else { return }
+        let lane = try former.peer == work.peer ? former.lane : lane(of: work)
         let update = try db.cachedStatement(
             sql: "UPDATE leased_work SET lane = ?, due_at = ?, set_at = ? WHERE kind = ? AND subject = ?")
         try update.execute(arguments: [
             lane, work.dueAt.milliseconds, now.milliseconds, work.kind.rawValue, work.subject,
         ])
+        guard lane != former.lane else { return try changed(lane) }
+        try changed(lane, adding: 1)
+        try left(former.lane)
     }
 
     func remove(_ kind: WorkKind, of subject: Int64) throws {
-        try db.run("DELETE FROM leased_work WHERE kind = ? AND subject = ?", [kind.rawValue, subject])
+        let delete = try db.cachedStatement(sql: "DELETE FROM leased_work WHERE kind = ? AND subject = ? RETURNING lane")
+        for lane in try Int64.fetchAll(delete, arguments: [kind.rawValue, subject]) { try left(lane) }
+    }
+
+    /// Work of a lane is new, or is ready at another moment.
+    private func changed(_ lane: Int64, adding count: Int = 0) throws {
+        try db.run(
+            """
+            UPDATE work_lane SET size = size + ?,
+                head_at = (SELECT min(ready_at) FROM leased_work WHERE leased_work.lane = work_lane.serial)
+            WHERE serial = ?
+            """, [count, lane])
+    }
+
+    /// Work of a lane was removed, or is in another lane.
+    private func left(_ lane: Int64) throws {
+        try db.run("DELETE FROM work_lane WHERE serial = ? AND size = 1", [lane])
+        if db.changesCount == 0 { try changed(lane, adding: -1) }
     }
 
     // MARK: Looking
@@ -175,7 +207,12 @@ struct WorkLanes {
         let update = try db.cachedStatement(
             sql: "UPDATE leased_work SET held_until = ?, fence = ? WHERE serial = ?")
         try update.execute(arguments: [end.milliseconds, lease.fence, lease.work])
-        let serve = try db.cachedStatement(sql: "UPDATE work_lane SET served_at = ? WHERE serial = ?")
+        let serve = try db.cachedStatement(
+            sql: """
+                UPDATE work_lane SET served_at = ?,
+                    head_at = (SELECT min(ready_at) FROM leased_work WHERE leased_work.lane = work_lane.serial)
+                WHERE serial = ?
+                """)
         try serve.execute(arguments: [now.milliseconds, row["lane"] as Int64])
         return LeasedItem(
             lease: lease, due: work,
@@ -183,13 +220,21 @@ struct WorkLanes {
     }
 
     /// Ends a lease. The work is due when it was due before.
-    func release(_ work: Int64) throws { try db.run("UPDATE leased_work SET held_until = 0 WHERE serial = ?", [work]) }
+    func release(_ work: Int64) throws {
+        try update("UPDATE leased_work SET held_until = 0 WHERE serial = ?", [work])
+    }
 
     /// Ends a lease. The work is due at a moment, which was set at `now`.
     func release(_ work: Int64, dueAt: Timestamp, at now: Timestamp) throws {
-        try db.run(
+        try update(
             "UPDATE leased_work SET held_until = 0, due_at = ?, set_at = ? WHERE serial = ?",
             [dueAt.milliseconds, now.milliseconds, work])
+    }
+
+    /// - Parameter sql: Changes when one piece of work is ready.
+    private func update(_ sql: String, _ arguments: StatementArguments) throws {
+        let lanes = try Int64.fetchAll(db.cachedStatement(sql: sql + " RETURNING lane"), arguments: arguments)
+        for lane in lanes { try changed(lane) }
     }
 
     /// Stores what the end of a lease says of its peer, for all work of the app with the peer.
@@ -204,22 +249,47 @@ struct WorkLanes {
     // MARK: Time
 
     func setDue(_ work: Int64, _ dueAt: Timestamp, at now: Timestamp) throws {
-        try db.run(Self.updateDue, [dueAt.milliseconds, now.milliseconds, work])
+        try setDue([WatchChanges.MovedPing(work: work, dueAt: dueAt, at: now)])
     }
 
-    static let updateDue = "UPDATE leased_work SET due_at = ?, set_at = ? WHERE serial = ?"
+    /// Sets when pings are due. Each lane is written once.
+    func setDue(_ pings: [WatchChanges.MovedPing]) throws {
+        var update = try BoundStatement(
+            db, "UPDATE leased_work SET due_at = ?, set_at = ? WHERE serial = ? RETURNING lane")
+        var lanes: Set<Int64> = []
+        for ping in pings {
+            update.bind(ping.dueAt.milliseconds)
+            update.bind(ping.at.milliseconds)
+            update.bind(ping.work)
+            try update.forEachRow { columns in
+                lanes.insert(columns.integer(0))
+                return true
+            }
+        }
+        for lane in lanes { try changed(lane) }
+    }
 
     /// See ``LeasedWorkStore/bringBackWork(in:at:)``.
     func bringBack(in shards: ShardSet, at now: Timestamp) throws {
         try db.run(
             """
-            UPDATE leased_work SET due_at = :now + max(0, due_at - set_at), set_at = :now
+            UPDATE leased_work SET set_at = :now,
+                due_at = CASE WHEN due_at > set_at THEN :now + due_at - set_at ELSE :now END
             WHERE set_at > :now \(shards.condition(on: "device"))
             """,
             shards.arguments(with: ["now": now.milliseconds]))
+        var count = db.changesCount
         try db.run(
             "UPDATE leased_work SET held_until = :now WHERE held_until > :now + :lease \(shards.condition(on: "device"))",
             shards.arguments(with: ["now": now.milliseconds, "lease": WorkLease.seconds * 1000]))
+        count += db.changesCount
+        if count > 0 {
+            try db.run(
+                """
+                UPDATE work_lane SET head_at = (SELECT min(ready_at) FROM leased_work WHERE leased_work.lane = work_lane.serial)
+                WHERE serial IN (SELECT lane FROM leased_work)
+                """)
+        }
         try db.run(
             "UPDATE work_lane SET rests_until = 0 WHERE rests_until > :now + :rest",
             ["now": now.milliseconds, "rest": PeerStanding.longestRestMilliseconds])

@@ -117,7 +117,7 @@ struct PushTable {
         if let change = ruling.change { try apply(change, to: end.lease.work, of: end.device) }
         if ruling.keepsEnvironment { try keepEnvironment(end) }
         if let suspended = ruling.suspended {
-            try RegistrationTable(db, memory: memory).store(suspended, app: end.lane.app, at: end.at)
+            try RegistrationTable(db, memory: memory).storeSuspended(suspended, app: end.lane.app, at: end.at)
         }
         return ruling.fact
     }

@@ -24,6 +24,8 @@ struct Deletions {
         else { return nil }
         try WatchTransaction(db).channelsEnd(
             "device = ?", [device.rawValue], because: reason, at: now, limits: settings.callbacks)
+        try SubscriptionTable(db).remove("device = ?", [device.rawValue])
+        try AttachmentTable(db).deviceGone(device, of: changes.app)
         try RegistrationChangeWriter(db).writeEnd(changes)
         try RequestTable(db).write(RequestRules().end(of: device, because: .deviceDeleted))
         try inboxes.cancelPushes(of: device, at: now)
@@ -46,7 +48,7 @@ struct Deletions {
         var step = DeletionStep(isDone: false)
         var left = limit
         while left > 0 {
-            let items = try removeItems(left, of: app)
+            let items = try ItemTable(db).remove(left, of: AppSerial(app))
             guard items == 0 else {
                 left -= items
                 continue
@@ -55,6 +57,7 @@ struct Deletions {
             guard let device = try Int64.fetchOne(db.cachedStatement(sql: next), arguments: [app]).map(DeviceSerial.init)
             else {
                 try db.run("DELETE FROM released_token WHERE app = ?", [app])
+                try UpdateTable(db).remove(of: AppSerial(app))
                 try db.run("DELETE FROM app WHERE serial = ?", [app])
                 break
             }
@@ -64,19 +67,5 @@ struct Deletions {
             left -= removed.rows
         }
         return step
-    }
-
-    /// What nobody publishes or watches any more. Answers how many rows it was.
-    private func removeItems(_ limit: Int, of app: Int64) throws -> Int {
-        var count = 0
-        for table in ["item", "firing"] {
-            let key = table == "item" ? "name" : "serial"
-            try db.run(
-                "DELETE FROM \(table) WHERE app = ?1 AND \(key) IN (SELECT \(key) FROM \(table) WHERE app = ?1 LIMIT ?2)",
-                [app, limit - count])
-            count += db.changesCount
-            if count >= limit { break }
-        }
-        return count
     }
 }

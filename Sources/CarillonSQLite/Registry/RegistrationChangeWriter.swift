@@ -66,13 +66,6 @@ struct RegistrationChangeWriter {
     // MARK: Registrations
 
     func write(_ profile: RegistrationChanges.Profile, in app: AppSerial) throws {
-        if profile.isFirst, profile.isStatusChanged {
-            // Subscriptions follow a change of the status, not a first row.
-            var before = profile
-            before.registration.status = .registered
-            before.isStatusChanged = false
-            try write(before, in: app)
-        }
         var insert = try BoundStatement(db, Self.putProfile)
         let (registration, said) = (profile.registration, profile.registration.profile)
         insert.bind(registration.device.rawValue)

@@ -80,7 +80,7 @@ struct RegistrationTable {
         if let renewed = changes.renewed { try writer.renewCredential(of: renewed) }
         var ended: [Int64]?
         for profile in changes.profiles {
-            try writer.write(profile, in: changes.app)
+            try write(profile, in: changes.app)
             if let change = profile.userChange {
                 ended = try inboxes.changeUser(
                     of: profile.registration, in: changes.app, hadUser: change == .replaced, at: now)
@@ -94,10 +94,16 @@ struct RegistrationTable {
         return ended
     }
 
-    /// Stores the registration of a device whose status changed.
-    func store(_ registration: DeviceRegistration, app: AppSerial, at now: Timestamp) throws {
-        let profile = RegistrationChanges.Profile(registration: registration, isFirst: false, isStatusChanged: true)
+    private func write(_ profile: RegistrationChanges.Profile, in app: AppSerial) throws {
         try writer.write(profile, in: app)
+        guard let change = profile.statusChange else { return }
+        try SubscriptionTable(db).follow(change, of: profile.registration.device)
+    }
+
+    /// Stores the registration of a device that was registered and is suspended now.
+    func storeSuspended(_ registration: DeviceRegistration, app: AppSerial, at now: Timestamp) throws {
+        let profile = RegistrationChanges.Profile(registration: registration, isFirst: false, statusChange: .suspended)
+        try write(profile, in: app)
         try WakeTable(db, memory: memory).changed(registration, app: app, at: now)
     }
 }

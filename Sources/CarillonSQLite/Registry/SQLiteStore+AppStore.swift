@@ -34,6 +34,7 @@ extension SQLiteStore: AppStore {
             }
             try db.execute(sql: "DELETE FROM access_key WHERE app = ?", arguments: [app])
             try db.execute(sql: "DELETE FROM app_document WHERE app = ?", arguments: [app])
+            try AttachmentTable(db).appGone(AppSerial(app))
             memory.pushes.noteAlertText(of: AppSerial(app), nil)
             // No app has such a name, so that another can have this one.
             try db.execute(

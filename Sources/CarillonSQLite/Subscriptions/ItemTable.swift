@@ -45,7 +45,13 @@ struct ItemTable {
         insert.bind(key.app.rawValue)
         insert.bind(key.name.text)
         try insert.run()
+        try add(1, to: key.app)
         return true
+    }
+
+    /// Changes the number of items of an app.
+    private func add(_ count: Int, to app: AppSerial) throws {
+        try db.run("UPDATE app SET items = items + ? WHERE serial = ?", [count, app.rawValue])
     }
 
     // MARK: Lists
@@ -119,8 +125,23 @@ struct ItemTable {
             "DELETE FROM item WHERE app = ?1 AND name = ?2 AND (?3 IS NULL OR \(isIdle))",
             [key.app.rawValue, key.name.text, moment?.milliseconds])
         guard db.changesCount == 1 else { return false }
+        try add(-1, to: key.app)
         try db.run("DELETE FROM firing WHERE app = ? AND item = ?", [key.app.rawValue, key.name.text])
         return true
+    }
+
+    /// Removes items and firings of an app, up to `limit` rows. Returns the number of removed rows.
+    func remove(_ limit: Int, of app: AppSerial) throws -> Int {
+        try db.run(
+            "DELETE FROM item WHERE app = ?1 AND name IN (SELECT name FROM item WHERE app = ?1 LIMIT ?2)",
+            [app.rawValue, limit])
+        let items = db.changesCount
+        if items > 0 { try add(-items, to: app) }
+        guard items < limit else { return items }
+        try db.run(
+            "DELETE FROM firing WHERE app = ?1 AND serial IN (SELECT serial FROM firing WHERE app = ?1 LIMIT ?2)",
+            [app.rawValue, limit - items])
+        return items + db.changesCount
     }
 
     private func bind(_ item: StoredItem, to statement: inout BoundStatement) {

@@ -106,6 +106,7 @@ struct SubscriptionTable {
         insert.bind(new.createdAt.milliseconds)
         var subscription = new
         subscription.serial = SubscriptionSerial(try insert.inserted())
+        try add(1, to: new.app)
         let shape = try condition.map { try self.shape($0) }
         for (place, item) in new.definition.items.enumerated() {
             try db.run(
@@ -170,6 +171,31 @@ struct SubscriptionTable {
         (ValueCoding.values(bytes) ?? []).compactMap { value in
             if case .string(let text) = value { text } else { nil }
         }
+    }
+
+    // MARK: Statuses of devices
+
+    /// Does to the subscriptions of a device what follows from a change of its status.
+    func follow(_ change: StatusChange, of device: DeviceSerial) throws {
+        let ofDevice = "device = ? AND status < \(Self.endedStatus)"
+        try db.run("UPDATE subscription SET revision = revision + 1 WHERE \(ofDevice)", [device.rawValue])
+        guard db.changesCount > 0 else { return }
+        if change.isFollowed {
+            try db.run("INSERT INTO unfollowed (device) VALUES (?) ON CONFLICT DO NOTHING", [device.rawValue])
+        }
+        guard change.armsAgain else { return }
+        try db.run(
+            """
+            UPDATE subscription_item SET held = NULL, version = coalesce((SELECT item.version FROM item
+                WHERE item.app = subscription_item.app AND item.name = subscription_item.item), 0)
+            WHERE last_firing <= 0 AND subscription IN (SELECT serial FROM subscription WHERE \(ofDevice))
+            """, [device.rawValue])
+        // Before the first update no condition holds.
+        try db.run(
+            """
+            UPDATE subscription_item SET held = 0
+            WHERE version = 0 AND subscription IN (SELECT serial FROM subscription WHERE \(ofDevice))
+            """, [device.rawValue])
     }
 
     // MARK: Shapes
@@ -314,9 +340,29 @@ struct SubscriptionTable {
         }
     }
 
+    /// Removes subscriptions, and leaves a row for each item that they watched, for the engine of items. An ended subscription counts
+    /// for its app until it is removed.
+    ///
+    /// - Parameter condition: Selects rows of `subscription`.
+    func remove(_ condition: String, _ arguments: StatementArguments) throws {
+        try db.run(
+            """
+            INSERT INTO unwatched (app, item, subscription, shape)
+            SELECT app, item, subscription, shape FROM subscription_item
+            WHERE subscription IN (SELECT serial FROM subscription WHERE \(condition))
+            """, arguments)
+        let delete = try db.cachedStatement(sql: "DELETE FROM subscription WHERE \(condition) RETURNING app")
+        let apps = try Int64.fetchAll(delete, arguments: arguments)
+        for (app, removed) in Dictionary(grouping: apps, by: { $0 }) { try add(-removed.count, to: AppSerial(app)) }
+    }
+
+    /// Changes the number of subscriptions of an app.
+    private func add(_ count: Int, to app: AppSerial) throws {
+        try db.run("UPDATE app SET subscriptions = subscriptions + ? WHERE serial = ?", [count, app.rawValue])
+    }
+
     // MARK: Watching
 
-    /// - Parameter condition: Of the rows that are wanted.
     /// See ``SubscriptionStore/itemsNeverFired(after:limit:)``.
     func itemsNeverFired(after place: WatchPlace, limit: Int) throws -> (items: [ItemKey], end: WatchPlace?) {
         var select = try BoundStatement(

@@ -401,10 +401,25 @@ struct UpdateTable {
                 WHERE serial = ? AND status = 3 AND kind = 'content'
                 ON CONFLICT (app) DO UPDATE SET up_to = excluded.up_to WHERE forgotten_content.up_to < excluded.up_to
                 """, [serial])
-            try db.run("DELETE FROM audience_update WHERE serial = ?", [serial])
+            try remove("serial = ?", [serial])
         }
         return false
     }
+
+    /// Removes updates, and releases their bodies.
+    ///
+    /// - Parameter condition: Selects rows of `audience_update`.
+    private func remove(_ condition: String, _ arguments: StatementArguments) throws {
+        try db.run(
+            """
+            UPDATE shared_content SET is_released = TRUE
+            WHERE serial IN (SELECT content FROM audience_update WHERE \(condition))
+            """, arguments)
+        try db.run("DELETE FROM audience_update WHERE \(condition)", arguments)
+    }
+
+    /// Removes all updates of a deleted app.
+    func remove(of app: AppSerial) throws { try remove("app = ?", [app.rawValue]) }
 
     /// The oldest of an app that has more than it may.
     private func tooMany(_ limits: UpdateLimits) throws -> Int64? {

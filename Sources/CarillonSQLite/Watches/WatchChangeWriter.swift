@@ -25,15 +25,19 @@ struct WatchChangeWriter {
         for end in changes.leases { try write(end) }
         let watch = try changes.put.map { try write($0) }
         for state in changes.states { try write(state) }
-        try write(changes.movedPings)
+        if !changes.movedPings.isEmpty { try lanes.setDue(changes.movedPings) }
         for callback in changes.callbacks { try insert(callback) }
         for (callback, attempts) in changes.attempts {
             try db.run("UPDATE disconnect_callback SET attempts = ? WHERE serial = ?", [attempts, callback])
         }
         for callback in changes.removedCallbacks {
+            try lanes.remove(.callback, of: callback)
             try db.run("DELETE FROM disconnect_callback WHERE serial = ?", [callback])
         }
-        for watch in changes.removedWatches { try db.run("DELETE FROM watch WHERE serial = ?", [watch.rawValue]) }
+        for watch in changes.removedWatches {
+            try lanes.remove(.ping, of: watch.rawValue)
+            try db.run("DELETE FROM watch WHERE serial = ?", [watch.rawValue])
+        }
         for (app, usage) in changes.usage { try write(usage, of: app) }
         db.count(changes.crowdedOut, of: Self.crowdedOut)
         return watch
@@ -63,17 +67,6 @@ struct WatchChangeWriter {
         case .added(let peer, let dueAt): try lanes.add(work(peer, dueAt), at: now)
         case .moved(let peer, let dueAt): try lanes.move(work(peer, dueAt), at: now)
         case .removed: try lanes.remove(.ping, of: serial.rawValue)
-        }
-    }
-
-    private func write(_ pings: [WatchChanges.MovedPing]) throws {
-        guard !pings.isEmpty else { return }
-        var update = try BoundStatement(db, WorkLanes.updateDue)
-        for ping in pings {
-            update.bind(ping.dueAt.milliseconds)
-            update.bind(ping.at.milliseconds)
-            update.bind(ping.work)
-            try update.run()
         }
     }
 

@@ -32,11 +32,12 @@ struct WatchTransaction {
     func remove(of channel: ChannelSerial) throws -> Bool {
         let delete = try db.cachedStatement(
             sql: """
-                DELETE FROM watch WHERE channel = ? RETURNING app,
+                DELETE FROM watch WHERE channel = ? RETURNING serial, app,
                     (SELECT watches FROM watch_usage WHERE watch_usage.app = watch.app) AS watches,
                     (SELECT callbacks FROM watch_usage WHERE watch_usage.app = watch.app) AS callbacks
                 """)
         guard let row = try Row.fetchAll(delete, arguments: [channel.rawValue]).first else { return false }
+        try WorkLanes(db).remove(.ping, of: row["serial"])
         try writer.write(rules.removedWatch(of: AppSerial(row["app"]), knowing: WatchUsage(row)))
         return true
     }

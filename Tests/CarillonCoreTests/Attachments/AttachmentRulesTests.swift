@@ -25,6 +25,23 @@ struct AttachmentRulesTests {
         #expect(AttachmentRules.charge(received: 0, limits) == 10)
     }
 
+    @Test func `a whole file counts its length, and never less than before`() {
+        #expect(AttachmentRules.charge(ofWhole: 900, charged: 400) == 900)
+        #expect(AttachmentRules.charge(ofWhole: 0, charged: 10) == 10)
+    }
+
+    @Test func `changes of totals are added up by allowance and by app`() {
+        let (one, two) = (AppSerial(1), AppSerial(2))
+        var totals = AttachmentTotals()
+        totals.add(100, to: "s", of: one)
+        totals.add(-40, to: "d7", of: one)
+        totals.add(-60, to: "d7", of: one)
+        totals.add(5, to: "s", of: two)
+        totals.add(-5, to: "s", of: two)
+        totals.add(0, to: "d8", of: two)
+        #expect(totals.changes == [.init(one, "s"): 100, .init(one, "d7"): -100])
+    }
+
     @Test func `its whole length must have room, whatever came of it`() {
         #expect(decide(900, received: 300, Usage(user: 100, app: 3100, reserved: 0)) == .counts(400))
         #expect(decide(900, received: 300, Usage(user: 101, app: 0, reserved: 0)) == .overUser(limit: 1000))

@@ -1,20 +1,20 @@
 import CarillonBasics
-import CarillonCore
+package import CarillonCore
 import CarillonExpression
-import CarillonWire
-import TestStores
+package import CarillonWire
+package import TestStores
 import Testing
 
 /// A store with a device that subscribes to items.
-struct SubscriptionFixture {
-    static let start = StoreFixture.start
+package struct SubscriptionFixture {
+    package static let start = StoreFixture.start
 
-    let base: StoreFixture
-    var store: any Store { base.store }
-    var device: DeviceSerial { base.device.serial }
-    var app: AppSerial { base.device.app }
+    package let base: StoreFixture
+    package var store: any Store { base.store }
+    package var device: DeviceSerial { base.device.serial }
+    package var app: AppSerial { base.device.app }
 
-    init(_ stores: any StoreMaker, _ settings: StoreSettings = StoreSettings()) async throws {
+    package init(_ stores: any StoreMaker, _ settings: StoreSettings = StoreSettings()) async throws {
         base = try await StoreFixture(stores.open(settings))
     }
 
@@ -24,29 +24,29 @@ struct SubscriptionFixture {
         return try #require(try await store.putDocument(Array("{}".utf8), as: key, at: Self.start)).rawValue
     }
 
-    func item(_ text: String) throws -> ItemKey { ItemKey(app: app, name: try #require(ItemName(text))) }
+    package func item(_ text: String) throws -> ItemKey { ItemKey(app: app, name: try #require(ItemName(text))) }
 
-    func anotherDevice(_ number: UInt8 = 1, profile: DeviceProfile? = nil) async throws -> Device {
+    package func anotherDevice(_ number: UInt8 = 1, profile: DeviceProfile? = nil) async throws -> Device {
         let new = NewDevice(
             DeviceID(Bytes16(high: 9, low: UInt64(number))), app: try StoreFixture.appID, profile: profile)
         return try #require(try await base.insert(new, secret: [9, number]))
     }
 
-    func suspend(_ device: DeviceSerial, at now: Timestamp = start) async throws {
+    package func suspend(_ device: DeviceSerial, at now: Timestamp = start) async throws {
         let result = try await store.changeRegistration(of: device, at: now) { current in
             RegistrationRules.suspend(current, because: .byOperator, at: now).map { .becomes($0) } ?? .nothing
         }
         _ = try #require(result).get()
     }
 
-    func resume(_ device: DeviceSerial, at now: Timestamp = start) async throws {
+    package func resume(_ device: DeviceSerial, at now: Timestamp = start) async throws {
         let result = try await store.changeRegistration(of: device, at: now) { current in
             RegistrationRules.resume(current, at: now).map { .becomes($0) } ?? .nothing
         }
         _ = try #require(result).get()
     }
 
-    func sign(_ word: UserWord) async throws {
+    package func sign(_ word: UserWord) async throws {
         let result = try await store.changeRegistration(of: device, at: Self.start) { current in
             .says(current.profile, confirms: false, user: word)
         }
@@ -55,7 +55,7 @@ struct SubscriptionFixture {
 
     // MARK: Subscriptions
 
-    static func definition(
+    package static func definition(
         _ items: [String] = ["a"], policy: SubscriptionMachine.Policy = .every(coolDownSeconds: 0),
         pace: FiringPace? = nil, key: String? = nil, tags: [String] = [], expiresAt: Timestamp? = nil
     ) throws -> Subscription.Definition {
@@ -65,7 +65,7 @@ struct SubscriptionFixture {
             pace: pace, key: key, tags: tags, expiresAt: expiresAt)
     }
 
-    func wish(
+    package func wish(
         _ number: UInt64, _ definition: Subscription.Definition, of device: DeviceSerial? = nil,
         changing id: SubscriptionID? = nil, revision: Int64? = nil, condition: WatchedCondition? = nil, limit: Int = 100,
         rulesRevision: Int64? = nil, found: [FoundCondition] = []
@@ -76,18 +76,19 @@ struct SubscriptionFixture {
             rulesRevision: rulesRevision, found: found)
     }
 
-    func put(_ wish: SubscriptionWish, at now: Timestamp = start) async throws -> SubscriptionPut {
+    package func put(_ wish: SubscriptionWish, at now: Timestamp = start) async throws -> SubscriptionPut {
         try await store.putSubscription(wish, at: now)
     }
 
     /// Makes a subscription.
-    func subscribe(_ wish: SubscriptionWish, at now: Timestamp = start) async throws -> Subscription {
+    package func subscribe(_ wish: SubscriptionWish, at now: Timestamp = start) async throws -> Subscription {
         guard case .made(let subscription) = try await put(wish, at: now) else { throw StoreFixture.Missing() }
         return subscription
     }
 
-    func subscribe(_ number: UInt64, _ items: [String] = ["a"], of device: DeviceSerial? = nil) async throws -> Subscription
-    {
+    package func subscribe(
+        _ number: UInt64, _ items: [String] = ["a"], of device: DeviceSerial? = nil
+    ) async throws -> Subscription {
         try await subscribe(wish(number, Self.definition(items), of: device))
     }
 
@@ -109,7 +110,7 @@ struct SubscriptionFixture {
 
     /// Commits an update of an item with one firing for each list of targets.
     @discardableResult
-    func update(
+    package func update(
         _ item: String, version: Int64 = 1, firing targets: [[Firing.Target]] = [], at now: Timestamp = start
     ) async throws -> [Int64]? {
         let (key, state) = (try self.item(item), Self.state(version, at: now))

@@ -11,7 +11,9 @@ extension SQLiteStores {
 
     package func ageItems(in store: any Store) async throws { try await run("UPDATE item SET updated_at = 0", in: store) }
 
-    package func loseItems(in store: any Store) async throws { try await run("DELETE FROM item", in: store) }
+    package func loseItems(in store: any Store) async throws {
+        try await run("DELETE FROM item; UPDATE app SET items = 0;", in: store)
+    }
 
     package func loseItemsAfterUpdate(counting count: Int, in store: any Store) async throws {
         try await run(
@@ -28,12 +30,13 @@ extension SQLiteStores {
             CREATE TRIGGER replace_removed AFTER DELETE ON item BEGIN
                 INSERT INTO item (app, name, mode, fields, updated_at, version)
                 VALUES (old.app, old.name, 0, x'ff', 0, 1);
+                UPDATE app SET items = items + 1 WHERE serial = old.app;
             END
             """, in: store)
     }
 
     package func stopReplacingRemovedItems(in store: any Store) async throws {
-        try await run("DROP TRIGGER replace_removed; DELETE FROM item;", in: store)
+        try await run("DROP TRIGGER replace_removed; DELETE FROM item; UPDATE app SET items = 0;", in: store)
     }
 
     package func changeRules(afterEnding count: Int, in store: any Store) async throws {

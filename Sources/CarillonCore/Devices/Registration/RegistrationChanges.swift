@@ -22,8 +22,8 @@ package struct RegistrationChanges: Equatable, Sendable {
         package var registration: DeviceRegistration
         /// Whether there is no row before.
         package var isFirst: Bool
-        /// Whether the device is to be notified of its status, and the time of the status begins.
-        package var isStatusChanged: Bool
+        /// Nil if the status stays.
+        package var statusChange: StatusChange?
         /// Whether what the vendor said of the address before says nothing of this one.
         package var isAddressChanged: Bool
         /// Nil if the user stays.
@@ -32,16 +32,19 @@ package struct RegistrationChanges: Equatable, Sendable {
         package var isOfNewDevice: Bool
 
         package init(
-            registration: DeviceRegistration, isFirst: Bool, isStatusChanged: Bool, isAddressChanged: Bool = false,
+            registration: DeviceRegistration, isFirst: Bool, statusChange: StatusChange?, isAddressChanged: Bool = false,
             userChange: ChangeOfUser? = nil, isOfNewDevice: Bool = false
         ) {
             self.registration = registration
             self.isFirst = isFirst
-            self.isStatusChanged = isStatusChanged
+            self.statusChange = statusChange
             self.isAddressChanged = isAddressChanged
             self.userChange = userChange
             self.isOfNewDevice = isOfNewDevice
         }
+
+        /// Whether the device is to be notified of its status, and the time of the status begins.
+        package var isStatusChanged: Bool { statusChange != nil }
     }
 
     package enum ChangeOfUser: Equatable, Sendable {

@@ -163,14 +163,15 @@ extension RegistrationRules {
         if let displaced = decision.displaced {
             changes.profiles.append(
                 RegistrationChanges.Profile(
-                    registration: displaced, isFirst: false, isStatusChanged: displaced.status != token?.holder?.status))
+                    registration: displaced, isFirst: false,
+                    statusChange: token?.holder.flatMap { StatusChange(from: $0.status, to: displaced.status) }))
         }
         guard decision.isChanged else { return changes }
         let registration = decision.registration
         changes.profiles.append(
             RegistrationChanges.Profile(
                 registration: registration, isFirst: stored == nil,
-                isStatusChanged: registration.status != stored?.status ?? .registered,
+                statusChange: StatusChange(from: stored?.status ?? .registered, to: registration.status),
                 isAddressChanged: decision.isAddressChanged,
                 userChange: isNew ? nil : changeOfUser(decision),
                 isOfNewDevice: isNew))

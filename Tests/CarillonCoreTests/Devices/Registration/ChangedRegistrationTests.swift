@@ -96,10 +96,15 @@ struct ChangedRegistrationTests {
         let holder = Sample.registration(DeviceSerial(9), 1, takings: 2)
         var suspended = holder
         suspended.status = .suspended(.byOperator)
-        for (holder, isStatusChanged) in [(holder, true), (suspended, false)] {
+        var dead = holder
+        dead.status = .suspended(.tokenDead)
+        let holders: [(DeviceRegistration, StatusChange?)] = [
+            (holder, .suspended), (dead, .reasonChanged), (suspended, nil),
+        ]
+        for (holder, change) in holders {
             let taken = try ruling(.says(Sample.profile(1), confirms: true), facts(nil, TokenFacts(holder: holder)))
             #expect(taken.changes.profiles.map(\.registration.device) == [DeviceSerial(9), Sample.device])
-            #expect(taken.changes.profiles.map(\.isStatusChanged) == [isStatusChanged, false])
+            #expect(taken.changes.profiles.map(\.statusChange) == [change, nil])
             #expect(taken.changes.profiles.map(\.isAddressChanged) == [false, true])
             #expect(taken.changes.profiles.map(\.isFirst) == [false, true])
             #expect(taken.changes.profiles.last?.registration.takings == 3)
@@ -113,11 +118,25 @@ struct ChangedRegistrationTests {
             let suspended = try #require(RegistrationRules.suspend(known.current, because: .byOperator, at: now))
             let changes = try ruling(.becomes(suspended), known).changes
             #expect(
-                changes.profiles == [.init(registration: suspended, isFirst: stored == nil, isStatusChanged: true)])
+                changes.profiles == [.init(registration: suspended, isFirst: stored == nil, statusChange: .suspended)])
             let resumed = try #require(RegistrationRules.resume(suspended, at: now))
             let again = try ruling(.becomes(resumed), facts(suspended)).changes
-            #expect(again.profiles == [.init(registration: resumed, isFirst: false, isStatusChanged: true)])
+            #expect(again.profiles == [.init(registration: resumed, isFirst: false, statusChange: .resumed)])
         }
+    }
+
+    @Test func `a change of the status is a suspension, a resumption or another reason`() {
+        let suspended = SuspensionReason.allCases.map { DeviceStatus.suspended($0) }
+        for status in [.registered] + suspended { #expect(StatusChange(from: status, to: status) == nil) }
+        for status in suspended {
+            #expect(StatusChange(from: .registered, to: status) == .suspended)
+            #expect(StatusChange(from: status, to: .registered) == .resumed)
+            for other in suspended where other != status {
+                #expect(StatusChange(from: status, to: other) == .reasonChanged)
+            }
+        }
+        #expect([StatusChange.suspended, .resumed, .reasonChanged].map(\.isFollowed) == [true, true, false])
+        #expect([StatusChange.suspended, .resumed, .reasonChanged].map(\.armsAgain) == [false, true, false])
     }
 
     @Test func `a refusal and a change of the user are passed on`() throws {
