@@ -50,6 +50,8 @@ struct SchemaStepTests {
         "2qoi4rLFbo3p",  // 35
         "0L61gJc9GPce",  // 36
         "jMUC/0Bn8NVu",  // 37
+        "oZQXLZviWQyj",  // 38
+        "lmccpC/PDOL4",  // 39
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

@@ -59,8 +59,8 @@ package typealias Store = AppDocumentStore & AppStore & AttachmentRecordStore & 
     & KeyStore & NodeStore & ServerStore
 
 /// What a home reads and writes, by a handle of its own (``FencedStore/home(_:)``).
-package typealias HomeStore = ChannelStore & ContentStore & DeviceStore & InboxStore & LeasedWorkStore & PushStore
-    & ServiceStore & ShardStore & SubscriptionStore & UpdateStore & UserStore & WatchStore
+package typealias HomeStore = ChannelStore & ContentStore & DeviceStore & HandOverStore & InboxStore & LeasedWorkStore
+    & PushStore & ServiceStore & ShardStore & SubscriptionStore & UpdateStore & UserStore & WatchStore
 
 /// Returns handles of the store for homes.
 package protocol FencedStore: Sendable {

@@ -2,7 +2,7 @@ import GRDB
 
 /// The tables, and how a file of an earlier version becomes one of this.
 enum Schema {
-    static let version = 37
+    static let version = 39
     /// "Cari": marks the file as Carillon's (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4361_7269
 
@@ -60,6 +60,9 @@ enum Schema {
         { try $0.execute(sql: RegistrationChangeSchema.changes) },
         { try $0.execute(sql: AppDocumentSchema.changes) },
         { try $0.execute(sql: HomeSchema.changes) },
+        // Version 38 changes nothing.
+        { _ in },
+        { try $0.execute(sql: HandOverSchema.changes) },
     ]
 
     /// Devices of earlier files belong to no key that is known.

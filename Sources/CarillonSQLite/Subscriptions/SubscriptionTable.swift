@@ -183,7 +183,8 @@ struct SubscriptionTable {
         return db.lastInsertedRowID
     }
 
-    private func forgetShape(_ shape: Int64) throws {
+    /// Removes the shape of a condition, unless a subscription uses it.
+    func forgetShape(_ shape: Int64) throws {
         try db.run(
             "DELETE FROM condition_shape WHERE serial = ?1 AND NOT EXISTS (SELECT 1 FROM subscription_item WHERE shape = ?1)",
             [shape])
@@ -387,22 +388,6 @@ struct SubscriptionTable {
             return true
         }
         return all
-    }
-
-    func takeUnwatched(limit: Int) throws -> [Unwatched] {
-        let rows = try Row.fetchAll(
-            db.cachedStatement(
-                sql: """
-                    DELETE FROM unwatched WHERE serial IN (SELECT serial FROM unwatched ORDER BY serial LIMIT ?)
-                    RETURNING app, item, subscription, shape
-                    """), arguments: [limit])
-        for shape in Set(rows.compactMap { $0[3] as Int64? }) { try forgetShape(shape) }
-        return rows.compactMap { row in
-            ItemName(row[1] as String).map {
-                Unwatched(
-                    item: ItemKey(app: AppSerial(row[0]), name: $0), subscription: SubscriptionSerial(row[2]))
-            }
-        }
     }
 
     // MARK: Firing

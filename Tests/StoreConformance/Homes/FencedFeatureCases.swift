@@ -29,6 +29,8 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
     let (item, another) = (try fixture.item("a"), try fixture.item("b"))
     let wish = fixture.wish(5, try SubscriptionFixture.definition(["a"], key: "k"))
     let later = start.adding(seconds: 60)
+    let handOvers = try await store.handOvers()
+    #expect(handOvers.count == 1)
     let writes: [HomeWrite] = [
         HomeWrite("commitItem") { homeStore in
             let state = SubscriptionFixture.state(2)
@@ -41,7 +43,9 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
         HomeWrite("bringBackHeld") { homeStore in try await homeStore.bringBackHeld(at: start) },
         HomeWrite("dropHeld") { homeStore in try await homeStore.dropHeld([1], at: start) },
         HomeWrite("advance") { homeStore in try await homeStore.advance(number, to: nil) },
-        HomeWrite("takeUnfollowed") { homeStore in _ = try await homeStore.takeUnfollowed(limit: 9) },
+        HomeWrite("applyHandOvers") { homeStore in
+            try await homeStore.applyHandOvers(handOvers.map { AppliedHandOver($0) })
+        },
         HomeWrite("endExpiredSubscriptions") { homeStore in
             _ = try await homeStore.endExpiredSubscriptions(at: later, limit: 9)
         },
@@ -69,8 +73,10 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
         let firings = try await store.firingNumbers(of: item)
         let unapplied = try await store.appsWithUnappliedRules().count
         let heldUntil = try await store.nextHeldFiring()?.milliseconds
+        let pending = try await store.handOvers().map(\.number)
         return [
             "\(subscriptions) \(serials)", "\(items) \(firings)", "\(unapplied)", "\(String(describing: heldUntil))",
+            "\(pending)",
         ]
     }
 }
