@@ -47,15 +47,15 @@ struct StatusChangeTests {
         #expect(try await store.rowCount(of: "device_profile") == 0)
         try await change(device, store, to: .suspended(.tokenDead))
         #expect(try await revisions(store) == [2, 1, 1])
-        #expect(try await store.takeUnfollowed(limit: 9) == [device])
+        #expect(try await store.takeChanged() == [device])
         try await change(device, store, to: .suspended(.byOperator))
         #expect(try await revisions(store) == [3, 1, 1])
-        #expect(try await store.takeUnfollowed(limit: 9).isEmpty)
+        #expect(try await store.takeChanged().isEmpty)
         try await change(device, store, to: .suspended(.byOperator))
         #expect(try await revisions(store) == [3, 1, 1])
         try await change(device, store, to: .registered)
         #expect(try await revisions(store) == [4, 1, 1])
-        #expect(try await store.takeUnfollowed(limit: 9) == [device])
+        #expect(try await store.takeChanged() == [device])
     }
 
     @Test func `a device whose subscriptions ended is not followed`() async throws {
@@ -65,7 +65,7 @@ struct StatusChangeTests {
         _ = try await store.endSubscriptions([ended.serial], of: device)
         try await fixture.suspend(device)
         try await fixture.resume(device)
-        #expect(try await store.takeUnfollowed(limit: 9).isEmpty)
+        #expect(try await store.takeChanged().isEmpty)
         #expect(try await revisions(store) == [1])
     }
 
@@ -80,7 +80,7 @@ struct StatusChangeTests {
         _ = try await store.changeRegistration(of: winner, at: start) { _ in .says(profile, confirms: true) }
         #expect(try await store.registration(of: loser)?.status == .suspended(.tokenTaken))
         #expect(try await revisions(store) == [2, 1])
-        #expect(try await store.takeUnfollowed(limit: 9) == [loser])
+        #expect(try await store.takeChanged() == [loser])
     }
 
     @Test func `a device whose token is dead is followed`() async throws {
@@ -97,10 +97,10 @@ struct StatusChangeTests {
         _ = try await store.endPushes([PushEnd(push, .tokenDead(reason: "Unregistered", since: nil), at: start)])
         #expect(try await store.registration(of: device)?.status == .suspended(.tokenDead))
         #expect(try await revisions(store) == [2])
-        #expect(try await store.takeUnfollowed(limit: 9) == [device])
+        #expect(try await store.takeChanged() == [device])
     }
 
-    @Test func `two changes in one commit leave one device to follow`() async throws {
+    @Test func `two changes in one commit are two hand-overs of the device`() async throws {
         let fixture = try await SubscriptionFixture(StoreKind.memory)
         let (store, device) = (fixture.base.sqlite, fixture.device)
         _ = try await fixture.subscribe(1)
@@ -109,7 +109,7 @@ struct StatusChangeTests {
             try table.follow(.suspended, of: device)
             try table.follow(.resumed, of: device)
         }
-        #expect(try await store.rowCount(of: "unfollowed") == 1)
+        #expect(try await store.takeChanged() == [device, device])
         #expect(try await revisions(store) == [3])
     }
 
@@ -143,5 +143,16 @@ struct StatusChangeTests {
         try await fixture.resume(device)
         #expect(try await rows(one) == [[0, 0, 0], [1, 1, 5], [2, nil, 0], [2, nil, -5]])
         #expect(try await rows(ended) == before)
+    }
+}
+
+extension SQLiteStore {
+    /// Applies all hand-overs. Returns the devices whose subscriptions changed.
+    fileprivate func takeChanged() async throws -> [DeviceSerial] {
+        let handOvers = try await handOvers()
+        try await apply(handOvers)
+        return handOvers.compactMap { handOver in
+            if case .subscriptionsChanged(of: let device)? = ItemHandOver(handOver) { device } else { nil }
+        }
     }
 }

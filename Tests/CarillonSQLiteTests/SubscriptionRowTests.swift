@@ -23,30 +23,30 @@ struct SubscriptionRowTests {
         try await store.removeSubscriptions([ended], at: start)
     }
 
-    /// Takes what was left for the engine, and expects that it is what these subscriptions watched.
-    private func expectUnwatched(_ subscriptions: [Subscription], _ fixture: SubscriptionFixture) async throws {
+    /// Applies all hand-overs, and expects that they are what these subscriptions watched.
+    private func expectRemovals(of subscriptions: [Subscription], _ fixture: SubscriptionFixture) async throws {
         let store = fixture.base.sqlite
-        let (shapes, stray) = try await store.read { db in
-            let shapes = try Int.fetchOne(db, sql: "SELECT count(shape) FROM unwatched")
-            let stray = try Int.fetchOne(
+        let stray = try await store.read { db in
+            try Int.fetchOne(
                 db,
                 sql: """
                     SELECT count(*) FROM subscription_item
                     WHERE NOT EXISTS (SELECT 1 FROM subscription WHERE serial = subscription_item.subscription)
                     """)
-            return (shapes, stray)
         }
-        var expected: [Unwatched] = []
-        for subscription in subscriptions {
-            for name in ["a", "b"] {
-                expected.append(Unwatched(item: try fixture.item(name), subscription: subscription.serial))
-            }
-        }
-        #expect(shapes == expected.count)
         #expect(stray == 0)
-        let taken = try await store.takeUnwatched(limit: 100)
-        #expect(taken.count == expected.count)
-        #expect(expected.allSatisfy { taken.contains($0) })
+        let handOvers = try await store.handOvers()
+        var removed: [SubscriptionSerial: Set<ItemKey>] = [:]
+        for handOver in handOvers {
+            guard case .subscriptionRemoved(let subscription, from: let item, shape: let shape)? = ItemHandOver(handOver)
+            else { continue }
+            #expect(shape != nil)
+            removed[subscription, default: []].insert(item)
+        }
+        let items: Set<ItemKey> = [try fixture.item("a"), try fixture.item("b")]
+        #expect(removed == Dictionary(uniqueKeysWithValues: subscriptions.map { ($0.serial, items) }))
+        #expect(handOvers.count == subscriptions.count * items.count)
+        try await store.apply(handOvers)
     }
 
     /// The numbers of items and subscriptions of all apps.
@@ -138,16 +138,16 @@ struct SubscriptionRowTests {
         try await fixture.sign(.signedIn(try #require(UserID("ada"))))
         let ofUser = try await subscribe(3, fixture)
         let alsoOfUser = try await subscribe(4, fixture)
-        try await expectUnwatched([], fixture)
+        try await expectRemovals(of: [], fixture)
 
         try await remove(removed, store)
-        try await expectUnwatched([removed], fixture)
+        try await expectRemovals(of: [removed], fixture)
         try await remove(removed, store)
-        try await expectUnwatched([], fixture)
+        try await expectRemovals(of: [], fixture)
         try await fixture.sign(.signedOut)
-        try await expectUnwatched([ofUser, alsoOfUser], fixture)
+        try await expectRemovals(of: [ofUser, alsoOfUser], fixture)
         _ = try await store.deleteDevice(fixture.device, at: start)
-        try await expectUnwatched([ofDevice], fixture)
+        try await expectRemovals(of: [ofDevice], fixture)
         #expect(try await store.rowCount(of: "condition_shape") == 0)
     }
 
@@ -158,7 +158,7 @@ struct SubscriptionRowTests {
         let two = try await subscribe(2, fixture)
         _ = try await store.deleteApp(fixture.base.device.appID, at: start)
         while try await !store.continueDeletions(at: start, limit: 1).isDone {}
-        try await expectUnwatched([one, two], fixture)
+        try await expectRemovals(of: [one, two], fixture)
         #expect(try await store.rowCount(of: "app") == 0)
     }
 }

@@ -20,7 +20,9 @@ package struct StoreCase: Sendable, CustomStringConvertible {
         server, serverTime, apps, registryRaces, documents, registryVersion, devices, registrations, users, channels,
         deletion, deletedApps,
     ].flatMap { $0 }
-    static let homes = incarnations + fencedWrites + fencedFeatures + shardMaps + shardedWork + shardedSweeps
+    static let homes: [StoreCase] = [
+        incarnations, fencedWrites, fencedFeatures, shardMaps, shardedWork, shardedSweeps, handOvers,
+    ].flatMap { $0 }
     static let inbox: [StoreCase] = [
         waiting, arrivals, ending, expiry, topics, room, idempotency, outcomes, origins, batches, inboxRaces,
     ].flatMap { $0 }

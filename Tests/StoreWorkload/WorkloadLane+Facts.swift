@@ -39,6 +39,7 @@ extension WorkloadLane {
     }
 
     private func readItems(_ facts: inout WorkloadFacts) async throws {
+        facts.note("hand-overs", try await handOvers().map { "\($0.kind) \($0.shard.number)" }.sorted())
         facts.note("items", try await store.items(of: app.serial, prefix: "", after: "", limit: 10))
         for choice in 0..<3 {
             let key = try item(choice)

@@ -58,6 +58,25 @@ extension WorkloadLane {
         return "removed \(ended.count)"
     }
 
+    /// Hand-overs that the lane caused, except those of deleted devices.
+    func handOvers() async throws -> [HandOver] {
+        let devices = Set(try await devices().map { $0.device.serial })
+        return try await store.handOvers(in: .all, limit: 10_000).filter { handOver in
+            switch ItemHandOver(handOver) {
+            case .subscriptionsChanged(of: let device)?: devices.contains(device)
+            case .subscriptionRemoved(_, from: let item, shape: _)?: item.app == app.serial
+            case nil: false
+            }
+        }
+    }
+
+    func applyHandOvers() async throws -> String {
+        let handOvers = try await handOvers()
+        guard !handOvers.isEmpty else { return Self.nothing }
+        try await store.applyHandOvers(handOvers.map { AppliedHandOver($0) })
+        return "applied \(handOvers.count)"
+    }
+
     private func firing(_ operation: WorkloadOperation) async throws -> StoredFiring? {
         guard let next = try await store.nextFiring(of: item(operation)) else { return nil }
         guard case .readable(let firing) = next else { throw Missing() }

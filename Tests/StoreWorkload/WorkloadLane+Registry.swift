@@ -54,8 +54,7 @@ extension WorkloadLane {
     func maintain(_ operation: WorkloadOperation) async throws -> String {
         switch operation.choice {
         case 0: _ = try await store.continueDeletions(at: now, limit: 20)
-        case 1: try await store.noteServed(Int64(operation.value))
-        default: _ = try await store.takeUnwatched(limit: 4)
+        default: try await store.noteServed(Int64(operation.value))
         }
         return "maintained"
     }

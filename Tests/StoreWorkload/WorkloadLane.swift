@@ -56,6 +56,7 @@ package struct WorkloadLane: Sendable {
         case .subscribe: return try await subscribe(operation)
         case .unsubscribe: return try await unsubscribe(operation)
         case .removeSubscriptions: return try await removeSubscriptions(operation)
+        case .applyHandOvers: return try await applyHandOvers()
         case .tellFiring: return try await tellFiring(operation)
         case .advanceFiring: return try await advanceFiring(operation)
         case .publishUpdate: return try await publishUpdate(operation)

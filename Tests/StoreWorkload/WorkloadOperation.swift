@@ -10,7 +10,7 @@ package struct WorkloadOperation: Sendable {
         case openChannel, closeChannel
         case messages, leasePushes, endPushes, requeuePushes
         case putWatch, removeWatch, leaseWork, endWork
-        case putItem, deleteItem, subscribe, unsubscribe, removeSubscriptions, tellFiring, advanceFiring
+        case putItem, deleteItem, subscribe, unsubscribe, removeSubscriptions, applyHandOvers, tellFiring, advanceFiring
         case publishUpdate, withdrawUpdate, bind, offerUpdate
         case putService, removeService, clusterPlace, request, requestStep, cancelRequest
         case addAttachment, changeAttachment

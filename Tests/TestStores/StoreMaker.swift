@@ -94,7 +94,7 @@ package enum StoredRows: Sendable {
     case apps, accessKeys, registrations
     case devices, deviceProfiles, channels, watches, disconnectCallbacks
     case envelopes, sharedBodies, wakes, pushes, keptPushes
-    case items, conditionShapes, subscriptions, watchedItems, unwatchedItems
+    case items, conditionShapes, subscriptions, watchedItems, handOvers
     case firings, heldFirings
     case updates, bindings, completions, auditEntries
     case serviceProviders, serviceRequests

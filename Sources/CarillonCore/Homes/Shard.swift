@@ -18,14 +18,26 @@ package struct Shard: Hashable, Sendable {
 
     /// Devices that were registered one after the other are in different shards.
     package init(of device: DeviceSerial) {
-        let hash = UInt64(bitPattern: device.rawValue) &* 0x9E37_79B9_7F4A_7C15
         number =
             device.rawValue >= Self.firstWithShard
-            ? Self.lastBits(of: device.rawValue) : UInt16(hash >> (64 - Self.bits))
+            ? Self.lastBits(of: device.rawValue) : Self.hash(of: UInt64(bitPattern: device.rawValue))
+    }
+
+    /// Returns the shard of an item. Names with other bytes are other items.
+    package init(of app: AppSerial, item name: String) {
+        // FNV-1a.
+        let prime: UInt64 = 0x100_0000_01B3
+        var hash = (0xCBF2_9CE4_8422_2325 ^ UInt64(bitPattern: app.rawValue)) &* prime
+        for byte in name.utf8 { hash = (hash ^ UInt64(byte)) &* prime }
+        number = Self.hash(of: hash)
     }
 
     /// Returns the shard of the device that the position was assigned to.
     package init(of position: Int64) { number = Self.lastBits(of: position) }
+
+    private static func hash(of value: UInt64) -> UInt16 {
+        UInt16((value &* 0x9E37_79B9_7F4A_7C15) >> UInt64(64 - bits))
+    }
 
     private static func lastBits(of value: Int64) -> UInt16 { UInt16(value & (1 << bits - 1)) }
 }

@@ -59,7 +59,8 @@ package typealias Store = AppDocumentStore & AppStore & AttachmentRecordStore & 
     & KeyStore & NodeStore & ServerStore
 
 /// What a home reads and writes, by a handle of its own (``FencedStore/home(_:)``).
-package typealias HomeStore = ChannelStore & ContentStore & DeletionStore & DeviceStore & InboxStore & LeasedWorkStore
+package typealias HomeStore = ChannelStore & ContentStore & DeletionStore & DeviceStore & HandOverStore & InboxStore
+    & LeasedWorkStore
     & PushStore & ServiceStore & ShardStore & SubscriptionStore & UpdateStore & UserStore & WatchStore
 
 /// Returns handles of the store for homes.

@@ -104,11 +104,6 @@ package protocol SubscriptionStore: Sendable {
     func armed(_ subscriptions: [SubscriptionSerial]) async throws -> [ArmedSubscription]
     /// Returns the subscriptions of a device that are in the store, ended ones included until they are removed.
     func serials(of device: DeviceSerial) async throws -> [SubscriptionSerial]
-    /// Takes devices with subscriptions that were suspended or resumed out of a list. The change of the status adds the device in its
-    /// transaction. Each entry is taken by one call.
-    func takeUnfollowed(limit: Int) async throws -> [DeviceSerial]
-    /// Takes rows of removed subscriptions out of a list. The removal adds them in its transaction. Each entry is taken by one call.
-    func takeUnwatched(limit: Int) async throws -> [Unwatched]
 
     // MARK: Firing
 
@@ -422,16 +417,6 @@ package struct ArmedSubscription: Sendable {
         self.held = held
         self.coolDownSeconds = coolDownSeconds
         self.firedAt = firedAt
-    }
-}
-
-package struct Unwatched: Equatable, Sendable {
-    package var item: ItemKey
-    package var subscription: SubscriptionSerial
-
-    package init(item: ItemKey, subscription: SubscriptionSerial) {
-        self.item = item
-        self.subscription = subscription
     }
 }
 

@@ -104,7 +104,6 @@ package enum UserChange {
                 .ends, "`user_mismatch` or `cancelled`",
                 notified: "the consumer of a request to the device; the provider of a request of the device")
         case .subscription, .subscriptionItem: Rule(.endsIfOfUser, "removed")
-        case .unfollowed: Rule(.stays, "It is about the device's status.")
         case .wake: Rule(.endsIfOfUser, "cancelled if nothing else waits that wakes the device")
         case .watch: Rule(.endsIfOfUser, "removed with its channel", notified: "its back end: `user_changed`")
         }
@@ -150,7 +149,6 @@ package enum DeviceTable: String, CaseIterable, Sendable {
     case serviceRequest = "service_request"
     case subscription
     case subscriptionItem = "subscription_item"
-    case unfollowed
     case wake
     case watch
 }

@@ -22,6 +22,16 @@ extension SQLiteStore: NodeStore {
     package func shardMap() async throws -> ShardMap { try await read { db in try NodeTable(db).shardMap() } }
 }
 
+extension SQLiteStore: HandOverStore {
+    package func handOvers(in shards: ShardSet, limit: Int) async throws -> [HandOver] {
+        try await read { db in try HandOverTable(db).pending(in: shards, limit: limit) }
+    }
+
+    package func applyHandOvers(_ applied: [AppliedHandOver]) async throws {
+        try await group.run { db in try HandOverTable(db).apply(applied) }
+    }
+}
+
 extension SQLiteStore: ShardStore {
     package func changeShards(
         _ shards: ShardSet, to place: ShardMap.Place, from version: Int64

@@ -24,6 +24,13 @@ extension ShardSet {
         self == .all ? others : others + ["shards": Data(bitmap)]
     }
 
+    /// Returns "AND" with the condition that a column has the number of a shard in the set. Empty for the set of all shards.
+    func condition(onShard column: String) -> String {
+        guard self != .all else { return "" }
+        let numbers = shards.map { String($0.number) }.joined(separator: ", ")
+        return numbers.isEmpty ? "AND FALSE" : "AND \(column) IN (\(numbers))"
+    }
+
     /// Whether a device is in a set of shards.
     static let function = DatabaseFunction("is_device_in", argumentCount: 2, pure: true) { values in
         guard let device = Int64.fromDatabaseValue(values[0]), let bitmap = Data.fromDatabaseValue(values[1]),

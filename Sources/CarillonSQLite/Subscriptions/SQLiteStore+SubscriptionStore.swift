@@ -201,26 +201,6 @@ extension SQLiteStore: SubscriptionStore {
         }
     }
 
-    package func takeUnfollowed(limit: Int) async throws -> [DeviceSerial] {
-        let isAny = try await read { db in try Int.first(db, "SELECT 1 FROM unfollowed LIMIT 1") != nil }
-        guard isAny else { return [] }
-        return try await group.run { db in
-            try Int64.fetchAll(
-                db.cachedStatement(
-                    sql: """
-                        DELETE FROM unfollowed WHERE device IN (SELECT device FROM unfollowed ORDER BY device LIMIT ?)
-                        RETURNING device
-                        """), arguments: [limit]
-            ).map(DeviceSerial.init)
-        }
-    }
-
-    package func takeUnwatched(limit: Int) async throws -> [Unwatched] {
-        let isAny = try await read { db in try Int.first(db, "SELECT 1 FROM unwatched LIMIT 1") != nil }
-        guard isAny else { return [] }
-        return try await group.run { db in try SubscriptionTable(db).takeUnwatched(limit: limit) }
-    }
-
     // MARK: Firing
 
     package func subjects(_ subscriptions: [SubscriptionSerial]) async throws -> [FiringSubject] {

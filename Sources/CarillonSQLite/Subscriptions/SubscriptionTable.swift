@@ -181,7 +181,13 @@ struct SubscriptionTable {
         try db.run("UPDATE subscription SET revision = revision + 1 WHERE \(ofDevice)", [device.rawValue])
         guard db.changesCount > 0 else { return }
         if change.isFollowed {
-            try db.run("INSERT INTO unfollowed (device) VALUES (?) ON CONFLICT DO NOTHING", [device.rawValue])
+            try db.run(
+                """
+                INSERT INTO hand_over (shard, kind, content)
+                SELECT DISTINCT shard_of_item(watched.app, watched.item), ?1, CAST(?2 AS TEXT)
+                FROM subscription JOIN subscription_item AS watched ON watched.subscription = subscription.serial
+                WHERE subscription.device = ?2 AND subscription.status < \(Self.endedStatus)
+                """, [HandOver.Kind.subscriptionsChanged.rawValue, device.rawValue])
         }
         guard change.armsAgain else { return }
         try db.run(
@@ -209,7 +215,8 @@ struct SubscriptionTable {
             [condition.shape, condition.source])
     }
 
-    private func forgetShape(_ shape: Int64) throws {
+    /// Removes the shape of a condition, unless a subscription uses it.
+    func forgetShape(_ shape: Int64) throws {
         try db.run(
             "DELETE FROM condition_shape WHERE serial = ?1 AND NOT EXISTS (SELECT 1 FROM subscription_item WHERE shape = ?1)",
             [shape])
@@ -340,16 +347,17 @@ struct SubscriptionTable {
         }
     }
 
-    /// Removes subscriptions, and leaves a row for each item that they watched, for the engine of items. An ended subscription counts
+    /// Removes subscriptions, and writes a hand-over to the home of each item that they watched. An ended subscription counts
     /// for its app until it is removed.
     ///
     /// - Parameter condition: Selects rows of `subscription`.
     func remove(_ condition: String, _ arguments: StatementArguments) throws {
         try db.run(
             """
-            INSERT INTO unwatched (app, item, subscription, shape)
-            SELECT app, item, subscription, shape FROM subscription_item
-            WHERE subscription IN (SELECT serial FROM subscription WHERE \(condition))
+            INSERT INTO hand_over (shard, kind, content)
+            SELECT shard_of_item(app, item), \(HandOver.Kind.subscriptionRemoved.rawValue),
+                app || ' ' || subscription || ' ' || coalesce(CAST(shape AS TEXT), '') || ' ' || item
+            FROM subscription_item WHERE subscription IN (SELECT serial FROM subscription WHERE \(condition))
             """, arguments)
         let delete = try db.cachedStatement(sql: "DELETE FROM subscription WHERE \(condition) RETURNING app")
         let apps = try Int64.fetchAll(delete, arguments: arguments)
@@ -435,22 +443,6 @@ struct SubscriptionTable {
             return true
         }
         return all
-    }
-
-    func takeUnwatched(limit: Int) throws -> [Unwatched] {
-        let rows = try Row.fetchAll(
-            db.cachedStatement(
-                sql: """
-                    DELETE FROM unwatched WHERE serial IN (SELECT serial FROM unwatched ORDER BY serial LIMIT ?)
-                    RETURNING app, item, subscription, shape
-                    """), arguments: [limit])
-        for shape in Set(rows.compactMap { $0[3] as Int64? }) { try forgetShape(shape) }
-        return rows.compactMap { row in
-            ItemName(row[1] as String).map {
-                Unwatched(
-                    item: ItemKey(app: AppSerial(row[0]), name: $0), subscription: SubscriptionSerial(row[2]))
-            }
-        }
     }
 
     // MARK: Firing

@@ -113,8 +113,8 @@ package final class Domain: Sendable {
             store: home, homes: homes, conditions: conditions, styles: FoundationStyles.styles, payloadSize: payloadSize,
             time: time)
         itemEngine = ItemEngine(
-            store: home, documents: documents, firings: firings, conditions: conditions, time: time, ticks: ticks,
-            logger: logger, limits: itemLimits)
+            store: home, shards: homes.shards, documents: documents, firings: firings, conditions: conditions, time: time,
+            ticks: ticks, logger: logger, limits: itemLimits)
         items = AppItems(store: home, documents: documents, engine: itemEngine, allowances: allowances, time: time)
         subscriptions = SubscriptionRegistrar(
             store: home, engine: itemEngine, items: items, homes: homes, allowances: allowances, vetoes: vetoes,

@@ -14,6 +14,21 @@ struct ShardTests {
         }
     }
 
+    @Test func `the shard of an item never changes, as stored hand-overs name it`() {
+        let items: [(app: Int64, name: String)] = [
+            (1, "a"), (1, "b"), (2, "a"), (1, "stock.ACME"), (1, "\u{E9}"), (1 << 40, "a"),
+        ]
+        let numbers = items.map { Shard(of: AppSerial($0.app), item: $0.name).number }
+        #expect(numbers == [515, 654, 392, 405, 204, 282])
+        #expect(Shard(of: AppSerial(1), item: "e\u{301}").number != 204, "the same text in other bytes is another item")
+    }
+
+    @Test func `items are spread over all shards`() {
+        var counts = [Int](repeating: 0, count: Shard.count)
+        for number in 0..<102_400 { counts[Int(Shard(of: AppSerial(1), item: "item\(number)").number)] += 1 }
+        #expect(counts.allSatisfy { (50...150).contains($0) })
+    }
+
     @Test func `a set has the shards that were inserted, and no other`() {
         var set = ShardSet.none
         #expect(set.shards.isEmpty)

@@ -396,7 +396,7 @@ struct ItemEngineTests {
         _ = try await world.domain.subscriptions.remove(.init(), of: world.device)
         #expect(try await rows(.conditionShapes) == 0)
         #expect(try await rows(.subscriptions) == 0)
-        #expect(try await rows(.unwatchedItems) == 0)
+        #expect(try await rows(.handOvers) == 0)
         try await world.publish(1)
         #expect(try await rows(.items) == 1)
         try await world.domain.apps.delete(try #require(AppID("com.example.app")))

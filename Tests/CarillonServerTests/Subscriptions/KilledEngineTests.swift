@@ -192,7 +192,7 @@ struct KilledEngineTests {
                 prices.append(String(decoding: item.json?["fields"]?.bytes ?? [], as: UTF8.self))
             }
             var left = 0
-            for rows in [StoredRows.firings, .unwatchedItems, .keptPushes] {
+            for rows in [StoredRows.firings, .handOvers, .keptPushes] {
                 left += try await stores.count(rows, in: store)
             }
             return End(

@@ -9,7 +9,6 @@ extension StoreCase {
     static let fencedFeatures: [StoreCase] = [
         StoreCase("a home that is removed changes no item, subscription or firing", fencedSubscriptions),
         StoreCase("a home that is removed changes no update, binding or completion", fencedUpdates),
-        StoreCase("a home that is removed takes no items that nobody watches", fencedUnwatched),
         StoreCase("a home that is removed tends no location and no update that ended", fencedTending),
     ]
 }
@@ -32,6 +31,8 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
     let (item, another) = (try fixture.item("a"), try fixture.item("b"))
     let wish = fixture.wish(5, try SubscriptionFixture.definition(["a"], key: "k"))
     let later = start.adding(seconds: 60)
+    let handOvers = try await store.handOvers()
+    #expect(handOvers.count == 1)
     let writes: [HomeWrite] = [
         HomeWrite("commitItem") { homeStore in
             let state = SubscriptionFixture.state(2)
@@ -44,7 +45,9 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
         HomeWrite("bringBackHeld") { homeStore in try await homeStore.bringBackHeld(at: start) },
         HomeWrite("dropHeld") { homeStore in try await homeStore.dropHeld([1], at: start) },
         HomeWrite("advance") { homeStore in try await homeStore.advance(number, to: nil) },
-        HomeWrite("takeUnfollowed") { homeStore in _ = try await homeStore.takeUnfollowed(limit: 9) },
+        HomeWrite("applyHandOvers") { homeStore in
+            try await homeStore.applyHandOvers(handOvers.map { AppliedHandOver($0) })
+        },
         HomeWrite("endExpiredSubscriptions") { homeStore in
             _ = try await homeStore.endExpiredSubscriptions(at: later, limit: 9)
         },
@@ -75,8 +78,10 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
         let firings = try await store.firingNumbers(of: item)
         let unapplied = try await store.appsWithUnappliedRules().count
         let heldUntil = try await store.nextHeldFiring()?.milliseconds
+        let pending = try await store.handOvers().map(\.number)
         return [
             "\(subscriptions) \(serials)", "\(items) \(firings)", "\(unapplied)", "\(String(describing: heldUntil))",
+            "\(pending)",
         ]
     }
 }
@@ -184,19 +189,4 @@ private func fencedTending(_ stores: any StoreMaker) async throws {
         let present = try await store.presentBinding(of: device)
         return ["\(String(describing: present?.revision)) \(String(describing: present?.locatedAt))"]
     }
-}
-
-private func fencedUnwatched(_ stores: any StoreMaker) async throws {
-    let fixture = try await SubscriptionFixture(stores)
-    let other = try await fixture.anotherDevice().serial
-    _ = try await fixture.subscribe(1, of: other)
-    let removed = try await fixture.store.deleteDevice(other, at: start)
-    try #require(removed != nil)
-    let living = fixture.store.home(try await fixture.store.addIncarnation(of: NodeNumber(1)))
-    let former = fixture.store.home(HomeFence(node: NodeNumber(1), incarnation: 0))
-    let take = HomeWrite("takeUnwatched") { homeStore in _ = try await homeStore.takeUnwatched(limit: 9) }
-    let kind = try await take.fault(through: former)
-    #expect(kind == .fenced)
-    let taken = try await living.takeUnwatched(limit: 9)
-    #expect(!taken.isEmpty)
 }

@@ -105,7 +105,6 @@ private func endedSubscriptionIsRemoved(_ stores: any StoreMaker) async throws {
     #expect(try await store.endedSubscriptions(of: nil, limit: 9).count == 2)
     #expect(try await store.endedSubscriptions(of: nil, limit: 1).count == 1)
     #expect(try await fixture.fire(3, mine, by: numbers[0] + 1) == .originGone)
-    #expect(try await store.takeUnwatched(limit: 9).isEmpty)
     #expect(try await Set(store.serials(of: device)) == Set([mine.serial, kept.serial]), "it is not removed yet")
     try await store.removeSubscriptions([ended], at: start)
     try await store.removeSubscriptions([ended], at: start)
@@ -113,14 +112,6 @@ private func endedSubscriptionIsRemoved(_ stores: any StoreMaker) async throws {
     #expect(try await store.endedSubscriptions(of: device, limit: 9).isEmpty)
     #expect(try await store.serials(of: device) == [kept.serial])
     #expect(try await store.endedSubscriptions(of: nil, limit: 9).map(\.serial) == [others.serial])
-    // Each item is reported once, to whoever takes it.
-    let taken = try await concurrently(4) { _ in try await store.takeUnwatched(limit: 1) }
-    let unwatched = taken.flatMap(\.self)
-    #expect(unwatched.count == 2 && unwatched.allSatisfy { $0.subscription == mine.serial })
-    #expect(Set(unwatched.map(\.item)) == Set([try fixture.item("a"), try fixture.item("b")]))
-    #expect(try await store.takeUnwatched(limit: 9).isEmpty)
-    _ = try await store.deleteDevice(other.serial, at: start)
-    #expect(try await store.takeUnwatched(limit: 9).map(\.subscription) == [others.serial])
 }
 
 private func subscribersAreListed(_ stores: any StoreMaker) async throws {

@@ -12,8 +12,7 @@ extension StoreCase {
         StoreCase("whether a condition held when a subscription was armed is known for that update alone", conditionHeld),
         StoreCase("subscriptions are read on all of their items, armed or not", armedOrNot),
         StoreCase("items with a firing to come are found in parts", itemsNeverFiredAreFound),
-        StoreCase("a device that is suspended or resumed is taken once from the list", unfollowedAreTaken),
-        StoreCase("a device without a profile that is suspended is taken from the list as well", silentDeviceIsUnfollowed),
+        StoreCase("a firing that was found before a suspension does not count after it", suspensionEndsFirings),
         StoreCase("a notification has the subscription and its reader, unless it does not count", subjectsAreRead),
     ]
 }
@@ -116,32 +115,11 @@ private func said(_ locale: String?) -> DeviceProfile {
     return profile
 }
 
-private func unfollowedAreTaken(_ stores: any StoreMaker) async throws {
-    let fixture = try await SubscriptionFixture(stores)
-    let store = fixture.store
-    var devices: [DeviceSerial] = []
-    for number in UInt8(1)...3 {
-        let device = try await fixture.anotherDevice(number, profile: said("de"))
-        _ = try await fixture.subscribe(UInt64(number), of: device.serial)
-        devices.append(device.serial)
-    }
-    let without = try await fixture.anotherDevice(4, profile: said("de"))
-    #expect(try await store.takeUnfollowed(limit: 9).isEmpty)
-    for device in devices + [without.serial] { try await fixture.suspend(device) }
-    let taken = try await concurrently(5) { _ in try await store.takeUnfollowed(limit: 1) }
-    #expect(taken.flatMap(\.self).count == 3)
-    #expect(Set(taken.flatMap(\.self)) == Set(devices), "a device without subscriptions is not followed")
-    #expect(try await store.takeUnfollowed(limit: 9).isEmpty)
-    try await fixture.resume(devices[1])
-    #expect(try await store.takeUnfollowed(limit: 9) == [devices[1]])
-}
-
-private func silentDeviceIsUnfollowed(_ stores: any StoreMaker) async throws {
+private func suspensionEndsFirings(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let made = try await fixture.subscribe(1)
     let numbers = try #require(try await fixture.update("a", firing: [[fixture.target(made)]]))
     try await fixture.suspend(fixture.device)
-    #expect(try await fixture.store.takeUnfollowed(limit: 9) == [fixture.device])
     let paused = try #require(try await fixture.store.subscription(made.id, of: fixture.device))
     #expect(paused.machine.revision > made.machine.revision)
     #expect(try await fixture.fire(1, paused, by: numbers[0]) == .originGone, "the device is suspended")

@@ -176,7 +176,7 @@ extension StoredRows {
         case .conditionShapes: "condition_shape"
         case .subscriptions: "subscription"
         case .watchedItems: "subscription_item"
-        case .unwatchedItems: "unwatched"
+        case .handOvers: "hand_over"
         case .firings: "firing"
         case .heldFirings: "held_firing"
         case .updates: "audience_update"

@@ -87,29 +87,16 @@ extension ItemEngine {
     }
 
     /// One that is in memory, or is just being loaded.
-    private func loadedItem(_ key: ItemKey) async throws -> WatchedItem? {
+    func loadedItem(_ key: ItemKey) async throws -> WatchedItem? {
         if loading[key] != nil { return try await item(key) }
         return items[key]
     }
 
-    /// Takes out what is watched no more, as its rows are gone, and looks at what changed and was not looked at.
+    /// Follows subscriptions whose rows could not be read when they changed, and applies hand-overs: what was removed is not watched any
+    /// more.
     package func settle() async throws {
-        // What could not be read when it changed.
         for looks in [true, false] { try await follow(changed.filter { $0.value == looks }.map(\.key), looks: looks) }
-        while !Task.isCancelled {
-            // What was taken and could not be followed is followed first.
-            if unfollowed.isEmpty { unfollowed += try await store.takeUnfollowed(limit: 100) }
-            guard let device = unfollowed.last else { break }
-            try await follow(device)
-            if unfollowed.last == device { unfollowed.removeLast() } else { unfollowed.removeAll { $0 == device } }
-        }
-        while !Task.isCancelled {
-            if unwatched.isEmpty { unwatched += try await store.takeUnwatched(limit: 1000) }
-            guard let gone = unwatched.last else { return }
-            let item = try await loadedItem(gone.item)
-            item?.whenStill { $0.disarm(gone.subscription) }
-            if unwatched.last == gone { unwatched.removeLast() } else { unwatched.removeAll { $0 == gone } }
-        }
+        try await applyHandOvers()
     }
 
     /// Looks at what was armed and never fired, after a start: a server that was killed may not have looked at the last of it. It takes a while

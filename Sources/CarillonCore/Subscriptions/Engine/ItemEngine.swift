@@ -30,7 +30,9 @@ package actor ItemEngine {
         package init() {}
     }
 
-    let store: any SubscriptionStore
+    let store: any SubscriptionStore & HandOverStore
+    /// The shards whose items this engine has.
+    let shards: ShardSet
     let documents: AppDocuments
     let firings: Firings
     package nonisolated let conditions: ItemConditions
@@ -55,10 +57,10 @@ package actor ItemEngine {
     var changed: [SubscriptionSerial: Bool] = [:]
     /// Subscriptions whose rows are being read.
     var following: Set<SubscriptionSerial> = []
-    /// Taken from the store, and not followed yet.
-    var unfollowed: [DeviceSerial] = []
-    var unwatched: [Unwatched] = []
     var followers: [CheckedContinuation<Void, Never>] = []
+    /// Whether a call applies hand-overs, and the calls that wait for it.
+    var isApplyingHandOvers = false
+    var waitingForHandOvers: [CheckedContinuation<Void, Never>] = []
     /// Work that waits until a deleted item is loaded again.
     var carriedOver: [ItemKey: [WatchedItem.Work]] = [:]
 
@@ -69,10 +71,11 @@ package actor ItemEngine {
     let overCost = ServerMetric.conditionsOverCost.counter()
 
     package init(
-        store: any SubscriptionStore, documents: AppDocuments, firings: Firings, conditions: ItemConditions,
-        time: TimeSource, ticks: TickSource, logger: Logger, limits: Limits = .init()
+        store: any SubscriptionStore & HandOverStore, shards: ShardSet, documents: AppDocuments, firings: Firings,
+        conditions: ItemConditions, time: TimeSource, ticks: TickSource, logger: Logger, limits: Limits = .init()
     ) {
         self.store = store
+        self.shards = shards
         self.documents = documents
         self.firings = firings
         self.conditions = conditions

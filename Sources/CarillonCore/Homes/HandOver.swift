@@ -1,0 +1,45 @@
+/// What a change in one shard means for another shard.
+///
+/// The change writes the hand-over in its own transaction. The home of the other shard reads it, does what it means, and removes it. A home
+/// that is killed in between does it again after its next start, so it must be safe to do twice.
+package struct HandOver: Equatable, Sendable {
+    package enum Kind: Int64, CaseIterable, Sendable {
+        /// A device was suspended or resumed that has subscriptions on items of the shard. The content is the device.
+        case subscriptionsChanged = 1
+        /// A subscription on an item of the shard was removed. The content is the app, the subscription, the shape of the condition or
+        /// nothing, and the name of the item, with a space between each.
+        case subscriptionRemoved = 2
+    }
+
+    /// Ascends in the order in which hand-overs are written. A number is never used again.
+    package var number: Int64
+    /// The shard whose home applies it.
+    package var shard: Shard
+    package var kind: Kind
+    package var content: String
+
+    package init(number: Int64, shard: Shard, kind: Kind, content: String) {
+        self.number = number
+        self.shard = shard
+        self.kind = kind
+        self.content = content
+    }
+}
+
+/// The change of rows that belongs to a hand-over.
+package enum HandOverChange: Equatable, Sendable {
+    /// The shape of a condition is removed, unless a subscription uses it.
+    case removeShape(Int64)
+}
+
+/// A hand-over that a home has applied.
+package struct AppliedHandOver: Equatable, Sendable {
+    package var number: Int64
+    /// Nil if no row changes with it.
+    package var change: HandOverChange?
+
+    package init(number: Int64, change: HandOverChange?) {
+        self.number = number
+        self.change = change
+    }
+}

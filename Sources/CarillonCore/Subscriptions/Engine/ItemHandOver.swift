@@ -1,0 +1,43 @@
+/// What a hand-over means for the engine of items.
+package enum ItemHandOver: Equatable, Sendable {
+    /// The subscriptions of the device are armed from now on, or are not armed any more.
+    case subscriptionsChanged(of: DeviceSerial)
+    /// The item forgets the subscription.
+    case subscriptionRemoved(SubscriptionSerial, from: ItemKey, shape: Int64?)
+
+    /// Returns nil if the content cannot be read. The hand-over is removed then, and changes nothing.
+    package init?(_ handOver: HandOver) {
+        switch handOver.kind {
+        case .subscriptionsChanged:
+            guard let device = Int64(handOver.content) else { return nil }
+            self = .subscriptionsChanged(of: DeviceSerial(device))
+        case .subscriptionRemoved:
+            // Bytes, as the first character of a name can combine with the space before it.
+            let parts = handOver.content.utf8.split(
+                separator: UInt8(ascii: " "), maxSplits: 3, omittingEmptySubsequences: false
+            ).map { Substring($0) }
+            guard parts.count == 4, let app = Int64(parts[0]), let subscription = Int64(parts[1]),
+                let name = ItemName(parts[3])
+            else { return nil }
+            let shape = Int64(parts[2])
+            guard shape != nil || parts[2].isEmpty else { return nil }
+            self = .subscriptionRemoved(
+                SubscriptionSerial(subscription), from: ItemKey(app: AppSerial(app), name: name), shape: shape)
+        }
+    }
+
+    /// The change of rows that belongs to it.
+    package var change: HandOverChange? {
+        switch self {
+        case .subscriptionsChanged: nil
+        case .subscriptionRemoved(_, from: _, shape: let shape): shape.map { HandOverChange.removeShape($0) }
+        }
+    }
+}
+
+extension AppliedHandOver {
+    /// The hand-over with the change that belongs to it.
+    package init(_ handOver: HandOver) {
+        self.init(number: handOver.number, change: ItemHandOver(handOver)?.change)
+    }
+}

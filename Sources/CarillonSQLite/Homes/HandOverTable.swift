@@ -1,0 +1,44 @@
+import CarillonCore
+import GRDB
+
+/// The table `hand_over`, inside a transaction.
+struct HandOverTable {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    func pending(in shards: ShardSet, limit: Int) throws -> [HandOver] {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT number, shard, kind, content FROM hand_over WHERE TRUE \(shards.condition(onShard: "shard"))
+            ORDER BY number LIMIT ?
+            """)
+        select.bind(limit)
+        var handOvers: [HandOver] = []
+        try select.forEachRow { columns in
+            guard let shard = UInt16(exactly: columns.integer(1)), shard < Shard.count,
+                let kind = HandOver.Kind(rawValue: columns.integer(2))
+            else { throw StoreFault(.unavailable, "the row of a hand-over cannot be read") }
+            handOvers.append(
+                HandOver(
+                    number: columns.integer(0), shard: Shard(number: shard), kind: kind, content: columns.text(3) ?? ""))
+            return true
+        }
+        return handOvers
+    }
+
+    func apply(_ applied: [AppliedHandOver]) throws {
+        var remove = try BoundStatement(db, "DELETE FROM hand_over WHERE number = ? RETURNING number")
+        var shapes: Set<Int64> = []
+        for handOver in applied {
+            remove.bind(handOver.number)
+            guard try remove.run() else { continue }
+            switch handOver.change {
+            case .removeShape(let shape)?: shapes.insert(shape)
+            case nil: break
+            }
+        }
+        for shape in shapes { try SubscriptionTable(db).forgetShape(shape) }
+    }
+}
