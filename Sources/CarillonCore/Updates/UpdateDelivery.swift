@@ -1,5 +1,5 @@
 package import CarillonBasics
-package import CarillonWire
+import CarillonWire
 import Metrics
 import Synchronization
 
