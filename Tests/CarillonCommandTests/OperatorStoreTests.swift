@@ -1,3 +1,4 @@
+import ArgumentParser
 import CarillonCore
 import CarillonServer
 import TestSupport
@@ -17,7 +18,8 @@ struct OperatorStoreTests {
         let map = try await opened.store.shardMap()
         try opened.close()
         try await options.perform { domain in
-            #expect(try await domain.apps.list().isEmpty)
+            let apps = try await domain.apps.list()
+            #expect(apps.isEmpty)
         } onServer: { _ in
             Issue.record("No server was named.")
         }

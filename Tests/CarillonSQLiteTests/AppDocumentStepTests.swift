@@ -11,7 +11,9 @@ import Testing
 /// The settings of apps of a file of version 35.
 @Suite(.timeLimit(.minutes(5)))
 struct AppDocumentStepTests {
-    private let (app, other, deleted) = (AppSerial(1), AppSerial(2), AppSerial(3))
+    private let app = AppSerial(1)
+    private let other = AppSerial(2)
+    private let deleted = AppSerial(3)
     private let start = StoreFixture.start
 
     /// Two apps with settings, and one whose deletion is not done yet.

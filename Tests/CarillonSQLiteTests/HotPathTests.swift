@@ -122,7 +122,7 @@ struct HotPathTests {
         let fixture = try await StoreFixture(.memory)
         var trace = Trace(fixture.sqlite)
         let arrival = try await trace.run {
-            try await fixture.store.arrival(of: .id(fixture.device.id), page, at: start)
+            try await fixture.store.arrival(of: .id(fixture.device.id, credential: fixture.device.credentialHash), page, at: start)
         }
         #expect(arrival?.envelopes?.isEmpty == true)
         try check(.emptyPoll, trace)
@@ -134,7 +134,7 @@ struct HotPathTests {
         let binding = try await fixture.bind()
         let update = try await fixture.publish(1)
         var trace = Trace(store)
-        try await trace.run { _ = try await store.arrival(of: .id(device.id), page, at: start) }
+        try await trace.run { _ = try await store.arrival(of: .id(device.id, credential: device.credentialHash), page, at: start) }
         try await trace.run { _ = try await fixture.bind() }
         try await trace.run { _ = try await store.presentBinding(of: device.serial) }
         try await trace.run { _ = try await store.standing(of: binding.serial, [update.serial]) }

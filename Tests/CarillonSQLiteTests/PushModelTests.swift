@@ -65,7 +65,7 @@ struct PushModelTests {
             store = try SQLiteStore(inMemory: .init())
             fixture = try await StoreFixture(store)
             let text = AppDocument.Key(.alertText, of: fixture.device.app)
-            _ = try await store.putDocument(Array("{}".utf8), as: text, at: start)
+            _ = try await store.putDocument(Array("{}".utf8), as: text, at: StoreFixture.start)
             for number in 1...3 as ClosedRange<UInt64> {
                 let new = NewDevice(DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID)
                 let device = try #require(try await fixture.insert(new, secret: [9, UInt8(number)]))

@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 import StoreConformance
+import TestStores
 import Testing
 
 @testable import CarillonSQLite
@@ -12,7 +13,7 @@ private let start = StoreFixture.start
 @Suite(.timeLimit(.minutes(5)))
 struct RegistryMemoryTests {
     @Test func `a version that was returned counts at once, beside readers of the version`() async throws {
-        let fixture = try await StoreFixture(StoreKind.file)
+        let fixture = try await StoreFixture(SQLiteStores.file)
         let (store, key) = (fixture.sqlite, AppDocument.Key(.alertText, of: fixture.device.app))
         let ends = Counted()
         let readings = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -43,7 +44,7 @@ struct RegistryMemoryTests {
 
     @Test(arguments: [false, true])
     func `a document that is stored beside work that fails is remembered as it is`(isAfter: Bool) async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, app) = (fixture.sqlite, fixture.device.app)
         let (memory, registry) = (store.memory, store.registry)
         let key = AppDocument.Key(.alertText, of: app)

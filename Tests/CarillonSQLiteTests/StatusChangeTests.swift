@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 import StoreConformance
+import TestStores
 import Testing
 
 @testable import CarillonSQLite
@@ -36,7 +37,7 @@ struct StatusChangeTests {
     }
 
     @Test func `each change of the status gives subscriptions a revision, and the engine follows some`() async throws {
-        let fixture = try await SubscriptionFixture(StoreKind.memory)
+        let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let (store, device) = (fixture.base.sqlite, fixture.device)
         _ = try await fixture.subscribe(1)
         let ended = try await fixture.subscribe(2)
@@ -59,7 +60,7 @@ struct StatusChangeTests {
     }
 
     @Test func `a device whose subscriptions ended is not followed`() async throws {
-        let fixture = try await SubscriptionFixture(StoreKind.memory)
+        let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let (store, device) = (fixture.base.sqlite, fixture.device)
         let ended = try await fixture.subscribe(1)
         _ = try await store.endSubscriptions([ended.serial], of: device)
@@ -70,7 +71,7 @@ struct StatusChangeTests {
     }
 
     @Test func `a device that loses its token is followed`() async throws {
-        let fixture = try await SubscriptionFixture(StoreKind.memory)
+        let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let store = fixture.base.sqlite
         let profile = try says(token: "aa01")
         let loser = try await fixture.anotherDevice(1, profile: profile).serial
@@ -84,7 +85,7 @@ struct StatusChangeTests {
     }
 
     @Test func `a device whose token is dead is followed`() async throws {
-        let fixture = try await SubscriptionFixture(StoreKind.memory)
+        let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let (store, device) = (fixture.base.sqlite, fixture.device)
         let profile = try says(token: "aa01")
         _ = try await store.changeRegistration(of: device, at: start) { _ in .says(profile, confirms: true) }
@@ -101,7 +102,7 @@ struct StatusChangeTests {
     }
 
     @Test func `two changes in one commit are two hand-overs of the device`() async throws {
-        let fixture = try await SubscriptionFixture(StoreKind.memory)
+        let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let (store, device) = (fixture.base.sqlite, fixture.device)
         _ = try await fixture.subscribe(1)
         try await store.group.run { db in
@@ -114,7 +115,7 @@ struct StatusChangeTests {
     }
 
     @Test func `a resumption arms subscriptions on items that have not fired`() async throws {
-        let fixture = try await SubscriptionFixture(StoreKind.memory)
+        let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let (store, device) = (fixture.base.sqlite, fixture.device)
         let items = ["deleted", "fired", "never", "reset"]
         for item in items { _ = try await fixture.update(item) }

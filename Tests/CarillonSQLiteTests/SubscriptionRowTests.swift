@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 import StoreConformance
+import TestStores
 import Testing
 
 @testable import CarillonSQLite
@@ -64,7 +65,7 @@ struct SubscriptionRowTests {
     }
 
     @Test func `the numbers of items and subscriptions follow the rows`() async throws {
-        let fixture = try await SubscriptionFixture(StoreKind.memory)
+        let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let store = fixture.base.sqlite
         for item in ["a", "b", "c", "d"] { #expect(try await fixture.update(item) != nil) }
         _ = try await fixture.update("a", version: 2)
@@ -104,7 +105,7 @@ struct SubscriptionRowTests {
     }
 
     @Test func `the numbers follow the rows when other work of the commit fails`() async throws {
-        let fixture = try await SubscriptionFixture(StoreKind.memory)
+        let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let (store, device, item) = (fixture.base.sqlite, fixture.device, try fixture.item("a"))
         _ = try await fixture.update("a")
         for number in UInt64(1)...2 { _ = try await subscribe(number, fixture) }
@@ -131,7 +132,7 @@ struct SubscriptionRowTests {
     }
 
     @Test func `a subscription leaves what it watched, however it ends`() async throws {
-        let fixture = try await SubscriptionFixture(StoreKind.memory)
+        let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let store = fixture.base.sqlite
         let removed = try await subscribe(1, fixture)
         let ofDevice = try await subscribe(2, fixture)
@@ -152,7 +153,7 @@ struct SubscriptionRowTests {
     }
 
     @Test func `the subscriptions of a deleted app leave what they watched`() async throws {
-        let fixture = try await SubscriptionFixture(StoreKind.memory)
+        let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let store = fixture.base.sqlite
         let one = try await subscribe(1, fixture)
         let two = try await subscribe(2, fixture)

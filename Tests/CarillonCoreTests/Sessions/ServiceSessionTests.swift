@@ -8,7 +8,7 @@ struct ServiceSessionTests {
         var machine = SessionMachine(settings: .init(window: .init(envelopes: 4, bytes: 100_000), keepAliveSeconds: 60))
         _ = machine.received(.hello(.init(carillon: version, also: also)))
         _ = machine.identified(
-            .init(owner: .device(Sample.device), uaid: "u"), .page(.init(envelopes: [], isComplete: true)), at: Sample.now)
+            .init(owner: .device(Sample.device), uaid: "u"), .init(envelopes: [], isComplete: true), at: Sample.now)
         return machine
     }
 

@@ -18,7 +18,7 @@ struct SessionMachineTests {
         var machine = SessionMachine(settings: settings)
         _ = machine.received(.hello(.init(carillon: version)))
         _ = machine.identified(
-            .init(owner: .device(Sample.device), uaid: "u"), .page(.init(envelopes: [], isComplete: true)), at: Sample.now)
+            .init(owner: .device(Sample.device), uaid: "u"), .init(envelopes: [], isComplete: true), at: Sample.now)
         return machine
     }
 

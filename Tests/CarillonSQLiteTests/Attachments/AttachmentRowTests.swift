@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 import StoreConformance
+import TestStores
 import Testing
 
 @testable import CarillonSQLite
@@ -71,7 +72,7 @@ struct AttachmentRowTests {
     }
 
     @Test func `totals follow an upload that grows, becomes whole and is removed`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, limits) = (fixture.sqlite, limits)
         let device = Party.device(fixture.device.serial)
         let own = "d\(fixture.device.serial.rawValue)"
@@ -103,7 +104,7 @@ struct AttachmentRowTests {
     }
 
     @Test func `totals follow attachments that expire`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, limits) = (fixture.sqlite, limits)
         let other = try await addDevice(1, fixture)
         let owners: [Party] = [.device(other), .device(fixture.device.serial), .device(fixture.device.serial), .senders]
@@ -127,7 +128,7 @@ struct AttachmentRowTests {
     }
 
     @Test func `totals follow attachments whose owner or last reader is gone`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, limits) = (fixture.sqlite, limits)
         func sweep() async throws { while try await !store.removeEndedAttachments(at: start, limit: 1).isDone {} }
         let (owner, reader) = (try await addDevice(1, fixture), try await addDevice(2, fixture))
@@ -160,7 +161,7 @@ struct AttachmentRowTests {
     }
 
     @Test func `two uploads of one allowance in one commit count both`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let (store, now) = (fixture.sqlite, start)
         let wishes = [UInt64(1), 2].map { wish($0, fixture, by: .senders, limits) }
         let failing = wish(3, fixture, by: .senders, limits)
@@ -193,7 +194,7 @@ struct AttachmentRowTests {
     }
 
     @Test func `a device leaves a row if it has attachments or may fetch some`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let store = fixture.sqlite
         let reader = try await addDevice(1, fixture)
         let none = try await addDevice(2, fixture)
@@ -210,7 +211,7 @@ struct AttachmentRowTests {
     }
 
     @Test func `an app leaves a row if it has attachments`() async throws {
-        let fixture = try await StoreFixture(StoreKind.memory)
+        let fixture = try await StoreFixture(SQLiteStores.memory)
         let store = fixture.sqlite
         let other = try #require(AppID("com.example.other"))
         _ = try await store.createApp(other, at: start)

@@ -14,7 +14,7 @@ struct ItemCostLimitTests {
         _ world: EngineWorld, _ documents: DocumentReadings, _ catcher: LogCatcher = LogCatcher()
     ) -> ItemEngine {
         ItemEngine(
-            store: world.store, documents: AppDocuments(store: documents), firings: world.domain.firings,
+            store: world.store, shards: .all, documents: AppDocuments(store: documents), firings: world.domain.firings,
             conditions: world.domain.itemEngine.conditions, time: world.domain.time, ticks: .system,
             logger: catcher.logger)
     }

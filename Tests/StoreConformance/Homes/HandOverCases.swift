@@ -1,4 +1,5 @@
 package import CarillonCore
+import TestStores
 import Testing
 
 private let start = StoreFixture.start
@@ -36,7 +37,7 @@ extension SubscriptionFixture {
     fileprivate func remove(_ subscription: Subscription) async throws {
         _ = try await store.endSubscriptions([subscription.serial], of: subscription.device)
         let ended = EndedSubscription(serial: subscription.serial, device: subscription.device)
-        try await store.removeSubscriptions([ended], at: start)
+        try await store.removeSubscriptions([ended], at: Self.start)
     }
 }
 
@@ -204,7 +205,7 @@ private func handOversAreKept(_ stores: any StoreMaker) async throws {
     for number in UInt64(1)...3 { try await fixture.remove(fixture.subscribe(number)) }
     let all = try await store.handOvers(in: .all, limit: 9)
     try await store.apply([all[0]])
-    guard let again = try await stores.reopen(store, StoreSettings()) else { return }
+    guard let again = try await stores.restart(store) else { return }
     #expect(try await again.handOvers(in: .all, limit: 9) == Array(all.suffix(2)))
     try await again.apply(all)
     #expect(try await again.handOvers(in: .all, limit: 9).isEmpty)
@@ -216,8 +217,8 @@ private func failedRemoval(_ stores: any StoreMaker) async throws {
     try await fixture.remove(fixture.subscribe(1))
     let all = try await store.handOvers(in: .all, limit: 9)
     #expect(all.count == 1)
-    try await stores.refuseChanges(of: store, with: StoreFault(.full, "the disk is full"))
+    stores.refuseChanges(of: store, with: StoreFault(.full, "the disk is full"))
     await #expect(throws: StoreFault.self) { try await store.apply(all) }
-    try await stores.refuseChanges(of: store, with: nil)
+    stores.refuseChanges(of: store, with: nil)
     #expect(try await store.handOvers(in: .all, limit: 9) == all)
 }

@@ -109,7 +109,9 @@ struct NaiveWakes {
     mutating func come(at now: Int64) {
         guard lane != nil, let unanswered = wake?.unanswered, unanswered > 2 else { return }
         wake?.unanswered = 0
-        if let due = wake?.due { wake?.due = min(due, earliest(now)) }
+        guard let due = wake?.due else { return }
+        let soonest = min(due, earliest(now))
+        wake?.due = soonest
     }
 
     mutating func leave() {
@@ -156,7 +158,10 @@ struct NaiveWakes {
         guard lane != nil else { return }
         wake?.set = now
         wake?.due = nil
-        if wakes(at: now) { wake?.due = earliest(state == .parked ? now + 86_400 * Self.second : now) }
+        if wakes(at: now) {
+            let due = earliest(state == .parked ? now + 86_400 * Self.second : now)
+            wake?.due = due
+        }
         forgetIfIdle(at: now)
     }
 

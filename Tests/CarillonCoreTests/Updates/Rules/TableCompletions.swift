@@ -80,7 +80,7 @@ struct TableCompletions {
     ) {
         for orderKey in questions.orderKeys {
             let others = rows.values.map(\.completion).filter {
-                $0.orderKey == orderKey && $0.machine.holdsUpOthers && $0.key != key
+                $0.orderKey.map { key in OrderKey(key) } == orderKey && $0.machine.holdsUpOthers && $0.key != key
             }
             let first = others.min { ($0.key.update, $0.key.entry) < ($1.key.update, $1.key.entry) }
             facts.firsts[orderKey] = first.map { [$0] } ?? []
