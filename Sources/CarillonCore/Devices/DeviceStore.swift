@@ -142,16 +142,6 @@ package struct NewDevice: Sendable {
     /// The same of its user.
     package var user: UserWord?
 
-    package struct AddressShare: Sendable {
-        package var address: NetworkAddress
-        package var limit: Int
-
-        package init(address: NetworkAddress, limit: Int) {
-            self.address = address
-            self.limit = limit
-        }
-    }
-
     package init(
         _ proposed: DeviceID, app: AppID, registration: SecretHash? = nil, key: KeyID? = nil, isAnonymous: Bool = false,
         share: AddressShare? = nil,
