@@ -324,7 +324,7 @@ struct InboxRuling {
         for row in (facts.inboxes[device] ?? []) + ofBatch where row.device == device {
             guard let row = current(row), row.settlement == nil else { continue }
             let isOfUser = hadUser && facts.originsOfUsers.contains(row.origin)
-            if UserChange.rule(for: row.kind).extent.ends(isOfUser: isOfUser) { leave(row, Self.end(of: row, at: now)) }
+            if row.kind.behaviour.userChange.ends(isOfUser: isOfUser) { leave(row, Self.end(of: row, at: now)) }
         }
         return .settled
     }
