@@ -9,7 +9,7 @@ package struct DeviceRegistrar: Sendable {
     private let allowances: Allowances
     private let news: StatusNews
     private let formerChannels: FormerChannels
-    private let subscriptions: SubscriptionRegistrar
+    private let subscriptions: any DeviceListener
     private let vetoes: any Vetoes
     let seen = SeenDevices()
     private let time: TimeSource
@@ -17,7 +17,7 @@ package struct DeviceRegistrar: Sendable {
 
     package init(
         devices: any DeviceStore, sessions: LiveSessions, directory: ChannelDirectory, news: StatusNews,
-        formerChannels: FormerChannels, subscriptions: SubscriptionRegistrar, allowances: Allowances, vetoes: any Vetoes,
+        formerChannels: FormerChannels, subscriptions: any DeviceListener, allowances: Allowances, vetoes: any Vetoes,
         time: TimeSource, random: RandomSource
     ) {
         self.devices = devices
@@ -174,7 +174,7 @@ package struct DeviceRegistrar: Sendable {
     private func dropFormerUser(of device: DeviceSerial, _ ended: [Int64]) async throws {
         await formerChannels.withdraw(ended, from: device)
         try await formerChannels.close(of: device)
-        try await subscriptions.removeEnded(of: device)
+        try await subscriptions.userChanged(of: device)
     }
 
     /// The next alert that is counted says 1.
