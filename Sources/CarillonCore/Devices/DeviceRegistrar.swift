@@ -10,15 +10,15 @@ package struct DeviceRegistrar: Sendable {
     private let news: StatusNews
     private let formerChannels: FormerChannels
     private let subscriptions: any DeviceListener
-    private let vetoes: any Vetoes
+    private let vetoes: any RegistrationApproval
     let seen = SeenDevices()
     private let time: TimeSource
     private let random: RandomSource
 
     package init(
         devices: any DeviceStore, sessions: LiveSessions, directory: ChannelDirectory, news: StatusNews,
-        formerChannels: FormerChannels, subscriptions: any DeviceListener, allowances: Allowances, vetoes: any Vetoes,
-        time: TimeSource, random: RandomSource
+        formerChannels: FormerChannels, subscriptions: any DeviceListener, allowances: Allowances,
+        vetoes: any RegistrationApproval, time: TimeSource, random: RandomSource
     ) {
         self.devices = devices
         self.sessions = sessions
