@@ -5,6 +5,6 @@
 // database, the clock and chance come in from outside: through the stores (`…Store`), `LiveSession`, `TimeSource`
 // and `RandomSource`.
 //
-// Start with `Delivery/Publisher.swift`, then `Inbox/CommitQueue.swift`, `Delivery/DeliveryMachine.swift` and
+// Start with `Channels/Publisher.swift`, then `Inbox/CommitQueue.swift`, `Delivery/DeliveryMachine.swift` and
 // `Sessions/SessionMachine.swift`: the four that decide what is delivered, when, and who is told. What back ends are
 // told, and when they are pinged, begins in `Watches/PingMachine.swift` and `LeasedWork/LeasedWork.swift`.

@@ -116,7 +116,7 @@ struct HotPathTests {
 
     // MARK: Polls
 
-    private let page = DeliveryMachine.Load(after: 0, limit: 100, bytes: 1 << 20)
+    private let page = InboxLoad(after: 0, limit: 100, bytes: 1 << 20)
 
     @Test func `empty poll`() async throws {
         let fixture = try await StoreFixture(.memory)

@@ -29,8 +29,8 @@ package struct WatchFixture {
     }
 
     /// Calls until nothing is due. Callbacks are delivered; a ping comes again in a month.
-    package func drain(at now: Timestamp) async throws -> [LeasedItem] {
-        var all: [LeasedItem] = []
+    package func drain(at now: Timestamp) async throws -> [LeasedCall] {
+        var all: [LeasedCall] = []
         while case let calls = try await lease(at: now), !calls.isEmpty {
             for call in calls {
                 if let callback = call.callback {
@@ -79,20 +79,20 @@ package struct WatchFixture {
 
     /// Leases what is due, but nothing that goes where a call is under way.
     package func lease(at now: Timestamp, besides crowd: WorkCrowd = WorkCrowd(), limit: Int = 100) async throws
-        -> [LeasedItem]
+        -> [LeasedCall]
     {
         let due = try await due(at: now, besides: crowd, limit: limit)
         return try await store.leaseWork(due, at: now, until: now.adding(seconds: 30)).items
     }
 
     /// The end of a lease, of a peer that answered.
-    package func end(_ call: LeasedItem, at now: Timestamp = start) -> WorkEnd {
+    package func end(_ call: LeasedCall, at now: Timestamp = start) -> WorkEnd {
         WorkEnd(of: call, at: now, standing: PeerStanding(isOnTrial: false), peerRestsUntil: now)
     }
 
     /// What a leased ping found.
     package func record(
-        _ call: LeasedItem, told: PingFailure? = nil, due: Timestamp, code: PingFailure? = nil, at now: Timestamp = start
+        _ call: LeasedCall, told: PingFailure? = nil, due: Timestamp, code: PingFailure? = nil, at now: Timestamp = start
     ) throws -> PingRecord {
         guard case .ping(let watch) = call.subject else { throw StoreFixture.Missing() }
         return PingRecord(
@@ -112,7 +112,7 @@ package struct WatchFixture {
     }
 }
 
-extension LeasedItem {
+extension LeasedCall {
     package var watch: Watch? { if case .ping(let watch) = subject { watch } else { nil } }
     package var callback: DisconnectCallback? { if case .callback(let callback) = subject { callback } else { nil } }
 }

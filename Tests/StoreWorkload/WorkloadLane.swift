@@ -14,7 +14,7 @@ package struct WorkloadLane: Sendable {
     let now: Timestamp
     /// What this run leased and did not end. It is lost with the run.
     var pushes: [LeasedPush] = []
-    var calls: [LeasedItem] = []
+    var calls: [LeasedCall] = []
 
     /// - Parameter run: All operations of a run have one time.
     package init(_ number: Int, of store: WorkloadStore, run: Int64) async throws {

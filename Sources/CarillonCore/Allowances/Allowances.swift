@@ -68,11 +68,11 @@ package final class Allowances: Sendable {
     /// A message is posted.
     ///
     /// - Throws: ``ErrorCode/rateLimited``, with the time after which another try may succeed.
-    package func takeMessage(to channel: PushChannel) throws(Refusal) {
+    package func takeMessage(to channel: ChannelSerial, of device: DeviceSerial, in app: AppSerial) throws(Refusal) {
         let now = ticks.now()
-        try channelMessages.take(channel.serial, at: now)
-        try deviceMessages.take(channel.device, at: now)
-        try appMessages.take(channel.app, at: now)
+        try channelMessages.take(channel, at: now)
+        try deviceMessages.take(device, at: now)
+        try appMessages.take(app, at: now)
     }
 
     /// An item of an app is updated.
@@ -94,7 +94,7 @@ package final class Allowances: Sendable {
     /// The share of an address in anonymous devices; nil if it is not limited. Behind a loopback address there is a proxy.
     ///
     /// - Throws: ``ErrorCode/rateLimited`` where the address was full less than a minute ago.
-    func anonymousShare(of address: NetworkAddress?) throws(Refusal) -> NewDevice.AddressShare? {
+    func anonymousShare(of address: NetworkAddress?) throws(Refusal) -> AddressShare? {
         guard let anonymousDevices, let address, !address.isLoopback else { return nil }
         let now = ticks.now()
         let isFull = fullAddresses.withLock { full in
@@ -103,7 +103,7 @@ package final class Allowances: Sendable {
             return until > now
         }
         if isFull { throw anonymousRefusal }
-        return .init(address: address.owner, limit: anonymousDevices)
+        return AddressShare(address: address.owner, limit: anonymousDevices)
     }
 
     /// The refusal of an anonymous device whose address has its share, as the store says.

@@ -8,19 +8,6 @@ import Crypto
     import Foundation
 #endif
 
-/// A key that seals channel tokens.
-package struct TokenKey: Equatable, Sendable {
-    package static let byteCount = 32
-
-    package var id: UInt8
-    package var bytes: [UInt8]
-
-    package init(id: UInt8, bytes: [UInt8]) {
-        self.id = id
-        self.bytes = bytes
-    }
-}
-
 /// Makes and opens channel tokens: key id, device and channel, sealed under AES-256-GCM with a random nonce.
 ///
 ///     key id ⊕ first byte of the nonce │ nonce, 12 bytes │ device and channel, 16 bytes │ tag, 16 bytes

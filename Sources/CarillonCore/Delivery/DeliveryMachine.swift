@@ -38,23 +38,10 @@ package struct DeliveryMachine: Sendable {
         }
     }
 
-    /// What follows a position in the inbox.
-    package struct Load: Equatable, Sendable {
-        package var after: Int64
-        package var limit: Int
-        package var bytes: Int
-
-        package init(after: Int64, limit: Int, bytes: Int) {
-            self.after = after
-            self.limit = limit
-            self.bytes = bytes
-        }
-    }
-
     package enum Action: Equatable, Sendable {
         case give(Envelope)
         /// Read it from the store, and say ``loaded(_:at:)`` or ``loadFailed(_:)``.
-        case load(Load)
+        case load(InboxLoad)
         /// For the first time since the beginning, nothing more waits.
         case caughtUp
         /// Answer the offer of TTL 0.
@@ -120,7 +107,7 @@ package struct DeliveryMachine: Sendable {
     package var unacknowledgedCount: Int { given.count }
 
     /// Before anything else: what is to be loaded first.
-    package mutating func began() -> Load { takeLoad() }
+    package mutating func began() -> InboxLoad { takeLoad() }
 
     // MARK: What happened to the inbox
 
@@ -249,10 +236,10 @@ package struct DeliveryMachine: Sendable {
         return [.load(takeLoad())]
     }
 
-    private mutating func takeLoad() -> Load {
+    private mutating func takeLoad() -> InboxLoad {
         isLoading = true
         wantsMore = false
-        return Load(
+        return InboxLoad(
             after: position, limit: limits.envelopes - given.count + limits.lookAhead,
             bytes: min(limits.bytes - given.bytes, limits.outputBytes))
     }

@@ -61,18 +61,3 @@ package enum NewCredential: Sendable {
         }
     }
 }
-
-/// The secret of a device that never registered: Mozilla's user agent identifier, 32 hexadecimal digits, which such a
-/// client shows at each `hello`.
-package struct UserAgentID: Equatable, Sendable {
-    package let text: String
-
-    package var hash: SecretHash { SecretHash(of: text.utf8) }
-
-    package init(random: RandomSource) { text = Hexadecimal.encode(random.bytes(16)) }
-
-    package init?(parsing text: some StringProtocol) {
-        guard text.utf8.count == 32, let bytes = Hexadecimal.decode(text) else { return nil }
-        self.text = Hexadecimal.encode(bytes)
-    }
-}

@@ -9,16 +9,16 @@ package struct DeviceRegistrar: Sendable {
     private let allowances: Allowances
     private let news: StatusNews
     private let formerChannels: FormerChannels
-    private let subscriptions: SubscriptionRegistrar
-    private let vetoes: any Vetoes
+    private let subscriptions: any DeviceListener
+    private let vetoes: any RegistrationApproval
     let seen = SeenDevices()
     private let time: TimeSource
     private let random: RandomSource
 
     package init(
         devices: any DeviceStore, sessions: LiveSessions, directory: ChannelDirectory, news: StatusNews,
-        formerChannels: FormerChannels, subscriptions: SubscriptionRegistrar, allowances: Allowances, vetoes: any Vetoes,
-        time: TimeSource, random: RandomSource
+        formerChannels: FormerChannels, subscriptions: any DeviceListener, allowances: Allowances,
+        vetoes: any RegistrationApproval, time: TimeSource, random: RandomSource
     ) {
         self.devices = devices
         self.sessions = sessions
@@ -174,7 +174,7 @@ package struct DeviceRegistrar: Sendable {
     private func dropFormerUser(of device: DeviceSerial, _ ended: [Int64]) async throws {
         await formerChannels.withdraw(ended, from: device)
         try await formerChannels.close(of: device)
-        try await subscriptions.removeEnded(of: device)
+        try await subscriptions.userChanged(of: device)
     }
 
     /// The next alert that is counted says 1.

@@ -127,13 +127,6 @@ package enum InsertedDevice: Sendable {
     case addressFull
 }
 
-/// By what a device is found.
-package enum DeviceName: Sendable {
-    /// The identifier of a device and the hash of its credential. A device that has another credential is not found.
-    case id(DeviceID, credential: SecretHash)
-    case credential(SecretHash)
-}
-
 /// A device that asks to be stored.
 package struct NewDevice: Sendable {
     package var proposed: DeviceID
@@ -148,16 +141,6 @@ package struct NewDevice: Sendable {
     package var profile: DeviceProfile?
     /// The same of its user.
     package var user: UserWord?
-
-    package struct AddressShare: Sendable {
-        package var address: NetworkAddress
-        package var limit: Int
-
-        package init(address: NetworkAddress, limit: Int) {
-            self.address = address
-            self.limit = limit
-        }
-    }
 
     package init(
         _ proposed: DeviceID, app: AppID, registration: SecretHash? = nil, key: KeyID? = nil, isAnonymous: Bool = false,

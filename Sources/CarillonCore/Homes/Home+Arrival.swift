@@ -7,7 +7,7 @@ extension Home {
     ///
     /// - Returns: Nil if there is no such device, or it is not the one. The page is ``InboxPage/unread`` if it must be loaded.
     package func arrival(
-        of name: DeviceName, as session: any LiveSession, _ load: DeliveryMachine.Load, if isRight: (Device) -> Bool
+        of name: DeviceName, as session: any LiveSession, _ load: InboxLoad, if isRight: (Device) -> Bool
     ) async throws -> Arrived? {
         // Reads can end in another order than the connections came in.
         let turn = sessions.nextTurn()
@@ -38,7 +38,7 @@ extension Home {
 
     /// The device may have been deleted, or have another credential, since it was read first. Then the session leaves.
     private func secondArrival(
-        of name: DeviceName, as session: any LiveSession, _ device: DeviceSerial, _ load: DeliveryMachine.Load,
+        of name: DeviceName, as session: any LiveSession, _ device: DeviceSerial, _ load: InboxLoad,
         if isRight: (Device) -> Bool
     ) async throws -> Arrived? {
         do {

@@ -29,7 +29,7 @@ package struct Homes: Sendable {
 
     /// Lets in a device that says who it is. See ``Home/arrival(of:as:_:if:)``.
     package func arrival(
-        of name: DeviceName, as session: any LiveSession, _ load: DeliveryMachine.Load, if isRight: (Device) -> Bool
+        of name: DeviceName, as session: any LiveSession, _ load: InboxLoad, if isRight: (Device) -> Bool
     ) async throws -> Home.Arrived? {
         try await home(of: name).arrival(of: name, as: session, load, if: isRight)
     }

@@ -1,19 +1,22 @@
+/// What a feature stores in one transaction with an append.
+///
+/// Each feature has a type for its effects, and a function of ``Effect`` for each of them. The rules of the inbox look effects up, and
+/// know nothing else of them: a large effect hashes only the numbers that identify it.
+package protocol FeatureEffect: Hashable, Sendable {}
+
 /// What must happen in one transaction with an append. When it does not count any more, nothing is appended.
-package enum Effect: Equatable, Sendable {
-    /// What a ping found is written to its watch.
-    case pinged(PingRecord)
-    /// The back end spoke for itself: the channel believes again that it answers.
-    case vouchedFor(ChannelSerial)
-    /// The device is told of the status that it has since a moment.
-    case statusTold(DeviceSerial, at: Timestamp)
-    /// A subscription fires, if it is armed as it was when that was found, and no later firing was before.
-    case fired(Firing.Target, on: ItemName, by: Int64, at: Timestamp)
-    /// A firing that waited is told, if its subscription is as it was.
-    case heldTold(Int64, at: Timestamp)
-    /// An update is given to a device, if it lives and nothing else was done of it meanwhile.
-    case updateOffered(UpdateOffer)
-    /// An update that a device had received came to an end before the device was done with it.
-    case updateRetracted(CompletionKey, as: CompletionMachine.State, at: Timestamp)
-    /// A request of a service goes on.
-    case request(RequestStep)
+package struct Effect: Sendable {
+    package let value: any FeatureEffect
+
+    package init(_ value: any FeatureEffect) { self.value = value }
+}
+
+extension Effect: Hashable {
+    package static func == (one: Self, other: Self) -> Bool { one.value.isEqual(to: other.value) }
+
+    package func hash(into hasher: inout Hasher) { value.hash(into: &hasher) }
+}
+
+extension FeatureEffect {
+    fileprivate func isEqual(to other: any FeatureEffect) -> Bool { (other as? Self) == self }
 }

@@ -31,6 +31,8 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
         /// The first version of Carillon's extension whose clients know it; 0: those that speak nothing but Mozilla's protocol
         /// do. For a client that does not it leaves the inbox as unsupported.
         package var knownSince: Int
+        /// Whether it leaves the inbox when the device's user changes.
+        package var userChange: UserChangeExtent
         /// It stays in the inbox of a client that does not know it: the vendor's service may show it all the same, or the app has
         /// another client that does.
         package var isForAnyClient = false
@@ -43,39 +45,39 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
         case .message:
             Behaviour(
                 endsWithOrigin: true, endsOrigin: false, keepsOutcome: true, needsRoom: true, needsEffect: false,
-                mayWake: true, knownSince: 0)
+                mayWake: true, knownSince: 0, userChange: .endsIfOfUser)
         case .channelClosed, .channelError:
             Behaviour(
                 endsWithOrigin: false, endsOrigin: true, keepsOutcome: false, needsRoom: false, needsEffect: false,
-                mayWake: false, knownSince: 1)
+                mayWake: false, knownSince: 1, userChange: .stays)
         case .pingFailed, .recovered:
             Behaviour(
                 endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,
-                mayWake: false, knownSince: 1)
+                mayWake: false, knownSince: 1, userChange: .endsIfOfUser)
         case .deviceStatus:
             Behaviour(
                 endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,
-                mayWake: false, knownSince: 2)
+                mayWake: false, knownSince: 2, userChange: .stays)
         case .fired:
             Behaviour(
                 endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: true, needsEffect: true,
-                mayWake: true, knownSince: 4, isForAnyClient: true)
+                mayWake: true, knownSince: 4, userChange: .endsIfOfUser, isForAnyClient: true)
         case .update:
             Behaviour(
                 endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: true, needsEffect: true,
-                mayWake: true, knownSince: 5, isForAnyClient: true, isToldToOrigin: true)
+                mayWake: true, knownSince: 5, userChange: .ends, isForAnyClient: true, isToldToOrigin: true)
         case .retraction:
             Behaviour(
                 endsWithOrigin: false, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,
-                mayWake: false, knownSince: 5, isForAnyClient: true)
+                mayWake: false, knownSince: 5, userChange: .ends, isForAnyClient: true)
         case .serviceRequest, .serviceReply:
             Behaviour(
                 endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: true, needsEffect: true,
-                mayWake: true, knownSince: 6, isForAnyClient: true)
+                mayWake: true, knownSince: 6, userChange: .ends, isForAnyClient: true)
         case .serviceNotice:
             Behaviour(
                 endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,
-                mayWake: true, knownSince: 6, isForAnyClient: true)
+                mayWake: true, knownSince: 6, userChange: .ends, isForAnyClient: true)
         }
     }
 }

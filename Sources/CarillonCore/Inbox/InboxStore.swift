@@ -23,7 +23,7 @@ package protocol InboxStore: Sendable {
     /// reads it, and has all that was committed before the call. With a limit of 0 no envelope is read.
     ///
     /// - Returns: Nil if there is no such device, or its app was deleted; nothing of an inbox is read then.
-    func arrival(of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp) async throws -> Arrival?
+    func arrival(of name: DeviceName, _ load: InboxLoad, at now: Timestamp) async throws -> Arrival?
     /// Returns the number of waiting envelopes of a device, without those that expire by `now`; 0 if there is no such device.
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int
     /// Returns how much waits in all inboxes together, with what has expired and is not yet swept.
@@ -72,28 +72,5 @@ package struct Swept: Equatable, Sendable {
     package init(expired: [Expired], isDone: Bool) {
         self.expired = expired
         self.isDone = isDone
-    }
-}
-
-/// Why a store could not do its work. Nothing was changed.
-package struct StoreFault: Error, Equatable, Sendable {
-    package enum Kind: Equatable, Sendable {
-        /// The disk, or the space allotted, is full.
-        case full
-        /// What was kept cannot be read; another try will not help.
-        case damaged
-        /// The incarnation of the home that wrote was removed from the store; another home may have its shards.
-        case fenced
-        /// Anything else.
-        case unavailable
-    }
-
-    package var kind: Kind
-    /// For the operator's log.
-    package var message: String
-
-    package init(_ kind: Kind, _ message: String) {
-        self.kind = kind
-        self.message = message
     }
 }

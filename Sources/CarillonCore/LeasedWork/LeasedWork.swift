@@ -12,7 +12,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
     @dynamicMemberLookup
     package struct Begun: Sendable {
         package let job: User.Job
-        let item: LeasedItem
+        let item: LeasedItem<User.Subject>
         let begunAt: Timestamp
 
         package subscript<Value>(dynamicMember path: KeyPath<User.Job, Value>) -> Value { job[keyPath: path] }
@@ -20,7 +20,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
 
     /// Work that ended at a moment.
     private struct Ended: Sendable {
-        var item: LeasedItem
+        var item: LeasedItem<User.Subject>
         var result: CallResult
         var begunAt: Timestamp
         var at: Timestamp
@@ -122,7 +122,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
         return (begun, chosen.count == room || chosen.count == candidates.count)
     }
 
-    private func lease(_ chosen: [DueWork], at now: Timestamp) async throws -> [LeasedItem] {
+    private func lease(_ chosen: [DueWork], at now: Timestamp) async throws -> [LeasedItem<User.Subject>] {
         var notLeased = Dictionary(chosen.map { ($0.serial, $0) }, uniquingKeysWith: { first, _ in first })
         defer {
             state.withLock { state in
@@ -132,14 +132,14 @@ package final class LeasedWork<User: WorkUser>: Sendable {
                 }
             }
         }
-        let leased = try await store.leaseWork(chosen, at: now, until: now.adding(seconds: WorkLease.seconds))
+        let leased = try await user.lease(chosen, at: now, until: now.adding(seconds: WorkLease.seconds))
         WorkBounds.unreadable.increment(by: leased.unreadable)
         for item in leased.items { notLeased[item.due.serial] = nil }
         if !leased.items.isEmpty { dropUnwritten(at: now) }
         return leased.items
     }
 
-    private func free(_ item: LeasedItem) {
+    private func free(_ item: LeasedItem<User.Subject>) {
         state.withLock { state in
             state.shares.ended(item.due)
             state.pace.ended()

@@ -1,5 +1,5 @@
-/// Work outside of the server that is owed, such as pings and callbacks. The feature that owes an item stores the item and its result in
-/// its own transactions (``WatchStore``). Methods that write are atomic and durable, as ``Store`` describes.
+/// Work outside of the server that is owed, such as pings and callbacks. The feature that owes an item stores the item, its leases and its
+/// result in its own transactions (``WorkUser``). Methods that write are atomic and durable, as ``Store`` describes.
 package protocol LeasedWorkStore: Sendable {
     /// Corrects the times that a clock wrote that was ahead, in one transaction. Work that was put off then waits as long from `now` on as
     /// it was to wait from then on. Leases end after ``WorkLease/seconds`` at the latest. Times of a right clock stay as they are.
@@ -12,12 +12,6 @@ package protocol LeasedWorkStore: Sendable {
     /// Of an app and kind up to `limit` items are returned, of the lanes that have waited the longest. Work of the crowd is left out, and
     /// so is work that ends with its app if the app was deleted.
     func dueWork(in shards: ShardSet, at now: Timestamp, besides crowd: WorkCrowds, limit: Int) async throws -> [DueWork]
-    /// Leases work in one transaction. Items that are gone, are not due any more or have a lease are left out: of calls at once, one
-    /// leases an item.
-    ///
-    /// A lease has a fence that is greater than those of all earlier leases of the item. It ends with an answer, or at `end`: from then on
-    /// the item is due again. An item that cannot be read is put off by an hour and counted; the others are leased.
-    func leaseWork(_ work: [DueWork], at now: Timestamp, until end: Timestamp) async throws -> LeasedItems
 }
 
 /// See ``WorkShares/crowd(onTrial:)``.
@@ -57,13 +51,8 @@ package struct StoredLease: Equatable, Sendable {
     package func isInForce(_ lease: WorkLease) -> Bool { isHeld && fence == lease.fence }
 }
 
-package struct LeasedItem: Equatable, Sendable {
-    /// What is to be done.
-    package enum Subject: Equatable, Sendable {
-        case ping(Watch)
-        case callback(DisconnectCallback)
-    }
-
+/// A piece of work that is leased. The subject is what is to be done.
+package struct LeasedItem<Subject: Equatable & Sendable>: Equatable, Sendable {
     package var lease: WorkLease
     package var due: DueWork
     package var standing: PeerStanding
@@ -76,11 +65,11 @@ package struct LeasedItem: Equatable, Sendable {
     }
 }
 
-package struct LeasedItems: Equatable, Sendable {
-    package var items: [LeasedItem]
+package struct LeasedItems<Subject: Equatable & Sendable>: Equatable, Sendable {
+    package var items: [LeasedItem<Subject>]
     /// How many could not be read, and were put off.
     package var unreadable: Int
-    package init(items: [LeasedItem], unreadable: Int) {
+    package init(items: [LeasedItem<Subject>], unreadable: Int) {
         self.items = items
         self.unreadable = unreadable
     }
@@ -95,7 +84,9 @@ package struct WorkEnd: Equatable, Sendable {
     package var standing: PeerStanding
     package var peerRestsUntil: Timestamp
 
-    package init(of item: LeasedItem, at: Timestamp, standing: PeerStanding, peerRestsUntil: Timestamp) {
+    package init<Subject>(
+        of item: LeasedItem<Subject>, at: Timestamp, standing: PeerStanding, peerRestsUntil: Timestamp
+    ) {
         lease = item.lease
         app = item.due.app
         peer = item.due.peer

@@ -1,44 +1,5 @@
 package import CarillonWire
 
-/// Pushes of one app through one of its vendor's services: they share credentials, and wait together when those fail.
-package struct PushLane: Hashable, Sendable {
-    package var app: AppSerial
-    package var environment: PushEnvironment
-
-    package init(app: AppSerial, environment: PushEnvironment) {
-        self.app = app
-        self.environment = environment
-    }
-
-    /// As the store writes it.
-    package var number: Int64 { app.rawValue << 2 | environment.number }
-
-    /// Nil for a number that no lane has.
-    package init?(number: Int64) {
-        guard let environment = PushEnvironment.allCases.first(where: { $0.number == number & 3 }) else { return nil }
-        self.init(app: AppSerial(number >> 2), environment: environment)
-    }
-
-    /// The one in which a token may be when it is not in this one.
-    package var other: PushLane? {
-        switch environment {
-        case .production: PushLane(app: app, environment: .sandbox)
-        case .sandbox: PushLane(app: app, environment: .production)
-        case .test: nil
-        }
-    }
-}
-
-extension PushEnvironment {
-    fileprivate var number: Int64 {
-        switch self {
-        case .production: 0
-        case .sandbox: 1
-        case .test: 2
-        }
-    }
-}
-
 /// What a push is for, as the store numbers it.
 package enum PushKind: Int, CaseIterable, Sendable {
     /// Wakes the app, for all that waits.

@@ -90,14 +90,3 @@ package struct RequestSerial: Hashable, Sendable {
     package var rawValue: Int64
     package init(_ rawValue: Int64) { self.rawValue = rawValue }
 }
-
-/// What changes a request, in one transaction with the envelope that tells of it. What does not fit its state does not count.
-package enum RequestStep: Equatable, Sendable {
-    /// - Parameter between: Who the two devices belonged to when the request was allowed.
-    case made(ServiceRequest, between: RequestParties)
-    case received(RequestSerial)
-    /// Its provider is told that it is not wanted.
-    case unwanted(RequestSerial)
-    /// - Parameter replyHash: Nil where the provider did not decide.
-    case finished(RequestSerial, replyHash: [UInt8]?, at: Timestamp)
-}

@@ -17,10 +17,10 @@ package struct SessionMachine: Sendable {
         case send(ServerFrame)
         /// Find out who this is, let envelopes of the device come here, read this from its inbox, and say
         /// ``identified(_:_:at:)``; or ``identificationRefused(_:_:)``.
-        case identify(ClientFrame.Hello, DeliveryMachine.Load)
+        case identify(ClientFrame.Hello, InboxLoad)
         /// From now on envelopes of the device come here.
         case join(DeviceSerial)
-        case load(DeliveryMachine.Load, DeviceSerial)
+        case load(InboxLoad, DeviceSerial)
         /// Do it, and say ``answered(_:)``.
         case perform(Request)
         case settle(MessageID, DeviceSerial, Outcome, code: Int?)

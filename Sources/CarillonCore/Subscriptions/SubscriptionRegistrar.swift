@@ -9,14 +9,14 @@ package struct SubscriptionRegistrar: Sendable {
     let rulesBeingSet = RulesBeingSet()
     private let homes: Homes
     private let allowances: Allowances
-    private let vetoes: any Vetoes
+    private let vetoes: any SubscriptionApproval
     private let payloadSize: Firings.PayloadSize
     private let time: TimeSource
     private let random: RandomSource
 
     package init(
         store: any SubscriptionStore, engine: ItemEngine, items: AppItems, homes: Homes, allowances: Allowances,
-        vetoes: any Vetoes, payloadSize: @escaping Firings.PayloadSize, time: TimeSource, random: RandomSource
+        vetoes: any SubscriptionApproval, payloadSize: @escaping Firings.PayloadSize, time: TimeSource, random: RandomSource
     ) {
         self.store = store
         self.engine = engine
@@ -110,7 +110,9 @@ package struct SubscriptionRegistrar: Sendable {
             guard known?.definition != definition else { return }
         }
         let user = try await store.user(of: device.serial)
-        try await vetoes.ask(.subscription(device.id, user, known?.id, definition), of: device.appID)
+        let question = SubscriptionQuestion(
+            device: device.id, user: user, subscription: known?.id, definition: definition)
+        try await vetoes.ask(question, of: device.appID)
     }
 
     /// As it is once it is watched: it may have fired already.

@@ -1,5 +1,3 @@
-import CarillonWire
-
 /// A back end is to be told that its channel ended. It stands by itself: the channel and its watch are gone.
 package struct DisconnectCallback: Equatable, Sendable {
     package var serial: Int64
@@ -36,20 +34,6 @@ package struct CallbackLimits: Equatable, Sendable {
     package init(perApp: Int = 100_000, perPeer: Int = 10_000) {
         self.perApp = perApp
         self.perPeer = perPeer
-    }
-}
-
-/// Why a channel ended.
-package enum DisconnectReason: String, CaseIterable, Sendable {
-    case unregistered
-    case revoked
-    case deviceDeleted = "device_deleted"
-    case appDeleted = "app_deleted"
-    case userChanged = "user_changed"
-
-    /// Of a channel that an envelope ends.
-    init(_ content: Envelope.Kind) {
-        self = content == .channelError(code: ChannelErrorCode.userChanged) ? .userChanged : .revoked
     }
 }
 

@@ -24,7 +24,13 @@ package struct WatchWork: WorkUser {
         try await watches.spreadOverduePings(in: shards, at: now)
     }
 
-    package func job(for item: LeasedItem) -> WorkJob<BackEndCall> {
+    package func lease(
+        _ work: [DueWork], at now: Timestamp, until end: Timestamp
+    ) async throws -> LeasedItems<WatchSubject> {
+        try await watches.leaseWork(work, at: now, until: end)
+    }
+
+    package func job(for item: LeasedCall) -> WorkJob<BackEndCall> {
         let call: BackEndCall? =
             switch item.subject {
             case .ping(let watch):
@@ -52,7 +58,7 @@ package struct WatchWork: WorkUser {
             content: content)
     }
 
-    package func ended(_ subject: LeasedItem.Subject, _ result: CallResult, _ end: WorkEnd) async throws {
+    package func ended(_ subject: WatchSubject, _ result: CallResult, _ end: WorkEnd) async throws {
         switch subject {
         case .ping(let watch): try await pinged(watch, end, result)
         case .callback(let callback): try await called(callback, end, result)

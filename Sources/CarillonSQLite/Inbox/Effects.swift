@@ -18,57 +18,53 @@ final class Effects {
     }
 
     /// Returns the effects that still count.
-    func counting(_ effects: [Effect]) throws -> [Effect] {
-        try firings.read(effects.compactMap(\.firing))
-        try requests.readFacts(of: effects.compactMap(\.requestStep))
+    func counting(_ effects: Set<Effect>) throws -> Set<Effect> {
+        guard !effects.isEmpty else { return [] }
+        try firings.read(effects.compactMap { $0.value as? FiringEffect })
+        try requests.readFacts(of: effects.compactMap { $0.value as? RequestStep })
         return try effects.filter { try counts($0) }
     }
 
     private func counts(_ effect: Effect) throws -> Bool {
-        switch effect {
-        case .pinged(let record): try watches.counts(record)
-        case .vouchedFor(let channel): try watches.counts(vouchingFor: channel)
-        case .statusTold(let device, let at): try StatusNewsTable(db).isUntold(device, at)
-        case .fired, .heldTold: effect.firing.map { firings.counts($0) } ?? false
-        case .updateOffered(let offer): try completions.counts(offer)
-        case .updateRetracted(let key, _, _): try completions.canEnd(key)
-        case .request(let step): requests.counts(step)
+        switch effect.value {
+        case let effect as CompletionEffect: return try completions.counts(effect)
+        case let effect as FiringEffect: return firings.counts(effect)
+        case let step as RequestStep: return requests.counts(step)
+        case let effect as StatusEffect: return try StatusNewsTable(db).isUntold(effect.device, effect.at)
+        case let effect as WatchEffect: return try watches.counts(effect)
+        default: throw Self.unknown
         }
     }
 
     /// It did not count.
     func giveUp(_ effect: Effect) throws {
-        if case .pinged(let record) = effect { try watches.giveUp(record) }
+        if let effect = effect.value as? WatchEffect { try watches.giveUp(effect) }
     }
 
     /// Writes effects that count.
     func write(_ effects: [Effect]) throws {
         for effect in effects where try !apply(effect) { throw Self.conflict }
-        guard try firings.apply(effects.compactMap(\.firing)), try requests.write() else { throw Self.conflict }
+        guard try firings.apply(effects.compactMap { $0.value as? FiringEffect }), try requests.write() else {
+            throw Self.conflict
+        }
     }
 
     private static let conflict = StoreFault(.unavailable, "two changes of one thing came at once")
+    private static let unknown = StoreFault(.unavailable, "an effect is of a kind that the store does not know")
 
     /// Returns whether the effect counted.
     private func apply(_ effect: Effect) throws -> Bool {
-        switch effect {
-        case .pinged(let record): return try watches.apply(record)
-        case .vouchedFor(let channel): return try watches.vouch(for: channel)
-        case .statusTold(let device, let at): return try StatusNewsTable(db).told(device, at)
+        switch effect.value {
+        case let effect as CompletionEffect: return try completions.apply(effect)
         // Written together.
-        case .fired, .heldTold: return true
-        case .updateOffered(let offer): return try completions.apply(offer)
-        case .updateRetracted(let key, let state, let at): return try completions.end(key, as: state, at: at)
-        case .request(let step):
+        case is FiringEffect: return true
+        case let step as RequestStep:
             // Written with the other steps of the batch.
             requests.accept(step)
             return true
+        case let effect as StatusEffect: return try StatusNewsTable(db).told(effect.device, effect.at)
+        case let effect as WatchEffect: return try watches.apply(effect)
+        default: throw Self.unknown
         }
-    }
-}
-
-extension Effect {
-    fileprivate var requestStep: RequestStep? {
-        if case .request(let step) = self { step } else { nil }
     }
 }

@@ -60,7 +60,7 @@ struct InboxReader {
             facts.inboxes[device] = try rows(of: device)
             facts.originsOfUsers.formUnion(try originsOfUser(of: device))
         }
-        facts.effects += try effects.counting(questions.effects)
+        facts.effects.formUnion(try effects.counting(questions.effects))
     }
 
     // MARK: Rows

@@ -100,7 +100,7 @@ extension SQLiteStore: InboxStore {
         return try select.run()
     }
 
-    package func arrival(of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp) async throws -> Arrival? {
+    package func arrival(of name: DeviceName, _ load: InboxLoad, at now: Timestamp) async throws -> Arrival? {
         try await readStepwise { [self] db in
             guard let device = try Self.device(name, in: db) else { return nil }
             // One that never registered has nothing to say.
@@ -120,7 +120,7 @@ extension SQLiteStore: InboxStore {
 
     /// Reads a page in a transaction of its own. Nil if the device is gone.
     private static func envelopes(
-        of device: DeviceSerial, _ load: DeliveryMachine.Load, at now: Timestamp, _ memory: InboxMemory, in db: Database
+        of device: DeviceSerial, _ load: InboxLoad, at now: Timestamp, _ memory: InboxMemory, in db: Database
     ) throws -> [Envelope]? {
         let key = InboxIndex.Key(device, isFinal: false)
         // Asked before the transaction begins.

@@ -11,15 +11,4 @@ extension SQLiteStore: LeasedWorkStore {
     ) async throws -> [DueWork] {
         try await read { db in try WorkLanes(db).due(in: shards, at: now, besides: crowd, limit: limit) }
     }
-
-    package func leaseWork(_ work: [DueWork], at now: Timestamp, until end: Timestamp) async throws -> LeasedItems {
-        try await group.run { db in
-            try WorkLanes(db).lease(work, at: now, until: end) { kind, subject in
-                switch kind {
-                case .ping: .ping(try Watch.fetch("watch.serial = ?", subject, in: db))
-                case .callback: .callback(try DisconnectCallback.fetch(subject, in: db))
-                }
-            }
-        }
-    }
 }

@@ -174,11 +174,11 @@ struct WorkLanes {
     // MARK: Leases
 
     /// - Parameter subject: Reads what a piece of work is for.
-    func lease(
+    func lease<Subject>(
         _ work: [DueWork], at now: Timestamp, until end: Timestamp,
-        subject: (WorkKind, Int64) throws -> LeasedItem.Subject
-    ) throws -> LeasedItems {
-        var leased = LeasedItems(items: [], unreadable: 0)
+        subject: (WorkKind, Int64) throws -> Subject
+    ) throws -> LeasedItems<Subject> {
+        var leased = LeasedItems<Subject>(items: [], unreadable: 0)
         for work in work {
             do {
                 if let item = try lease(work, at: now, until: end, subject) { leased.items.append(item) }
@@ -191,10 +191,10 @@ struct WorkLanes {
         return leased
     }
 
-    private func lease(
+    private func lease<Subject>(
         _ work: DueWork, at now: Timestamp, until end: Timestamp,
-        _ subject: (WorkKind, Int64) throws -> LeasedItem.Subject
-    ) throws -> LeasedItem? {
+        _ subject: (WorkKind, Int64) throws -> Subject
+    ) throws -> LeasedItem<Subject>? {
         let select = try db.cachedStatement(
             sql: """
                 SELECT work.lane, work.fence, work.subject, lane.on_trial, lane.failures

@@ -60,7 +60,7 @@ struct RegistrationReader {
     }
 
     /// The number of devices of an address, or the limit if there are more.
-    func devices(of share: NewDevice.AddressShare) throws -> Int {
+    func devices(of share: AddressShare) throws -> Int {
         var select = try BoundStatement(
             db, "SELECT count(*) FROM (SELECT 1 FROM anonymous_address WHERE address = ? LIMIT ?) AS found")
         select.bind(share.address.storedOwner)

@@ -15,16 +15,29 @@ final class CompletionEffects {
         writer = CompletionChangeWriter(db)
     }
 
-    func counts(_ offer: UpdateOffer) throws -> Bool {
+    func counts(_ effect: CompletionEffect) throws -> Bool {
+        switch effect {
+        case .offered(let offer): try counts(offer)
+        case .retracted(let key, _, _): try transaction.canEnd(key)
+        }
+    }
+
+    /// Returns whether the effect counted.
+    func apply(_ effect: CompletionEffect) throws -> Bool {
+        switch effect {
+        case .offered(let offer): try apply(offer)
+        case .retracted(let key, let state, let at): try end(key, as: state, at: at)
+        }
+    }
+
+    private func counts(_ offer: UpdateOffer) throws -> Bool {
         let known = try reader.facts(of: offer.key)
         facts[offer.key] = known
         return rules.offer(offer, knowing: known) != nil
     }
 
-    func canEnd(_ key: CompletionKey) throws -> Bool { try transaction.canEnd(key) }
-
     /// Returns whether the offer counted. It changes no other completion, except final ones that are forgotten.
-    func apply(_ offer: UpdateOffer) throws -> Bool {
+    private func apply(_ offer: UpdateOffer) throws -> Bool {
         let known = try facts.removeValue(forKey: offer.key) ?? reader.facts(of: offer.key)
         guard let changes = rules.offer(offer, knowing: known) else { return false }
         try writer.write(changes)
@@ -33,7 +46,7 @@ final class CompletionEffects {
     }
 
     /// Returns whether the completion had not ended before.
-    func end(_ key: CompletionKey, as state: CompletionMachine.State, at now: Timestamp) throws -> Bool {
+    private func end(_ key: CompletionKey, as state: CompletionMachine.State, at now: Timestamp) throws -> Bool {
         facts = [:]
         return try transaction.end(key, as: state, at: now)
     }

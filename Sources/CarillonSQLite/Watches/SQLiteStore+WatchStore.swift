@@ -15,6 +15,16 @@ extension SQLiteStore: WatchStore {
         try await group.run { db in try WatchTransaction(db).remove(of: channel) }
     }
 
+    package func leaseWork(
+        _ work: [DueWork], at now: Timestamp, until end: Timestamp
+    ) async throws -> LeasedItems<WatchSubject> {
+        try await group.run { db in
+            try WorkLanes(db).lease(work, at: now, until: end) { kind, subject in
+                try WatchSubject.fetch(kind, subject, in: db)
+            }
+        }
+    }
+
     package func spreadOverduePings(in shards: ShardSet, at now: Timestamp) async throws {
         try await group.run { db in try WatchTransaction(db).spreadOverduePings(in: shards, at: now) }
     }
@@ -76,6 +86,15 @@ extension Watch {
 
 extension Watch.Sealed {
     init(_ row: Row) { self.init(secret: row.bytes("secret") ?? [], token: row.bytes("token") ?? []) }
+}
+
+extension WatchSubject {
+    static func fetch(_ kind: WorkKind, _ subject: Int64, in db: Database) throws -> WatchSubject {
+        switch kind {
+        case .ping: .ping(try Watch.fetch("watch.serial = ?", subject, in: db))
+        case .callback: .callback(try DisconnectCallback.fetch(subject, in: db))
+        }
+    }
 }
 
 extension DisconnectCallback {

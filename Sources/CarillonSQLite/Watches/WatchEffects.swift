@@ -15,25 +15,31 @@ final class WatchEffects {
 
     // MARK: Judging
 
-    func counts(_ record: PingRecord) throws -> Bool {
-        try reader.read(record, into: &facts)
-        return rules.record(record, knowing: facts).counts
-    }
-
-    func counts(vouchingFor channel: ChannelSerial) throws -> Bool {
-        try reader.read(channel, into: &facts)
-        return rules.vouch(for: channel, knowing: facts).counts
+    func counts(_ effect: WatchEffect) throws -> Bool {
+        switch effect {
+        case .pinged(let record):
+            try reader.read(record, into: &facts)
+            return rules.record(record, knowing: facts).counts
+        case .vouchedFor(let channel):
+            try reader.read(channel, into: &facts)
+            return rules.vouch(for: channel, knowing: facts).counts
+        }
     }
 
     // MARK: Writing what was judged
 
-    /// Returns whether the result counted.
-    func apply(_ record: PingRecord) throws -> Bool { try write(rules.record(record, knowing: facts)) }
+    /// Returns whether the effect counted.
+    func apply(_ effect: WatchEffect) throws -> Bool {
+        switch effect {
+        case .pinged(let record): try write(rules.record(record, knowing: facts))
+        case .vouchedFor(let channel): try write(rules.vouch(for: channel, knowing: facts))
+        }
+    }
 
-    /// Returns whether it counted.
-    func vouch(for channel: ChannelSerial) throws -> Bool { try write(rules.vouch(for: channel, knowing: facts)) }
-
-    func giveUp(_ record: PingRecord) throws { try write(rules.giveUp(record, knowing: facts)) }
+    /// Frees what was leased for an effect that did not count.
+    func giveUp(_ effect: WatchEffect) throws {
+        if case .pinged(let record) = effect { try write(rules.giveUp(record, knowing: facts)) }
+    }
 
     private func write(_ ruling: WatchRules.Ruling) throws -> Bool {
         if ruling.counts { try write(ruling.changes) }

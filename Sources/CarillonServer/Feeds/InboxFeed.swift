@@ -155,7 +155,7 @@ final class InboxFeed: LiveSession {
         state.machine.outputPaused()
     }
 
-    private func start(_ load: DeliveryMachine.Load) {
+    private func start(_ load: InboxLoad) {
         // Ends with the answer of the store.
         Task {
             let result = await home.inbox.read(device, load)

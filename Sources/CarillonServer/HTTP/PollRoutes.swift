@@ -136,7 +136,7 @@ struct PollRoutes: Sendable {
     ) async throws {
         var after: Int64 = 0
         while true {
-            let load = DeliveryMachine.Load(after: after, limit: Limits.pollEnvelopes, bytes: Self.receiptBytes)
+            let load = InboxLoad(after: after, limit: Limits.pollEnvelopes, bytes: Self.receiptBytes)
             guard case .page(let page) = try await home.inbox.waiting(device: device, load) else { return }
             let past = page.envelopes.prefix { $0.position <= place }
             let received = past.filter { only?.contains($0.kind.number) ?? true }

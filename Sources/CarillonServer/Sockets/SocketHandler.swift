@@ -313,7 +313,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     // MARK: What takes a while
 
-    private func identify(_ hello: ClientFrame.Hello, _ load: DeliveryMachine.Load) {
+    private func identify(_ hello: ClientFrame.Hello, _ load: InboxLoad) {
         let (identifier, time) = (shared.identifier, shared.domain.time)
         if let identity = identifier.identifyNewcomer(hello) {
             return perform(machine.identified(identity, at: time.now()))
@@ -345,7 +345,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         }
     }
 
-    private func load(_ load: DeliveryMachine.Load, _ device: DeviceSerial) {
+    private func load(_ load: InboxLoad, _ device: DeviceSerial) {
         let domain = shared.domain
         start {
             await domain.homes.home(of: device).inbox.read(device, load)

@@ -26,7 +26,7 @@ struct SocketIdentifier: Sendable {
 
     /// Finds the device, and makes the session its own.
     func identify(
-        _ hello: ClientFrame.Hello, _ load: DeliveryMachine.Load, as session: any LiveSession
+        _ hello: ClientFrame.Hello, _ load: InboxLoad, as session: any LiveSession
     ) async -> Result<Identified, Refused> {
         do {
             if hello.credential != nil || hello.device != nil {
@@ -41,7 +41,7 @@ struct SocketIdentifier: Sendable {
     }
 
     private func registered(
-        _ hello: ClientFrame.Hello, _ load: DeliveryMachine.Load, _ session: any LiveSession
+        _ hello: ClientFrame.Hello, _ load: InboxLoad, _ session: any LiveSession
     ) async throws -> Identified {
         let credential = try DeviceRegistrar.credential(hello.credential)
         guard hello.device == nil || hello.device == credential.device.description else {
@@ -58,7 +58,7 @@ struct SocketIdentifier: Sendable {
 
     /// As Mozilla's service does: a known user agent is itself, and any other gets a new name.
     private func anonymous(
-        _ hello: ClientFrame.Hello, _ load: DeliveryMachine.Load, _ session: any LiveSession
+        _ hello: ClientFrame.Hello, _ load: InboxLoad, _ session: any LiveSession
     ) async throws -> Identified {
         guard anonymousApp != nil else { throw Refusal(.credentialMissing, "register the device by HTTP first") }
         if let uaid = hello.uaid, let userAgent = UserAgentID(parsing: uaid),

@@ -6,8 +6,8 @@ import CarillonWire
 extension VetoQuestion {
     private var type: String {
         switch self {
-        case .registration: "device.register"
-        case .token: "device.token"
+        case .device(.registration): "device.register"
+        case .device(.token): "device.token"
         case .subscription: "subscription.activate"
         }
     }
@@ -22,16 +22,17 @@ extension VetoQuestion {
 
     private var data: [JSONValue.Member] {
         switch self {
-        case .registration(let profile, let user, let isAnonymous):
+        case .device(.registration(let profile, let user, let isAnonymous)):
             Self.members(profile) + Self.texts([("user", user?.user?.text)]) + [
                 .init(name: "isAnonymous", value: .bool(isAnonymous))
             ]
-        case .token(let device, let profile, let user):
+        case .device(.token(let device, let profile, let user)):
             Self.texts([("device", device.description), ("user", user?.text)]) + Self.members(profile)
-        case .subscription(let device, let user, let subscription, let definition):
+        case .subscription(let question):
             Self.texts([
-                ("device", device.description), ("user", user?.text), ("subscription", subscription?.description),
-            ]) + [.init(name: "definition", value: definition.json)]
+                ("device", question.device.description), ("user", question.user?.text),
+                ("subscription", question.subscription?.description),
+            ]) + [.init(name: "definition", value: question.definition.json)]
         }
     }
 

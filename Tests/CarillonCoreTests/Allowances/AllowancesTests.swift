@@ -17,10 +17,11 @@ struct AllowancesTests {
         return Allowances(settings: settings, ticks: clock.ticks)
     }
 
-    private func channel(_ serial: Int64, device: Int64 = 1, app: Int64 = 1) -> PushChannel {
-        PushChannel(
-            serial: ChannelSerial(serial), device: DeviceSerial(device), app: AppSerial(app), id: Sample.channelID,
-            name: nil, vapidKey: nil, createdAt: Sample.now)
+    /// Sends a message, and returns the refusal of it.
+    private func send(to channel: Int64, device: Int64 = 1, app: Int64 = 1, _ allowances: Allowances) -> Refusal? {
+        refusal { () throws(Refusal) in
+            try allowances.takeMessage(to: ChannelSerial(channel), of: DeviceSerial(device), in: AppSerial(app))
+        }
     }
 
     private func refusal(_ work: () throws(Refusal) -> Void) -> Refusal? {
@@ -37,27 +38,24 @@ struct AllowancesTests {
             $0.channelMessages = Rate(perSecond: 1, burst: 2)
             $0.deviceMessages = Rate(perSecond: 1, burst: 3)
         }
-        for _ in 0..<2 { #expect(refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(1)) } == nil) }
-        let first = refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(1)) }
+        for _ in 0..<2 { #expect(send(to: 1, allowances) == nil) }
+        let first = send(to: 1, allowances)
         #expect(first?.code == .rateLimited)
         #expect(first?.retryAfterSeconds == 2)
-        #expect(refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(2)) } == nil)
-        #expect(
-            refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(2)) }?.detail.contains("device") == true)
-        #expect(refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(3, device: 2)) } == nil)
+        #expect(send(to: 2, allowances) == nil)
+        #expect(send(to: 2, allowances)?.detail.contains("device") == true)
+        #expect(send(to: 3, device: 2, allowances) == nil)
         clock.now.store(5_000_000_000, ordering: .relaxed)
-        #expect(refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(1)) } == nil)
+        #expect(send(to: 1, allowances) == nil)
     }
 
     @Test func `an app's allowance is shared by its devices, and leaves other apps alone`() {
         let allowances = allowances { $0.appMessages = Rate(perSecond: 1, burst: 2) }
         for device in 1...2 {
-            let channel = channel(Int64(device), device: Int64(device))
-            #expect(refusal { () throws(Refusal) in try allowances.takeMessage(to: channel) } == nil)
+            #expect(send(to: Int64(device), device: Int64(device), allowances) == nil)
         }
-        #expect(
-            refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(3, device: 3)) }?.code == .rateLimited)
-        #expect(refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(4, device: 4, app: 2)) } == nil)
+        #expect(send(to: 3, device: 3, allowances)?.code == .rateLimited)
+        #expect(send(to: 4, device: 4, app: 2, allowances) == nil)
     }
 
     @Test func `devices and channels count against their address, and a network of IPv6 is one`() throws {
@@ -90,7 +88,7 @@ struct AllowancesTests {
             $0.appMessages = nil
         }
         for _ in 0..<50_000 {
-            guard refusal({ () throws(Refusal) in try allowances.takeMessage(to: channel(1)) }) == nil else {
+            guard send(to: 1, allowances) == nil else {
                 Issue.record("refused")
                 return
             }

@@ -10,7 +10,7 @@ private func page(_ envelopes: [Envelope], isComplete: Bool = true) -> InboxRead
 extension [DeliveryMachine.Action] {
     fileprivate var given: [Envelope] { compactMap { if case .give(let envelope) = $0 { envelope } else { nil } } }
     fileprivate var gives: Bool { !given.isEmpty }
-    fileprivate var load: DeliveryMachine.Load? {
+    fileprivate var load: InboxLoad? {
         compactMap { if case .load(let load) = $0 { load } else { nil } }.first
     }
     fileprivate var isCaughtUp: Bool { contains(.caughtUp) }
@@ -280,7 +280,7 @@ private struct DeliveryModel {
     private var stored: [Stored] = []
     /// Offers on their way from the publisher, in order.
     private var offers: [Envelope] = []
-    private var pending: DeliveryMachine.Load?
+    private var pending: InboxLoad?
     /// What a load read, on its way back.
     private var answer: (envelopes: [Envelope], isComplete: Bool)?
     private var lastGiven: Int64 = 0
@@ -294,7 +294,7 @@ private struct DeliveryModel {
 
     var givenCount: Int { stored.count { $0.wasGiven } }
 
-    private mutating func want(_ load: DeliveryMachine.Load?) {
+    private mutating func want(_ load: InboxLoad?) {
         guard let load else { return }
         if pending != nil || answer != nil { faults.append("two loads at once") }
         if isPaused { faults.append("a load while paused") }

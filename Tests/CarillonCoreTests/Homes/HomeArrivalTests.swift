@@ -38,7 +38,7 @@ struct HomeArrivalTests {
     }
 
     private func arrive(with credential: SecretHash = HomeArrivalTests.credential) async throws -> InboxPage? {
-        let load = DeliveryMachine.Load(after: 0, limit: 9, bytes: 1000)
+        let load = InboxLoad(after: 0, limit: 9, bytes: 1000)
         return try await home.arrival(of: .credential(credential), as: session, load) { device in
             device.credentialHash.matches(credential)
         }?.page
@@ -132,7 +132,7 @@ struct HomeArrivalTests {
         store.onArrival { [home] number in
             guard number == 1 else { return }
             do {
-                let load = DeliveryMachine.Load(after: 0, limit: 9, bytes: 1000)
+                let load = InboxLoad(after: 0, limit: 9, bytes: 1000)
                 let arrived = try await home.arrival(of: .credential(Self.credential), as: newer, load) { _ in true }
                 pages.withLock { $0.append(arrived?.page) }
             } catch {

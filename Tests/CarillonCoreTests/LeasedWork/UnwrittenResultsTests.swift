@@ -53,20 +53,6 @@ private final class EndlessWork: LeasedWorkStore {
             }
         }
     }
-
-    func leaseWork(_ work: [DueWork], at now: Timestamp, until end: Timestamp) async throws -> LeasedItems {
-        let address = try CallAddress("http://one.example")
-        return LeasedItems(
-            items: work.map { work in
-                LeasedItem(
-                    lease: WorkLease(work: work.serial, fence: 1), due: work, standing: PeerStanding(),
-                    subject: .callback(
-                        DisconnectCallback(
-                            serial: work.serial, channel: ChannelSerial(1), address: address,
-                            sealed: .init(secret: [], token: []), webhookID: "", reason: .revoked, endedAt: now,
-                            machine: CallbackMachine(attempts: 0))))
-            }, unreadable: 0)
-    }
 }
 
 /// Cannot write down anything until it is well.
@@ -76,10 +62,18 @@ private final class ForgetfulUser: WorkUser {
 
     func beganAfterPause(at now: Timestamp) async throws {}
 
-    func job(for item: LeasedItem) -> WorkJob<Int64> { .possible(item.due.serial) }
+    func lease(_ work: [DueWork], at now: Timestamp, until end: Timestamp) async throws -> LeasedItems<Int64> {
+        LeasedItems(
+            items: work.map { work in
+                LeasedItem(
+                    lease: WorkLease(work: work.serial, fence: 1), due: work, standing: PeerStanding(), subject: work.serial)
+            }, unreadable: 0)
+    }
 
-    func ended(_ subject: LeasedItem.Subject, _ result: CallResult, _ end: WorkEnd) async throws {
+    func job(for item: LeasedItem<Int64>) -> WorkJob<Int64> { .possible(item.subject) }
+
+    func ended(_ subject: Int64, _ result: CallResult, _ end: WorkEnd) async throws {
         guard isWell.withLock({ $0 }) else { throw StoreFault(.full, "no space") }
-        written.withLock { $0.append(end.lease.work) }
+        written.withLock { $0.append(subject) }
     }
 }

@@ -70,7 +70,7 @@ struct SessionMachineTests {
         return nil
     }
 
-    private let load = DeliveryMachine.Load(after: 0, limit: 4, bytes: 65_536)
+    private let load = InboxLoad(after: 0, limit: 4, bytes: 65_536)
 
     @Test func `hello leads to identification with the first page, then to the answer and the inbox, in this order`() {
         var machine = SessionMachine(settings: settings)

@@ -110,7 +110,7 @@ struct ArrivalStressTests {
         /// Every message whose sender was answered must be in the page or be known to the session, unless the page must be loaded.
         private func arrive(_ tally: inout Tally) async throws {
             let session = ToldSession()
-            let load = DeliveryMachine.Load(after: 0, limit: 100, bytes: 1 << 20)
+            let load = InboxLoad(after: 0, limit: 100, bytes: 1 << 20)
             let name = DeviceName.id(device.id, credential: device.credentialHash)
             let arrived = try await home.arrival(of: name, as: session, load) { _ in true }
             let answered = stored.withLock { $0.map(\.position) }

@@ -10,7 +10,7 @@ import Testing
 /// Devices that say hello: who is let in, and what becomes of the connection before.
 @Suite(.timeLimit(.minutes(5)))
 struct ArrivalTests {
-    private let load = DeliveryMachine.Load(after: 0, limit: 9, bytes: 10_000)
+    private let load = InboxLoad(after: 0, limit: 9, bytes: 10_000)
 
     private func feed(_ domain: Domain, of device: DeviceSerial) -> InboxFeed {
         InboxFeed(of: device, home: domain.homes.here[0], time: domain.time, limits: .init())

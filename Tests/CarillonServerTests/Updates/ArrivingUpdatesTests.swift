@@ -24,7 +24,7 @@ struct ArrivingUpdatesTests {
     }
 
     private static let popup = #"{"style":"failure","title":"t"}"#
-    private let load = DeliveryMachine.Load(after: 0, limit: 9, bytes: 100_000)
+    private let load = InboxLoad(after: 0, limit: 9, bytes: 100_000)
 
     /// Puts an update into the inbox of a device that is not remembered to be there.
     private func waitingUpdate(in world: UpdateWorld) async throws -> (update: String, name: DeviceName) {

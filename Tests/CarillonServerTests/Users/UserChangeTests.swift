@@ -145,7 +145,7 @@ struct UserChangeTests {
         #expect(try await world.ask(1, from: consumer, to: provider).status == 201)
         let credential = try DeviceRegistrar.credential(provider.credential)
         let name = DeviceName.id(credential.device, credential: credential.hash)
-        let load = DeliveryMachine.Load(after: 0, limit: 9, bytes: 100_000)
+        let load = InboxLoad(after: 0, limit: 9, bytes: 100_000)
         #expect(try await world.routes.store.arrival(of: name, load, at: world.clock.now)?.envelopes?.count == 1)
         let store = PausedInboxStore(world.routes.store)
         let home = store.home(of: domain)

@@ -106,6 +106,10 @@ NOT_RUN = {
     ("docs/services.md", "carillon services identities --app com.example.mail --state ./mail --server $SERVER"): (
         "An identity that changed needs a device whose storage was lost; IdentityChoiceTests has what the commands choose."),
     ("docs/architecture.md", "POST /push/{token} CarillonServer/HTTP PublishDoor, PublishHeaders"): DRAWING,
+    (
+        "docs/architecture.md",
+        "CarillonCommand ─▶ CarillonSQLite, CarillonClient, CarillonAPNs, CarillonAPNsSimulator",
+    ): DRAWING,
     ("docs/architecture.md", "POST /v1/items/{item}/updates CarillonServer/HTTP ItemRoutes, UpdateLines"): DRAWING,
     ("docs/architecture.md", "POST /v1/updates CarillonServer/HTTP UpdateRoutes"): DRAWING,
     ("docs/architecture.md", "POST, PATCH /v1/attachments CarillonServer/HTTP AttachmentRoutes, UploadHeaders"): DRAWING,

@@ -7,9 +7,12 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let batches: [StoreCase] = [
-        StoreCase("what happens within one batch is written as what is left of it", batchIsWrittenAsWhatIsLeft)
+        StoreCase("what happens within one batch is written as what is left of it", batchIsWrittenAsWhatIsLeft),
+        StoreCase("an envelope with an effect that the store does not know fails alone", unknownEffectFailsAlone),
     ]
 }
+
+private struct UnknownEffect: FeatureEffect {}
 
 private func batchIsWrittenAsWhatIsLeft(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
@@ -40,4 +43,18 @@ private func batchIsWrittenAsWhatIsLeft(_ stores: any StoreMaker) async throws {
             == Settlement(.acknowledged, code: 301, at: start))
     #expect(try await fixture.outcome(4) == .gone)
     #expect(try await fixture.store.channel(fixture.second.serial) == nil)
+}
+
+private func unknownEffectFailsAlone(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let results = try await fixture.store.commit([
+        .append(fixture.envelope(1), AppendRules(effects: [Effect(UnknownEffect())])),
+        .append(fixture.envelope(2), AppendRules()),
+    ])
+    guard case .failed = results[0] else {
+        Issue.record("an effect was stored that the store does not know")
+        return
+    }
+    #expect(results[1] == .stored(replaced: nil))
+    #expect(try await fixture.waiting().map(\.position) == [2])
 }

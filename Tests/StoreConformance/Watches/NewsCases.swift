@@ -113,7 +113,7 @@ private struct FailedWatch {
     let fixture: WatchFixture
     let news: Envelope
     /// The next ping, which is leased.
-    let call: LeasedItem
+    let call: LeasedCall
 
     init(_ stores: any StoreMaker) async throws {
         fixture = try await WatchFixture(stores)

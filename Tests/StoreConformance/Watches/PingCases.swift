@@ -94,7 +94,7 @@ private func whatWasLeasedMeanwhileIsNotLeasedAgain(_ stores: any StoreMaker) as
     #expect(try await fixture.store.leaseWork([due[0]], at: start, until: end).items.map(\.due) == [due[0]])
     #expect(try await fixture.store.removeWatch(of: fixture.base.second.serial))
     #expect(
-        try await fixture.store.leaseWork(due, at: start, until: end) == LeasedItems(items: [], unreadable: 0))
+        try await fixture.store.leaseWork(due, at: start, until: end) == LeasedItems<WatchSubject>(items: [], unreadable: 0))
 }
 
 private func callIsAnsweredForOnce(_ stores: any StoreMaker) async throws {

@@ -9,7 +9,7 @@ extension RegistrationRules {
 
     package enum Insertion: Sendable {
         /// Read how many devices the address has as well, and decide again.
-        case needsDevices(of: NewDevice.AddressShare)
+        case needsDevices(of: AddressShare)
         /// Read what is known of the token as well, and decide again.
         case needsToken(DeviceProfile.Address, of: AppSerial)
         case refused(InsertedDevice)

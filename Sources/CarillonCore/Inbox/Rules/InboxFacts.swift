@@ -107,7 +107,7 @@ package struct InboxQuestions: Equatable, Sendable {
     /// What waits in the inbox, and which origins were made for the device's user?
     package var inboxes: Set<DeviceSerial> = []
     /// Does it count still?
-    package var effects: [Effect] = []
+    package var effects: Set<Effect> = []
 
     package init() {}
 
@@ -129,7 +129,8 @@ package struct InboxFacts: Equatable, Sendable {
     package var inboxes: [DeviceSerial: [InboxRow]] = [:]
     /// Origins that were made for the user of their device.
     package var originsOfUsers: Set<OriginKey> = []
-    package var effects: [Effect] = []
+    /// Effects that still count, each for itself.
+    package var effects: Set<Effect> = []
 
     package init() {}
 }

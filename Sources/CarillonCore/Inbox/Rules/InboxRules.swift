@@ -33,7 +33,7 @@ package struct InboxRules: Sendable {
                     questions.holdings.insert(DeviceOrigin(envelope.device, envelope.origin.key))
                     questions.outcomes.insert(envelope.device)
                 }
-                questions.effects += rules.effects
+                questions.effects.formUnion(rules.effects)
             case .record(let envelope, let rules, _):
                 questions.ask(for: envelope, rules)
                 questions.outcomes.insert(envelope.device)
@@ -90,6 +90,6 @@ extension InboxQuestions {
         overdue.merge(other.overdue) { max($0, $1) }
         shares.merge(other.shares) { max($0, $1) }
         inboxes.formUnion(other.inboxes)
-        effects += other.effects
+        effects.formUnion(other.effects)
     }
 }

@@ -21,6 +21,8 @@ struct InboxRuling {
     private var ended: [DeviceOrigin: InboxChanges.End] = [:]
     private var endsInOrder: [InboxChanges.End] = []
     private var effects: [Effect] = []
+    /// The same effects, to be found.
+    private var accepted: Set<Effect> = []
     private var vainEffects: [Effect] = []
     private var told: [InboxRow] = []
     private var tally = InboxTally()
@@ -61,6 +63,7 @@ struct InboxRuling {
         }
         claim(rules.idempotency, for: envelope)
         effects += rules.effects
+        accepted.formUnion(rules.effects)
         let replaced = replace(rules.topic, by: envelope)
         let row = InboxRow(envelope, topic: envelope.isVolatile ? nil : rules.topic)
         put(row, insteadOf: nil)
@@ -94,12 +97,12 @@ struct InboxRuling {
 
     private mutating func allCount(_ wanted: [Effect]) -> Bool {
         guard !wanted.isEmpty else { return true }
-        guard wanted.allSatisfy(asked.effects.contains) else {
-            missing.effects += wanted
+        guard wanted.allSatisfy({ asked.effects.contains($0) }) else {
+            missing.effects.formUnion(wanted)
             return false
         }
-        if wanted.allSatisfy({ facts.effects.contains($0) && !effects.contains($0) }) { return true }
-        vainEffects += wanted.filter { !effects.contains($0) }
+        if wanted.allSatisfy({ facts.effects.contains($0) && !accepted.contains($0) }) { return true }
+        vainEffects += wanted.filter { !accepted.contains($0) }
         return false
     }
 
@@ -324,7 +327,7 @@ struct InboxRuling {
         for row in (facts.inboxes[device] ?? []) + ofBatch where row.device == device {
             guard let row = current(row), row.settlement == nil else { continue }
             let isOfUser = hadUser && facts.originsOfUsers.contains(row.origin)
-            if UserChange.rule(for: row.kind).extent.ends(isOfUser: isOfUser) { leave(row, Self.end(of: row, at: now)) }
+            if row.kind.behaviour.userChange.ends(isOfUser: isOfUser) { leave(row, Self.end(of: row, at: now)) }
         }
         return .settled
     }

@@ -53,7 +53,7 @@ struct NaiveInbox {
         if let earlier = earlierUse(rules, envelope) { return earlier }
         guard channels.contains(envelope.origin.key) else { return .originGone }
         if envelope.behaviour.needsEffect, rules.effects.isEmpty { return .originGone }
-        for case .vouchedFor(let channel) in rules.effects where !told.contains(channel) { return .originGone }
+        guard rules.effects.vouchedChannels.allSatisfy(told.contains) else { return .originGone }
         if envelope.behaviour.needsRoom, !envelope.isVolatile, !hasRoom(envelope, nil) {
             for row in rows.values
             where row.device == envelope.device && row.settlement == nil && row.waitsUntil <= envelope.acceptedAt {
@@ -61,7 +61,7 @@ struct NaiveInbox {
             }
             guard hasRoom(envelope, rules.topic) else { return .full }
         }
-        for case .vouchedFor(let channel) in rules.effects { told.remove(channel) }
+        told.subtract(rules.effects.vouchedChannels)
         if envelope.behaviour.endsOrigin {
             end(DeviceOrigin(envelope.device, envelope.origin.key), at: envelope.acceptedAt)
         }
@@ -159,6 +159,16 @@ struct NaiveInbox {
             for key in keys.sorted(by: { $0.value.validUntil < $1.value.validUntil }).prefix(surplus) {
                 claims[key.key] = nil
             }
+        }
+    }
+}
+
+extension Sequence<Effect> {
+    /// The channels whose back ends spoke for themselves.
+    var vouchedChannels: [ChannelSerial] {
+        compactMap { effect -> ChannelSerial? in
+            guard case .vouchedFor(let channel)? = effect.value as? WatchEffect else { return nil }
+            return channel
         }
     }
 }

@@ -63,9 +63,7 @@ struct TableInbox {
         for (device, moment) in questions.overdue {
             facts.overdue[device] = waiting.filter { $0.device == device && $0.waitsUntil <= moment }
         }
-        for effect in questions.effects {
-            if case .vouchedFor(let channel) = effect, told.contains(channel) { facts.effects.append(effect) }
-        }
+        facts.effects.formUnion(questions.effects.filter { told.isSuperset(of: [$0].vouchedChannels) })
     }
 
     var waiting: [InboxRow] { rows.values.filter { $0.settlement == nil } }
@@ -83,7 +81,7 @@ struct TableInbox {
     }
 
     private mutating func write(_ changes: InboxChanges) {
-        for case .vouchedFor(let channel) in changes.effects { told.remove(channel) }
+        told.subtract(changes.effects.vouchedChannels)
         for row in changes.departures {
             precondition(rows[row.position]?.settlement == nil && rows[row.position] != nil, "nothing waited there")
             rows[row.position] = nil

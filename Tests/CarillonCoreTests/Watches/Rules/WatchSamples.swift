@@ -39,7 +39,7 @@ enum WatchSample {
         let due = DueWork(
             serial: work, kind: .callback, app: app, device: Sample.device, peer: peer, host: "one.example",
             isOnTrial: true, readyAt: now, servedAt: now)
-        let item = LeasedItem(
+        let item = LeasedCall(
             lease: WorkLease(work: work, fence: fence), due: due, standing: PeerStanding(), subject: .callback(callback()))
         return WorkEnd(of: item, at: now, standing: PeerStanding(isOnTrial: false, failures: failures), peerRestsUntil: now)
     }

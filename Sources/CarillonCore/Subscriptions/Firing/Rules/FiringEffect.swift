@@ -1,18 +1,30 @@
 /// The changes that firings cause, written in the transaction that appends their notification.
-package enum FiringEffect: Equatable, Sendable {
+package enum FiringEffect: FeatureEffect {
     /// A subscription fires, if it is armed as it was when that was found, and no later firing of the item was before.
     case fired(Firing.Target, on: ItemName, by: Int64, at: Timestamp)
     /// A held firing is delivered, if its subscription is as it was.
     case heldTold(Int64, at: Timestamp)
+
+    package func hash(into hasher: inout Hasher) {
+        switch self {
+        case .fired(let target, _, let number, _):
+            hasher.combine(target.subscription)
+            hasher.combine(number)
+        case .heldTold(let number, _): hasher.combine(number)
+        }
+    }
 }
 
 extension Effect {
-    /// Nil for an effect of another feature.
-    package var firing: FiringEffect? {
-        switch self {
-        case .fired(let target, let item, let number, let at): .fired(target, on: item, by: number, at: at)
-        case .heldTold(let number, let at): .heldTold(number, at: at)
-        case .pinged, .vouchedFor, .statusTold, .updateOffered, .updateRetracted, .request: nil
-        }
+    /// A subscription fires, if it is armed as it was when that was found, and no later firing of the item was before.
+    package static func fired(
+        _ target: Firing.Target, on item: ItemName, by number: Int64, at: Timestamp
+    ) -> Effect {
+        Effect(FiringEffect.fired(target, on: item, by: number, at: at))
+    }
+
+    /// A firing that waited is told, if its subscription is as it was.
+    package static func heldTold(_ number: Int64, at: Timestamp) -> Effect {
+        Effect(FiringEffect.heldTold(number, at: at))
     }
 }

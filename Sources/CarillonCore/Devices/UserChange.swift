@@ -1,43 +1,17 @@
 /// What becomes of a device's data when the device's user changes: the only list of it.
 ///
-/// `docs/users.md` shows the same rows. Stores end what ``Extent`` says in the transaction that changes the user.
+/// `docs/users.md` shows the same rows. Stores end what ``UserChangeExtent`` says in the transaction that changes the user.
+/// ``EnvelopeKind/Behaviour/userChange`` says it of envelopes.
 package enum UserChange {
-    /// Which of a device's data ends.
-    package enum Extent: Sendable {
-        /// The data belongs to the device, to the app or to others.
-        case stays
-        /// The data ends if it was made for the former user. What was made while the device had no user stays.
-        case endsIfOfUser
-        /// The data ends with every change, also when the device had no user before.
-        case ends
-
-        /// - Parameter isOfUser: Whether the data was made for the former user.
-        package func ends(isOfUser: Bool) -> Bool {
-            switch self {
-            case .stays: false
-            case .endsIfOfUser: isOfUser
-            case .ends: true
-            }
-        }
-
-        package var text: String {
-            switch self {
-            case .stays: "no"
-            case .endsIfOfUser: "if it was made for the user"
-            case .ends: "yes"
-            }
-        }
-    }
-
     /// One row of the list.
     package struct Rule: Equatable, Sendable {
-        package var extent: Extent
+        package var extent: UserChangeExtent
         /// The final state, or why the data stays.
         package var outcome: String
         /// Who is notified; empty for nobody.
         package var notified: String
 
-        init(_ extent: Extent, _ outcome: String, notified: String = "") {
+        init(_ extent: UserChangeExtent, _ outcome: String, notified: String = "") {
             self.extent = extent
             self.outcome = outcome
             self.notified = notified
@@ -52,17 +26,18 @@ package enum UserChange {
     }
 
     package static func rule(for kind: EnvelopeKind) -> Rule {
-        switch kind {
-        case .message: Rule(.endsIfOfUser, "`gone`", notified: "its sender, when it asks")
-        case .channelClosed, .channelError: Rule(.stays, "It names only a channel that is closed.")
-        case .pingFailed, .recovered: Rule(.endsIfOfUser, "removed with its channel")
-        case .deviceStatus: Rule(.stays, "It is about the device.")
-        case .fired: Rule(.endsIfOfUser, "removed with its subscription")
-        case .update: Rule(.ends, "`gone`; offered again when the user returns", notified: "its publisher, when it asks")
-        case .retraction: Rule(.ends, "removed: the device drops what the former user had")
-        case .serviceRequest: Rule(.ends, "`user_mismatch`", notified: "the consumer")
-        case .serviceReply: Rule(.ends, "removed")
-        case .serviceNotice: Rule(.ends, "removed")
+        let extent = kind.behaviour.userChange
+        return switch kind {
+        case .message: Rule(extent, "`gone`", notified: "its sender, when it asks")
+        case .channelClosed, .channelError: Rule(extent, "It names only a channel that is closed.")
+        case .pingFailed, .recovered: Rule(extent, "removed with its channel")
+        case .deviceStatus: Rule(extent, "It is about the device.")
+        case .fired: Rule(extent, "removed with its subscription")
+        case .update: Rule(extent, "`gone`; offered again when the user returns", notified: "its publisher, when it asks")
+        case .retraction: Rule(extent, "removed: the device drops what the former user had")
+        case .serviceRequest: Rule(extent, "`user_mismatch`", notified: "the consumer")
+        case .serviceReply: Rule(extent, "removed")
+        case .serviceNotice: Rule(extent, "removed")
         }
     }
 

@@ -86,7 +86,7 @@ package final class Publisher: Sendable {
     /// Counts a message against the rates of its channel, also one that is dropped.
     package func admitMessage(to channel: PushChannel, by credentials: VapidCredentials?) throws(Refusal) {
         try authorize(credentials, for: channel)
-        try allowances.takeMessage(to: channel)
+        try allowances.takeMessage(to: channel.serial, of: channel.device, in: channel.app)
     }
 
     /// A restricted channel wants its own key; credentials that were given must be good on any channel

@@ -209,7 +209,7 @@ package final class Inbox: Sendable {
     }
 
     /// What waits; everything that was queued for the device before the call is seen.
-    package func waiting(device: DeviceSerial, _ load: DeliveryMachine.Load) async throws -> InboxRead {
+    package func waiting(device: DeviceSerial, _ load: InboxLoad) async throws -> InboxRead {
         await writer.flush(device)
         let envelopes = try await store.waiting(
             device: device, after: load.after, limit: load.limit, bytes: load.bytes, at: time.now())
@@ -217,7 +217,7 @@ package final class Inbox: Sendable {
     }
 
     /// The same, and what went wrong.
-    package func read(_ device: DeviceSerial, _ load: DeliveryMachine.Load) async -> Result<InboxRead, StoreFault> {
+    package func read(_ device: DeviceSerial, _ load: InboxLoad) async -> Result<InboxRead, StoreFault> {
         do {
             return .success(try await waiting(device: device, load))
         } catch {
@@ -227,7 +227,7 @@ package final class Inbox: Sendable {
 
     /// Finds a device, and reads what waits for it in the store: one visit. Nil if there is no such device.
     package func arrival(
-        of name: DeviceName, _ load: DeliveryMachine.Load
+        of name: DeviceName, _ load: InboxLoad
     ) async throws -> (device: Device, page: InboxPage, said: SaidRevisions)? {
         guard let arrival = try await store.arrival(of: name, load, at: time.now()) else { return nil }
         let page = arrival.envelopes.map { InboxPage($0, answering: load) } ?? .unread
@@ -332,7 +332,7 @@ package final class Inbox: Sendable {
 }
 
 extension InboxPage {
-    fileprivate init(_ envelopes: [Envelope], answering load: DeliveryMachine.Load) {
+    fileprivate init(_ envelopes: [Envelope], answering load: InboxLoad) {
         let size = envelopes.reduce(0) { $0 + $1.byteCount }
         self.init(envelopes: envelopes, isComplete: envelopes.count < load.limit && size < load.bytes)
     }

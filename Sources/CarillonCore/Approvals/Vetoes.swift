@@ -1,27 +1,31 @@
 package import CarillonWire
 
 /// Asks apps' own servers whether something may be. Apps that name no server allow everything.
-package protocol Vetoes: Sendable {
-    /// Whether an app names a server that is asked.
-    func isAsked(_ app: AppSerial) async throws -> Bool
+package protocol Vetoes: RegistrationApproval, SubscriptionApproval {
     /// - Throws: ``Refusal`` if it may not, or the app's server did not say so in time.
     func ask(_ question: VetoQuestion, of app: AppID) async throws
 }
 
+extension Vetoes {
+    package func ask(_ question: RegistrationQuestion, of app: AppID) async throws {
+        try await ask(VetoQuestion.device(question), of: app)
+    }
+
+    package func ask(_ question: SubscriptionQuestion, of app: AppID) async throws {
+        try await ask(VetoQuestion.subscription(question), of: app)
+    }
+}
+
 /// What an app may refuse.
 package enum VetoQuestion: Sendable {
-    /// A device registers.
-    case registration(DeviceProfile?, UserWord?, isAnonymous: Bool)
-    /// A device has another push token, or its first.
-    case token(DeviceID, DeviceProfile, UserID?)
-    /// A subscription is made, or changed.
-    case subscription(DeviceID, UserID?, SubscriptionID?, Subscription.Definition)
+    case device(RegistrationQuestion)
+    case subscription(SubscriptionQuestion)
 
     /// Nil of one that is not registered yet.
     package var device: DeviceID? {
         switch self {
-        case .registration: nil
-        case .token(let device, _, _), .subscription(let device, _, _, _): device
+        case .device(let question): question.device
+        case .subscription(let question): question.device
         }
     }
 }

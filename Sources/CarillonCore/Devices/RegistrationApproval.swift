@@ -1,0 +1,25 @@
+package import CarillonWire
+
+/// What an app may refuse of its devices.
+package enum RegistrationQuestion: Sendable {
+    /// A device registers.
+    case registration(DeviceProfile?, UserWord?, isAnonymous: Bool)
+    /// A device has another push token, or its first.
+    case token(DeviceID, DeviceProfile, UserID?)
+
+    /// Nil of one that is not registered yet.
+    package var device: DeviceID? {
+        switch self {
+        case .registration: nil
+        case .token(let device, _, _): device
+        }
+    }
+}
+
+/// Asks apps about their devices.
+package protocol RegistrationApproval: Sendable {
+    /// Whether the app is asked. If not, the app allows everything.
+    func isAsked(_ app: AppSerial) async throws -> Bool
+    /// - Throws: ``Refusal`` if the app refuses, or if it did not answer in time.
+    func ask(_ question: RegistrationQuestion, of app: AppID) async throws
+}

@@ -1,0 +1,22 @@
+/// Why a store could not do its work. Nothing was changed.
+package struct StoreFault: Error, Equatable, Sendable {
+    package enum Kind: Equatable, Sendable {
+        /// The disk, or the space allotted, is full.
+        case full
+        /// What was kept cannot be read; another try will not help.
+        case damaged
+        /// The incarnation of the home that wrote was removed from the store; another home may have its shards.
+        case fenced
+        /// Anything else.
+        case unavailable
+    }
+
+    package var kind: Kind
+    /// For the operator's log.
+    package var message: String
+
+    package init(_ kind: Kind, _ message: String) {
+        self.kind = kind
+        self.message = message
+    }
+}

@@ -1,0 +1,12 @@
+/// The part of an inbox that is read: what follows a position, up to a number of envelopes and of bytes.
+package struct InboxLoad: Equatable, Sendable {
+    package var after: Int64
+    package var limit: Int
+    package var bytes: Int
+
+    package init(after: Int64, limit: Int, bytes: Int) {
+        self.after = after
+        self.limit = limit
+        self.bytes = bytes
+    }
+}

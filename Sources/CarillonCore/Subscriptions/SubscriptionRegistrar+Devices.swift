@@ -1,0 +1,3 @@
+extension SubscriptionRegistrar: DeviceListener {
+    package func userChanged(of device: DeviceSerial) async throws { try await removeEnded(of: device) }
+}

@@ -1,0 +1,24 @@
+/// Changes of completions that are written in the transaction that appends the envelope of their update.
+package enum CompletionEffect: FeatureEffect {
+    case offered(UpdateOffer)
+    case retracted(CompletionKey, as: CompletionMachine.State, at: Timestamp)
+
+    package func hash(into hasher: inout Hasher) {
+        switch self {
+        case .offered(let offer): hasher.combine(offer.key)
+        case .retracted(let key, _, _): hasher.combine(key)
+        }
+    }
+}
+
+extension Effect {
+    /// An update is given to a device, if it lives and nothing else was done of it meanwhile.
+    package static func updateOffered(_ offer: UpdateOffer) -> Effect { Effect(CompletionEffect.offered(offer)) }
+
+    /// An update that a device had received came to an end before the device was done with it.
+    package static func updateRetracted(
+        _ key: CompletionKey, as state: CompletionMachine.State, at: Timestamp
+    ) -> Effect {
+        Effect(CompletionEffect.retracted(key, as: state, at: at))
+    }
+}
