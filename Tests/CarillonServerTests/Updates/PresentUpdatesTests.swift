@@ -163,7 +163,8 @@ struct PresentUpdatesTests {
         let rules = try ParameterRules(
             .object([.init(name: "parameters", value: .object([.init(name: "region", value: .string("string"))]))]))
         var log = UpdateLogs.Log(
-            app: AppSerial(1), rules: rules, version: 3, live: LiveUpdates(), expiredContent: UpdateSerial(0))
+            app: AppSerial(1), rules: rules, rulesVersion: 1, version: 3, live: LiveUpdates(),
+            expiredContent: UpdateSerial(0))
         func entry(_ serial: Int64, _ audience: String?) throws -> LiveUpdates.Entry {
             let update = Update(
                 serial: UpdateSerial(serial), id: UpdateID(Bytes16(high: 1, low: UInt64(serial))), app: AppSerial(1),
