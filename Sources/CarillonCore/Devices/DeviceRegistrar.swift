@@ -137,7 +137,7 @@ package struct DeviceRegistrar: Sendable {
         let profile = try change(current.profile)
         guard profile.address != nil, !profile.hasToken(of: current.profile) else { return }
         let whose = if let user { user.user } else { current.user }
-        try await vetoes.ask(.token(device.id, profile, whose), of: device.appID)
+        try await vetoes.ask(.token(device.id, profile, whose), of: device.appID, serial: device.app)
     }
 
     /// Ends pushing to a device through its vendor, until an operator resumes it.

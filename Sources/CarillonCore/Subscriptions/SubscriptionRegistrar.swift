@@ -110,7 +110,8 @@ package struct SubscriptionRegistrar: Sendable {
             guard known?.definition != definition else { return }
         }
         let user = try await store.user(of: device.serial)
-        try await vetoes.ask(.subscription(device.id, user, known?.id, definition), of: device.appID)
+        try await vetoes.ask(
+            .subscription(device.id, user, known?.id, definition), of: device.appID, serial: device.app)
     }
 
     /// As it is once it is watched: it may have fired already.

@@ -4,8 +4,15 @@ package import CarillonWire
 package protocol Vetoes: Sendable {
     /// Whether an app names a server that is asked.
     func isAsked(_ app: AppSerial) async throws -> Bool
+    /// - Parameter serial: The serial number of the app; nil if the caller does not know it. A lookup by the name can read a list of apps.
     /// - Throws: ``Refusal`` if it may not, or the app's server did not say so in time.
-    func ask(_ question: VetoQuestion, of app: AppID) async throws
+    func ask(_ question: VetoQuestion, of app: AppID, serial: AppSerial?) async throws
+}
+
+extension Vetoes {
+    package func ask(_ question: VetoQuestion, of app: AppID) async throws {
+        try await ask(question, of: app, serial: nil)
+    }
 }
 
 /// What an app may refuse.
@@ -30,5 +37,5 @@ package enum VetoQuestion: Sendable {
 package struct NoVetoes: Vetoes {
     package init() {}
     package func isAsked(_ app: AppSerial) -> Bool { false }
-    package func ask(_ question: VetoQuestion, of app: AppID) {}
+    package func ask(_ question: VetoQuestion, of app: AppID, serial: AppSerial?) {}
 }

@@ -320,6 +320,11 @@ struct VetoTests {
         _ = try await vetoes.set("https://back.example.com/", of: app.id)
         #expect(try await vetoes.isAsked(app.serial))
         #expect(try await !vetoes.isAsked(other.serial))
+        let device = DeviceID(Bytes16(high: 1, low: 1))
+        for known in [app, other] {
+            try await vetoes.ask(.token(device, DeviceProfile(), nil), of: known.id, serial: known.serial)
+        }
+        #expect(backEnd.types == ["device.token"])
         try await vetoes.remove(of: app.id)
         #expect(try await !vetoes.isAsked(app.serial))
         #expect(documents.lists == 0)
