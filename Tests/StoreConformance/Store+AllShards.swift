@@ -66,6 +66,16 @@ extension SubscriptionStore {
         try await dueFirings(in: .all, at: now, limit: limit)
     }
 
+    package func itemsNeverFired(
+        after place: WatchPlace, limit: Int
+    ) async throws -> (items: [ItemKey], end: WatchPlace?) {
+        try await itemsNeverFired(in: .all, after: place, limit: limit)
+    }
+
+    package func itemsWithFirings(after item: ItemKey?, limit: Int) async throws -> [ItemKey] {
+        try await itemsWithFirings(in: .all, after: item, limit: limit)
+    }
+
     package func nextHeldFiring() async throws -> Timestamp? { try await nextHeldFiring(in: .all) }
 
     package func bringBackHeld(at now: Timestamp) async throws { try await bringBackHeld(in: .all, at: now) }

@@ -60,7 +60,7 @@ struct AppsCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await options.perform { domain in
-                try await domain.apps.delete(try AppID.checked(id))
+                try await domain.deleteApp(try AppID.checked(id))
             } onServer: { client in
                 _ = try client.accepted(try await client.send(.DELETE, "/v1/apps/\(id)"))
             }

@@ -35,8 +35,12 @@ package final class AppDocuments: Sendable {
     private let store: any AppDocumentStore
     private let state: Mutex<State>
 
-    /// - Parameter capacity: The number of documents that are remembered at least. The absence of a document counts as one.
-    package init(store: any AppDocumentStore, capacity: Int = 5000) {
+    /// The number of documents that are remembered at least; twice as many are remembered at most. An app in use takes up to six places,
+    /// one for each kind that is remembered.
+    package static let standardCapacity = 20_000
+
+    /// - Parameter capacity: See ``standardCapacity``. The absence of a document counts as a document.
+    package init(store: any AppDocumentStore, capacity: Int = AppDocuments.standardCapacity) {
         self.store = store
         state = Mutex(State(documents: RecentValues(capacity: capacity)))
     }

@@ -57,7 +57,8 @@ package final class LiveSessions: Sendable {
             }
             presences[device, default: Presence()].session = session
             presences[device]?.app = app
-            presences[device]?.turn = turn
+            // A session that joins twice keeps the later of its turns.
+            if other !== session || turn.number > presences[device]?.turn.number ?? 0 { presences[device]?.turn = turn }
             return (other, true)
         }
         guard isJoined else {

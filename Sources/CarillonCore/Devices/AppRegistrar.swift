@@ -32,12 +32,18 @@ package struct AppRegistrar: Sendable {
     /// The store's number of an app; nil when there is no such app.
     package func serial(of id: AppID) async throws -> AppSerial? { try await apps.app(id)?.serial }
 
-    /// Removes an app. Nobody can use it when this returns; what it had goes in steps, the first of them before.
+    /// Removes an app. Nobody can use the app when this returns. Its rows remain; see ``beginDeletions()``.
+    ///
+    /// - Throws: ``Refusal`` if there is no such app, or the fault of the store. After a throw, nothing of the app is removed.
     package func delete(_ id: AppID) async throws {
         guard try await apps.deleteApp(id, at: time.now()) else {
             throw Refusal(.appUnknown, "There is no app \"\(id)\".")
         }
         directory.forgetAll()
+    }
+
+    /// Removes the first rows of deleted apps and devices, so that small deletions end soon. The sweep removes the others.
+    package func beginDeletions() async throws {
         for _ in 0..<Self.stepsAtOnce where try await continueDeletions() { return }
     }
 

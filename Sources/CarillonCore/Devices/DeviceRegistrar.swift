@@ -50,7 +50,7 @@ package struct DeviceRegistrar: Sendable {
         try allowances.takeDevice(from: address)
         let hash = try registration.map(Self.hash(ofRegistration:))
         let user = try await user()
-        try await vetoes.ask(.registration(profile, user, isAnonymous: false), of: app)
+        try await vetoes.ask(.registration(profile, user, isAnonymous: false), of: app, serial: nil)
         var generator = random
         let proposed = DeviceID.random(using: &generator)
         let secret: DeviceCredential.Secret =
@@ -88,7 +88,7 @@ package struct DeviceRegistrar: Sendable {
     ) async throws -> Device {
         try allowances.takeDevice(from: address)
         let share = try allowances.anonymousShare(of: address)
-        try await vetoes.ask(.registration(nil, nil, isAnonymous: true), of: app)
+        try await vetoes.ask(.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
         var random = random
         let new = NewDevice(
             .random(using: &random), app: app, isAnonymous: true, share: share)
@@ -137,7 +137,7 @@ package struct DeviceRegistrar: Sendable {
         let profile = try change(current.profile)
         guard profile.address != nil, !profile.hasToken(of: current.profile) else { return }
         let whose = if let user { user.user } else { current.user }
-        try await vetoes.ask(.token(device.id, profile, whose), of: device.appID)
+        try await vetoes.ask(.token(device.id, profile, whose), of: device.appID, serial: device.app)
     }
 
     /// Ends pushing to a device through its vendor, until an operator resumes it.

@@ -20,6 +20,7 @@ package enum RegistrationQuestion: Sendable {
 package protocol RegistrationApproval: Sendable {
     /// Whether the app is asked. If not, the app allows everything.
     func isAsked(_ app: AppSerial) async throws -> Bool
+    /// - Parameter serial: The serial number of the app; nil if the caller does not know it. A lookup by the name can read a list of apps.
     /// - Throws: ``Refusal`` if the app refuses, or if it did not answer in time.
-    func ask(_ question: RegistrationQuestion, of app: AppID) async throws
+    func ask(_ question: RegistrationQuestion, of app: AppID, serial: AppSerial?) async throws
 }

@@ -57,11 +57,13 @@ extension Services {
     // MARK: Changes
 
     /// Does what may change who finds a device, and tells those who did, or do now.
+    ///
+    /// - Throws: What `work` throws. Requests that end with the change and cannot be ended now are ended by the sweep.
     package func changing<Value>(_ device: Device, _ work: () async throws -> Value) async throws -> Value {
         let before = try await peers(of: device)
         let value = try await work()
-        try await endDue()
         tell(before)
+        await endDueIfPossible()
         return value
     }
 

@@ -265,6 +265,12 @@ package struct Services: Sendable {
         return due.count
     }
 
+    /// Ends due requests after a change that is stored already. A fault is not one of the change: the sweep tries again, and reports a
+    /// fault that stays.
+    package func endDueIfPossible() async {
+        do { try await endDue() } catch {}
+    }
+
     /// The consumer has another user. The provider is notified if it may have the request.
     private func endAbandoned(_ request: ServiceRequest, isUndelivered: Bool) async throws {
         let now = time.now()

@@ -18,8 +18,8 @@ package struct SessionMachine: Sendable {
         /// Find out who this is, let envelopes of the device come here, read this from its inbox, and say
         /// ``identified(_:_:at:)``; or ``identificationRefused(_:_:)``.
         case identify(ClientFrame.Hello, InboxLoad)
-        /// From now on envelopes of the device come here.
-        case join(DeviceSerial)
+        /// From now on envelopes of the device come here. The app is that of the device.
+        case join(DeviceSerial, of: AppSerial? = nil)
         case load(InboxLoad, DeviceSerial)
         /// Do it, and say ``answered(_:)``.
         case perform(Request)
@@ -53,7 +53,8 @@ package struct SessionMachine: Sendable {
     }
 
     package enum Answer: Equatable, Sendable {
-        case registered(asWritten: String, endpoint: String, device: DeviceSerial)
+        /// The app is that of a device that was stored or found now; nil if the device joined before.
+        case registered(asWritten: String, endpoint: String, device: DeviceSerial, app: AppSerial? = nil)
         case registrationRefused(asWritten: String, Refusal)
         case unregistered(asWritten: String)
         case unregistrationFailed(asWritten: String)
@@ -286,10 +287,10 @@ package struct SessionMachine: Sendable {
             open.performing -= 1
             var actions: [Action] = []
             switch answer {
-            case .registered(let asWritten, let endpoint, let device):
+            case .registered(let asWritten, let endpoint, let device, let app):
                 if open.device == nil {
                     open.owner = .device(device)
-                    actions.append(.join(device))
+                    actions.append(.join(device, of: app))
                     if open.isOutputPaused {
                         open.delivery.outputPaused()
                     } else {

@@ -14,5 +14,5 @@ package protocol SubscriptionApproval: Sendable {
     /// Whether the app is asked. If not, the app allows everything.
     func isAsked(_ app: AppSerial) async throws -> Bool
     /// - Throws: ``Refusal`` if the app refuses, or if it did not answer in time.
-    func ask(_ question: SubscriptionQuestion, of app: AppID) async throws
+    func ask(_ question: SubscriptionQuestion, of app: AppID, serial: AppSerial) async throws
 }

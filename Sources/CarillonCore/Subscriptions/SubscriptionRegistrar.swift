@@ -112,7 +112,7 @@ package struct SubscriptionRegistrar: Sendable {
         let user = try await store.user(of: device.serial)
         let question = SubscriptionQuestion(
             device: device.id, user: user, subscription: known?.id, definition: definition)
-        try await vetoes.ask(question, of: device.appID)
+        try await vetoes.ask(question, of: device.appID, serial: device.app)
     }
 
     /// As it is once it is watched: it may have fired already.

@@ -95,11 +95,13 @@ package protocol SubscriptionStore: Sendable {
 
     /// Returns the armed subscriptions on an item of devices that are not suspended, in their order.
     func armed(on item: ItemKey, after: SubscriptionSerial, limit: Int) async throws -> [ArmedSubscription]
-    /// Returns items with a value on which an armed subscription never fired that may still fire, from a place on. It reads a limited
-    /// number of rows; an item may be in two parts.
+    /// Returns items of the shards with a value on which an armed subscription never fired that may still fire, from a place on. It reads
+    /// a limited number of rows, also of items in other shards; an item may be in two parts.
     ///
     /// - Returns: The items, and the place after which the next part begins; nil after the last part.
-    func itemsNeverFired(after place: WatchPlace, limit: Int) async throws -> (items: [ItemKey], end: WatchPlace?)
+    func itemsNeverFired(
+        in shards: ShardSet, after place: WatchPlace, limit: Int
+    ) async throws -> (items: [ItemKey], end: WatchPlace?)
     /// Returns some subscriptions on all their items, armed or not; unknown ones are left out.
     func armed(_ subscriptions: [SubscriptionSerial]) async throws -> [ArmedSubscription]
     /// Returns the subscriptions of a device that are in the store, ended ones included until they are removed.
@@ -109,8 +111,8 @@ package protocol SubscriptionStore: Sendable {
 
     /// Returns the content of notifications, in the order of the subscriptions. Subscriptions that cannot fire are left out.
     func subjects(_ subscriptions: [SubscriptionSerial]) async throws -> [FiringSubject]
-    /// Returns items with firings that were not delivered, in the order of their keys.
-    func itemsWithFirings(after: ItemKey?, limit: Int) async throws -> [ItemKey]
+    /// Returns items of the shards with firings that were not delivered, in the order of their keys.
+    func itemsWithFirings(in shards: ShardSet, after: ItemKey?, limit: Int) async throws -> [ItemKey]
     /// Returns the first firing of an item that was not delivered; nil without one.
     func nextFiring(of item: ItemKey) async throws -> NextFiring?
     /// Returns the subscriptions that firings of an item were not delivered to. Firings that cannot be read are left out.

@@ -177,7 +177,8 @@ package struct AppUpdates: Sendable {
 
     // MARK: Changing
 
-    /// Takes an update back: when this returns, no device is given it any more.
+    /// Withdraws an update. When this returns, no session is given it any more, and no inbox that is read from then on has it. A poll that
+    /// has read its part of the inbox before can still answer with it.
     package func withdraw(_ id: UpdateID, of app: AppSerial, by key: KeyID) async throws {
         let update = try await update(id, of: app)
         guard !update.isResync else {

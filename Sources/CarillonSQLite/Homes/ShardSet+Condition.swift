@@ -17,7 +17,16 @@ extension ShardSet {
     /// No index has the shard: every write would pay for it, and no read would use it, as one process has all shards.
     func condition(on column: String) -> String { self == .all ? "" : "AND \(Self.function.name)(\(column), :shards)" }
 
-    /// Returns the arguments of a statement with ``condition(on:)``.
+    /// Returns "AND" with the condition that an item is in the set, as ``condition(on:)`` does for a device.
+    ///
+    /// - Parameters:
+    ///   - app: The column with the serial number of the app.
+    ///   - name: The column with the name of the item.
+    func condition(onItem app: String, _ name: String) -> String {
+        self == .all ? "" : "AND \(Self.functionOfItems.name)(\(app), \(name), :shards)"
+    }
+
+    /// Returns the arguments of a statement with ``condition(on:)`` or ``condition(onItem:_:)``.
     ///
     /// - Parameter others: The arguments without the set.
     func arguments(with others: StatementArguments = StatementArguments()) -> StatementArguments {
@@ -37,6 +46,14 @@ extension ShardSet {
             let shards = ShardSet(bitmap: bitmap)
         else { return false }
         return shards.contains(Shard(of: DeviceSerial(device)))
+    }
+
+    /// Whether an item, of an app and a name, is in a set of shards.
+    static let functionOfItems = DatabaseFunction("is_item_in", argumentCount: 3, pure: true) { values in
+        guard let app = Int64.fromDatabaseValue(values[0]), let name = String.fromDatabaseValue(values[1]),
+            let bitmap = Data.fromDatabaseValue(values[2]), let shards = ShardSet(bitmap: bitmap)
+        else { return false }
+        return shards.contains(Shard(of: AppSerial(app), item: name))
     }
 }
 

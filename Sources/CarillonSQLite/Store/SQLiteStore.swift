@@ -234,6 +234,7 @@ package final class SQLiteStore: Sendable {
         configuration.busyMode = .timeout(5)
         configuration.prepareDatabase { db in
             db.add(function: ShardSet.function)
+            db.add(function: ShardSet.functionOfItems)
             db.add(function: Shard.functionOfItems)
             try db.execute(
                 sql: """

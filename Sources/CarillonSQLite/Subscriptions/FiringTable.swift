@@ -70,11 +70,14 @@ struct FiringTable {
         return targets
     }
 
-    func items(after item: ItemKey?, limit: Int) throws -> [ItemKey] {
+    func items(in shards: ShardSet, after item: ItemKey?, limit: Int) throws -> [ItemKey] {
         let rows = try Row.fetchAll(
             db.cachedStatement(
-                sql: "SELECT DISTINCT app, item FROM firing WHERE (app, item) > (?, ?) ORDER BY app, item LIMIT ?"),
-            arguments: [item?.app.rawValue ?? 0, item?.name.text ?? "", limit])
+                sql: """
+                    SELECT DISTINCT app, item FROM firing
+                    WHERE (app, item) > (?, ?) \(shards.condition(onItem: "app", "item")) ORDER BY app, item LIMIT ?
+                    """),
+            arguments: shards.arguments(with: [item?.app.rawValue ?? 0, item?.name.text ?? "", limit]))
         return rows.compactMap { row in ItemName(row[1] as String).map { ItemKey(app: AppSerial(row[0]), name: $0) } }
     }
 

@@ -180,9 +180,9 @@ extension SQLiteStore: SubscriptionStore {
     }
 
     package func itemsNeverFired(
-        after place: WatchPlace, limit: Int
+        in shards: ShardSet, after place: WatchPlace, limit: Int
     ) async throws -> (items: [ItemKey], end: WatchPlace?) {
-        try await scan { db in try SubscriptionTable(db).itemsNeverFired(after: place, limit: limit) }
+        try await scan { db in try SubscriptionTable(db).itemsNeverFired(in: shards, after: place, limit: limit) }
     }
 
     package func armed(_ subscriptions: [SubscriptionSerial]) async throws -> [ArmedSubscription] {
@@ -207,8 +207,8 @@ extension SQLiteStore: SubscriptionStore {
         try await read { db in try SubscriptionTable(db).subjects(subscriptions) }
     }
 
-    package func itemsWithFirings(after item: ItemKey?, limit: Int) async throws -> [ItemKey] {
-        try await read { db in try FiringTable(db).items(after: item, limit: limit) }
+    package func itemsWithFirings(in shards: ShardSet, after item: ItemKey?, limit: Int) async throws -> [ItemKey] {
+        try await read { db in try FiringTable(db).items(in: shards, after: item, limit: limit) }
     }
 
     package func nextFiring(of item: ItemKey) async throws -> NextFiring? {

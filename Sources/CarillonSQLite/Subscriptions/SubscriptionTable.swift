@@ -371,8 +371,10 @@ struct SubscriptionTable {
 
     // MARK: Watching
 
-    /// See ``SubscriptionStore/itemsNeverFired(after:limit:)``.
-    func itemsNeverFired(after place: WatchPlace, limit: Int) throws -> (items: [ItemKey], end: WatchPlace?) {
+    /// See ``SubscriptionStore/itemsNeverFired(in:after:limit:)``.
+    func itemsNeverFired(
+        in shards: ShardSet, after place: WatchPlace, limit: Int
+    ) throws -> (items: [ItemKey], end: WatchPlace?) {
         var select = try BoundStatement(
             db,
             """
@@ -396,7 +398,7 @@ struct SubscriptionTable {
                 subscription: SubscriptionSerial(columns.integer(2)))
             if columns.integer(3) != 0, let name = ItemName(end.item) {
                 let key = ItemKey(app: end.app, name: name)
-                if items.last != key { items.append(key) }
+                if items.last != key, shards.contains(Shard(of: key.app, item: end.item)) { items.append(key) }
             }
             return true
         }

@@ -36,6 +36,7 @@ final class InboxFeed: LiveSession {
     let batches: AsyncStream<Batch>
     private let output: AsyncStream<Batch>.Continuation
     private let device: DeviceSerial
+    private let app: AppSerial
     private let home: Home
     private let time: TimeSource
     private let outputBytes: Int
@@ -45,10 +46,9 @@ final class InboxFeed: LiveSession {
     ///
     /// - Parameter version: Of Carillon's extension, that the client speaks.
     init(
-        of device: DeviceSerial, home: Home, time: TimeSource, limits: DeliveryMachine.Limits,
-        version: Int = 1
+        of device: Device, home: Home, time: TimeSource, limits: DeliveryMachine.Limits, version: Int = 1
     ) {
-        self.device = device
+        (self.device, app) = (device.serial, device.app)
         self.home = home
         self.time = time
         outputBytes = limits.outputBytes
@@ -59,7 +59,7 @@ final class InboxFeed: LiveSession {
     func begin() {
         // Before anything can be offered here, so that there is one load at a time.
         let load = state.withLock { $0.machine.began() }
-        home.sessions.join(self, device: device)
+        home.sessions.join(self, device: device, of: app)
         start(load)
     }
 

@@ -44,7 +44,7 @@ struct DeviceRoutes: Sendable {
             saying: body.names.isDisjoint(with: DeviceProfile.memberNames) ? nil : try DeviceProfile(body),
             of: { try await userWord(in: body, of: app) }, with: key.id,
             from: clientAddress.of(context.connection, request.headers))
-        if body[UserRules.tokenMember] != nil { try await domain.services.endDue() }
+        if body[UserRules.tokenMember] != nil { await domain.services.endDueIfPossible() }
         return Response(
             status: .created,
             json: RegisteredDevice(

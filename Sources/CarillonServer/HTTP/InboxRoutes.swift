@@ -36,7 +36,7 @@ struct InboxRoutes: Sendable {
         let window = settings.window
         let readiness = readiness
         let body = ResponseBody { writer in
-            let feed = InboxFeed(of: device.serial, home: home, time: time, limits: window, version: version)
+            let feed = InboxFeed(of: device, home: home, time: time, limits: window, version: version)
             feed.begin()
             // One that began while the sessions were being ended was not told.
             if readiness.isStopping { feed.end(because: .serverStops) }

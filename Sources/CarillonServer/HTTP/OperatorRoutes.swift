@@ -41,16 +41,7 @@ struct OperatorRoutes: Sendable {
 
     @Sendable private func deleteApp(_ request: Request, _ context: RouteContext) async throws -> Response {
         try await authorize(request)
-        let app = try AppID.checked(try context.parameters.require("app"))
-        let serial = try await domain.apps.serial(of: app)
-        try await domain.apps.delete(app)
-        if let serial {
-            await domain.gateways.forget(serial)
-            domain.users.forget(serial)
-            domain.vetoes.forget(serial)
-            domain.documents.forget(serial)
-            await domain.itemEngine.forget(serial)
-        }
+        try await domain.deleteApp(try AppID.checked(try context.parameters.require("app")))
         return Response(status: .noContent)
     }
 

@@ -78,7 +78,8 @@ package final class Domain: Sendable {
         self.ticks = ticks
         answers = AnswerMemory(bytes: answerBytes, scheduler: scheduler)
         var generator = random
-        // The last step that a wrong configuration can make fail: a server that does not start must not stop another one.
+        // The key ring is opened before the incarnation is added: a server with a wrong key file must not stop another one. Listeners bind
+        // their addresses later, in their services: a server whose address is in use stops after it became the home.
         let tokenKeys = try await KeyRing.open(store, wrappedBy: wrapping, random)
         server = try await store.serverID(proposing: ServerID(.random(using: &generator)))
         served = try await ServedTime(store: store, time: time, ticks: ticks)
@@ -177,7 +178,8 @@ package final class Domain: Sendable {
             try await ShardMap.take(.all, to: .init(node: .only, epoch: epoch), by: home, in: store)
             return (home, epoch)
         case .command:
-            // A device that is suspended or resumed gets a message, whose position must be later than all that are stored.
+            // A device that is suspended or resumed gets a message, whose position must be later than all that are stored. Each command claims
+            // an epoch, because positions are assigned where nothing can wait for the store. There are 16 million epochs.
             return (store, try await store.claimEpoch())
         }
     }

@@ -258,9 +258,9 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
             write(.text, frame.written(at: shared.domain.time.now().milliseconds).text)
         case .identify(let hello, let load):
             identify(hello, load)
-        case .join(let device):
+        case .join(let device, let app):
             joined = device
-            shared.domain.homes.home(of: device).sessions.join(self, device: device)
+            shared.domain.homes.home(of: device).sessions.join(self, device: device, of: app)
         case .load(let load, let device):
             self.load(load, device)
         case .perform(let request):

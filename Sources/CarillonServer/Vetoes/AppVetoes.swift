@@ -123,10 +123,11 @@ package final class AppVetoes: Vetoes {
 
     package func isAsked(_ app: AppSerial) async throws -> Bool { try await hook(of: app) != nil }
 
-    package func ask(_ question: VetoQuestion, of app: AppID) async throws {
-        guard let serial = try await documents.apps(with: .approvalHook)[app], let hook = try await hook(of: serial) else {
-            return
-        }
+    package func ask(_ question: VetoQuestion, of app: AppID, serial known: AppSerial?) async throws {
+        var serial = known
+        // A device that registers has the name of its app. The list has the apps with a hook, and is read once for each version.
+        if serial == nil { serial = try await documents.apps(with: .approvalHook)[app] }
+        guard let serial, let hook = try await hook(of: serial) else { return }
         let asked = Asked(app: app, serial: serial)
         try begin(asked, question.device)
         defer { end(asked, question.device) }

@@ -23,12 +23,13 @@ struct LiveSessionsTests {
 
     @Test func `a session whose connection came earlier does not take the place of a newer one`() {
         let (older, newer) = (RecordingSession(), RecordingSession())
-        let early = sessions.nextTurn()
+        let (early, between) = (sessions.nextTurn(), sessions.nextTurn())
         #expect(sessions.join(newer, device: device, in: sessions.nextTurn()))
         #expect(!sessions.join(older, device: device, in: early))
         #expect(older.events == [.ended(.replaced)] && newer.events.isEmpty)
         #expect(current() === newer)
         #expect(sessions.join(newer, device: device, in: early), "it has the place already")
+        #expect(!sessions.join(older, device: device, in: between), "the place keeps the later turn")
         sessions.leave(newer, device: device)
         #expect(sessions.join(older, device: device, in: early), "no session is left")
         #expect(current() === older)

@@ -240,8 +240,8 @@ struct SessionMachineTests {
             machine.received(.register(register))
                 == [.perform(.register(.provisional(userAgent), Sample.channelID, register))])
         let actions = machine.answered(
-            .registered(asWritten: register.channelID, endpoint: "e", device: DeviceSerial(9)))
-        #expect(actions.first == .join(DeviceSerial(9)))
+            .registered(asWritten: register.channelID, endpoint: "e", device: DeviceSerial(9), app: AppSerial(4)))
+        #expect(actions.first == .join(DeviceSerial(9), of: AppSerial(4)))
         #expect(machine.device == DeviceSerial(9))
     }
 

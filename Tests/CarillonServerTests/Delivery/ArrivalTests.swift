@@ -12,7 +12,7 @@ import Testing
 struct ArrivalTests {
     private let load = InboxLoad(after: 0, limit: 9, bytes: 10_000)
 
-    private func feed(_ domain: Domain, of device: DeviceSerial) -> InboxFeed {
+    private func feed(_ domain: Domain, of device: Device) -> InboxFeed {
         InboxFeed(of: device, home: domain.homes.here[0], time: domain.time, limits: .init())
     }
 
@@ -24,10 +24,10 @@ struct ArrivalTests {
         let (device, credential) = try await domain.devices.register(app: app)
         let (_, other) = try await domain.devices.register(app: app)
         let sessions = domain.homes.here[0].sessions
-        let first = feed(domain, of: device.serial)
+        let first = feed(domain, of: device)
         first.begin()
         let identifier = SocketIdentifier(devices: domain.devices, homes: domain.homes, anonymousApp: nil)
-        let intruder = feed(domain, of: device.serial)
+        let intruder = feed(domain, of: device)
         let forged = DeviceCredential(
             device: device.id, secret: Array(repeating: 1, count: DeviceCredential.secretByteCount)
         ).text

@@ -45,7 +45,7 @@ struct InboxFeedTests {
 
         func stream(_ limits: DeliveryMachine.Limits = .init()) -> (InboxFeed, Items) {
             let stream = InboxFeed(
-                of: device.serial, home: domain.homes.here[0], time: domain.time, limits: limits)
+                of: device, home: domain.homes.here[0], time: domain.time, limits: limits)
             stream.begin()
             return (stream, Items(batches: stream.batches.makeAsyncIterator()))
         }

@@ -4,6 +4,7 @@ import CarillonWire
 import Crypto
 import Foundation
 import HTTPTypes
+import TestStores
 import TestSupport
 import Testing
 
@@ -62,5 +63,32 @@ struct DeletedAppTests {
         let subscribed = try await routes.request(
             .post, "/v1/device/subscriptions", key: device.credential, SubscriptionWorld.body())
         #expect(subscribed.status >= 400, "no item is open")
+    }
+
+    @Test func `an app whose rows cannot be removed yet is deleted, and nothing of it is remembered`() async throws {
+        let (store, catcher) = (try await stores.open(), LogCatcher())
+        let key = WrappingKey(bytes: Array(repeating: 1, count: 32))
+        let routes = try await RouteFixture(
+            key: key, vetoSource: VetoTests.BackEnd().source, store: store, logger: catcher.logger)
+        let domain = routes.domain
+        try await domain.gateways.open()
+        _ = try await routes.device()
+        try await prepare(routes)
+        try await eventually { await domain.itemEngine.isIdle }
+        let app = try await domain.serial(ofApp: "com.example.app")
+        for part in ["/veto", "/users"] {
+            #expect(try await routes.request(.get, path + part, key: routes.admin).status == 200)
+        }
+        let kinds: [AppDocument.Kind] = [.approvalHook, .userRules]
+        #expect(kinds.allSatisfy { domain.documents.remembers(AppDocument.Key($0, of: app)) })
+        // The home of the former server removes no rows of devices any more.
+        let next = try await RouteFixture(key: key, store: store)
+        #expect(try await routes.request(.delete, path, key: routes.admin).status == 204)
+        #expect(!domain.gateways.isConfigured(PushLane(app: app, environment: .production)))
+        #expect(!kinds.contains { domain.documents.remembers(AppDocument.Key($0, of: app)) })
+        #expect(await domain.itemEngine.population.items == 0)
+        #expect(catcher.warnings.contains { $0.contains("cannot remove rows of deleted app") })
+        #expect(try await routes.request(.delete, path, key: routes.admin).code == "app_unknown")
+        while try await !next.domain.apps.continueDeletions() {}
     }
 }

@@ -3,6 +3,7 @@ import CarillonCore
 import CarillonWire
 import HTTPTypes
 import Synchronization
+import TestStores
 import Testing
 
 @testable import CarillonServer
@@ -249,5 +250,23 @@ struct ServiceClusterRouteTests {
         let gone = try await world.routes.request(.delete, "/v1/device", key: provider.credential)
         #expect(gone.status == 204 && hers.told.withLock { $0 } == 5)
         #expect(his.told.withLock { $0 } == 0 && own.told.withLock { $0 } == 0)
+    }
+
+    @Test func `a device is deleted although its requests cannot be ended yet`() async throws {
+        let world = try await ServiceWorld()
+        let (ada, provider) = (try await world.phone(Self.mail, of: "ada"), try await world.phone(Self.files, of: "ada"))
+        try await world.share("house", Self.mail, Self.files)
+        try await world.offer(provider)
+        #expect(try await world.ask(1, from: ada, to: provider).status == 201)
+        let store = world.routes.store
+        // The deletion is committed; each later change is refused.
+        stores.onCommit(of: store) { stores.refuseChanges(of: store, with: StoreFault(.full, "the disk is full")) }
+        let deleted = try await world.routes.request(.delete, "/v1/device", key: provider.credential)
+        stores.onCommit(of: store, nil)
+        stores.refuseChanges(of: store, with: nil)
+        #expect(deleted.status == 204)
+        #expect(try await world.events(of: ada).isEmpty)
+        try await world.sweep()
+        #expect(try await world.events(of: ada).count == 1)
     }
 }

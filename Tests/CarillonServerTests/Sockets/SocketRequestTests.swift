@@ -59,6 +59,28 @@ struct SocketRequestTests {
         return (Asker(world, phone), provider)
     }
 
+    @Test func `a device that is stored with its first channel joins with its app`() async throws {
+        let routes = try await RouteFixture()
+        let domain = routes.domain
+        let app = try await domain.apps.create(try AppID.checked(Self.app))
+        let requests = SocketRequests(
+            devices: domain.devices, channels: domain.channels, addresses: Addresses(base: "https://push.example.com"),
+            anonymousApp: app.id, responder: routes.responder, answers: domain.answers,
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        let userAgent = domain.devices.newUserAgentID()
+        var random = SystemRandomNumberGenerator()
+        // The second time the device is found.
+        for _ in 0..<2 {
+            let id = ChannelID.random(using: &random)
+            let register = ClientFrame.Register(channelID: id.description)
+            let performed = await requests.perform(
+                .register(.provisional(userAgent), id, register), by: AskingDevice(), from: nil,
+                on: NIOAsyncTestingChannel())
+            guard case .registered(_, _, _, let found) = performed.answer else { throw Unexpected() }
+            #expect(found == app.serial)
+        }
+    }
+
     @Test func `bytes that are not JSON are written in base64url, and read by the client library`() async throws {
         let (asker, provider) = try await asker()
         let path = "/v1/services/icon?app=\(Self.app)&device=\(provider.id)"

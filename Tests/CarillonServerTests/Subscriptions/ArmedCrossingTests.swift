@@ -89,14 +89,14 @@ struct ArmedCrossingTests {
             #expect(try await world.titles().isEmpty)
         }
         let world = try await EngineWorld(store)
-        let items = try await store.itemsNeverFired(after: .start, limit: 10).items
+        let items = try await store.itemsNeverFired(in: .all, after: .start, limit: 10).items
         #expect(items == (found == .doesNotHold ? [world.item] : []))
         try await world.domain.itemEngine.lookAtNeverFired()
         let expected = found == .doesNotHold ? ["12.0"] : []
         #expect(try await world.titles() == expected)
         try await world.publish(13)
         #expect(try await world.titles() == expected)
-        #expect(try await store.itemsNeverFired(after: .start, limit: 10).items.isEmpty)
+        #expect(try await store.itemsNeverFired(in: .all, after: .start, limit: 10).items.isEmpty)
     }
 
     @Test(arguments: [true, false])

@@ -54,12 +54,12 @@ struct NeverFiredTests {
         var (found, parts) = ([ItemKey](), 0)
         var place: WatchPlace? = .start
         while let start = place {
-            let part = try await store.itemsNeverFired(after: start, limit: 1)
+            let part = try await store.itemsNeverFired(in: .all, after: start, limit: 1)
             found += part.items
             parts += 1
             place = part.end
         }
         #expect(found == [world.item, world.item] && parts == 4)
-        #expect(try await store.itemsNeverFired(after: .start, limit: 100).items == [world.item])
+        #expect(try await store.itemsNeverFired(in: .all, after: .start, limit: 100).items == [world.item])
     }
 }

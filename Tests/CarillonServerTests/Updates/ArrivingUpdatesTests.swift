@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CarillonServer
@@ -43,6 +44,13 @@ struct ArrivingUpdatesTests {
 
     enum End: CaseIterable, Sendable { case withdrawn, superseded }
 
+    private func end(_ update: String, _ end: End, in world: UpdateWorld) async throws {
+        switch end {
+        case .withdrawn: try await world.withdraw(update)
+        case .superseded: try await world.publish("popup", Self.popup, #","supersedes":"\#(update)""#)
+        }
+    }
+
     @Test(arguments: End.allCases)
     func `an update that ends between the read of an inbox and the session is not given`(end: End) async throws {
         let world = try await UpdateWorld()
@@ -52,23 +60,91 @@ struct ArrivingUpdatesTests {
         let connection = Connection()
         async let arrival = home.arrival(of: name, as: connection, load) { _ in true }
         await store.hasRead()
-        switch end {
-        case .withdrawn: try await world.withdraw(update)
-        case .superseded: try await world.publish("popup", Self.popup, #","supersedes":"\#(update)""#)
-        }
+        try await self.end(update, end, in: world)
         store.goOn()
         let arrived = try await arrival
         #expect(arrived?.page == InboxPage(envelopes: [], isComplete: true))
     }
 
-    @Test func `an update is withdrawn from a session that said nothing of updates yet`() async throws {
+    @Test(arguments: End.allCases)
+    func `an update that ends is withdrawn from a session that said nothing of updates yet`(end: End) async throws {
         let world = try await UpdateWorld()
         let (update, name) = try await waitingUpdate(in: world)
         let connection = Connection()
         let home = world.routes.domain.homes.here[0]
         let arrived = try await home.arrival(of: name, as: connection, load) { _ in true }
         let origin = try #require(arrived?.page.envelopes.first?.origin.key)
-        try await world.withdraw(update)
+        try await self.end(update, end, in: world)
         #expect(connection.withdrawn.withLock { $0 } == [.all(of: origin)])
+    }
+
+    @Test(arguments: End.allCases) func `a feed of another app hears nothing of an update that ends`(end: End) async throws {
+        let world = try await UpdateWorld()
+        let (update, _) = try await waitingUpdate(in: world)
+        let domain = world.routes.domain
+        let home = domain.homes.here[0]
+        let other = try await domain.apps.create(try AppID.checked("com.example.other"))
+        let devices = [
+            try await domain.devices.register(app: try AppID.checked("com.example.app")).device,
+            try await domain.devices.register(app: other.id).device,
+        ]
+        let feeds = devices.map { InboxFeed(of: $0, home: home, time: domain.time, limits: .init()) }
+        for feed in feeds { feed.begin() }
+        let moment = home.sessions.changes.now()
+        try await self.end(update, end, in: world)
+        #expect(devices.map { home.sessions.changes.mayHaveChanged($0.serial, since: moment) } == [true, false])
+        for feed in feeds { feed.finish() }
+    }
+
+    /// Answers withdrawals when it is released.
+    private final class SlowConnection: LiveSession {
+        private struct State {
+            var withdrawals = 0
+            var isReleased = false
+            var waiting: [@Sendable () -> Void] = []
+        }
+
+        private let state = Mutex(State())
+        var withdrawals: Int { state.withLock { $0.withdrawals } }
+
+        func release() {
+            let waiting = state.withLock { state in
+                state.isReleased = true
+                defer { state.waiting = [] }
+                return state.waiting
+            }
+            for done in waiting { done() }
+        }
+
+        func offer(_ envelope: Envelope) {}
+        func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) { answer(false) }
+        func storedMore() {}
+        func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) {
+            let isReleased = state.withLock { state in
+                state.withdrawals += 1
+                if !state.isReleased { state.waiting.append(done) }
+                return state.isReleased
+            }
+            if isReleased { done() }
+        }
+        func settled(_ ids: [MessageID]) {}
+        func end(because reason: SessionEnd) {}
+    }
+
+    @Test func `a withdrawal visits the next session while another one has not answered`() async throws {
+        let world = try await UpdateWorld()
+        let (update, _) = try await waitingUpdate(in: world)
+        let sessions = world.routes.domain.homes.here[0].sessions
+        let app = try await world.routes.domain.serial(ofApp: "com.example.app")
+        let connections = (0..<3).map { _ in SlowConnection() }
+        for (place, connection) in connections.enumerated() {
+            sessions.join(connection, device: DeviceSerial(Int64(1000 + place)), of: app)
+        }
+        async let withdrawal: Void = world.withdraw(update)
+        // Releases them before the fault is thrown: the withdrawal ends with the test.
+        defer { for connection in connections { connection.release() } }
+        try await eventually { connections.allSatisfy { $0.withdrawals == 1 } }
+        for connection in connections { connection.release() }
+        try await withdrawal
     }
 }

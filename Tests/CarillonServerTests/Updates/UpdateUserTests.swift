@@ -249,7 +249,7 @@ struct UpdateUserTests {
         let id = try #require(DeviceID(world.first.id))
         let device = try await domain.devices.find(id)
         if isWholeApp {
-            try await domain.apps.delete(try #require(AppID("com.example.app")))
+            try await domain.deleteApp(try #require(AppID("com.example.app")))
         } else {
             let answer = try await world.routes.request(.delete, "/v1/device", key: world.first.credential)
             #expect(answer.status == 204)

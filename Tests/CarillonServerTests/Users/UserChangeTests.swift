@@ -151,7 +151,7 @@ struct UserChangeTests {
         let home = store.home(of: domain)
         let sessions = home.sessions
         let connection = Connection()
-        async let arrival = home.arrival(of: name, as: connection, load) { _ in true }
+        async let arrival = home.arrival(of: name, as: connection, load) { $0.credentialHash == credential.hash }
         await store.hasRead()
         _ = try await change(provider, way, key, in: world)
         store.goOn()

@@ -320,6 +320,11 @@ struct VetoTests {
         _ = try await vetoes.set("https://back.example.com/", of: app.id)
         #expect(try await vetoes.isAsked(app.serial))
         #expect(try await !vetoes.isAsked(other.serial))
+        let device = DeviceID(Bytes16(high: 1, low: 1))
+        for known in [app, other] {
+            try await vetoes.ask(RegistrationQuestion.token(device, DeviceProfile(), nil), of: known.id, serial: known.serial)
+        }
+        #expect(backEnd.types == ["device.token"])
         try await vetoes.remove(of: app.id)
         #expect(try await !vetoes.isAsked(app.serial))
         #expect(documents.lists == 0)
@@ -340,10 +345,10 @@ struct VetoTests {
                 logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         }
         _ = try await vetoes(1).set("https://back.example.com/", of: app)
-        try await vetoes(1).ask(.registration(nil, nil, isAnonymous: true), of: app)
+        try await vetoes(1).ask(RegistrationQuestion.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
         #expect(backEnd.types == ["device.register"])
         await #expect(throws: Refusal.self) {
-            try await vetoes(2).ask(.registration(nil, nil, isAnonymous: true), of: app)
+            try await vetoes(2).ask(RegistrationQuestion.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
         }
         #expect(backEnd.types == ["device.register"])
     }

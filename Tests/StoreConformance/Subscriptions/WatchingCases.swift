@@ -12,6 +12,7 @@ extension StoreCase {
         StoreCase("whether a condition held when a subscription was armed is known for that update alone", conditionHeld),
         StoreCase("subscriptions are read on all of their items, armed or not", armedOrNot),
         StoreCase("items with a firing to come are found in parts", itemsNeverFiredAreFound),
+        StoreCase("items with a firing to come, or with firings, are found by their shards", itemsAreFoundByShards),
         StoreCase("a firing that was found before a suspension does not count after it", suspensionEndsFirings),
         StoreCase("a notification has the subscription and its reader, unless it does not count", subjectsAreRead),
     ]
@@ -106,6 +107,30 @@ private func itemsNeverFiredAreFound(_ stores: any StoreMaker) async throws {
         }
         // "b" has no value, "d" has fired, and the condition on "e" holds.
         #expect(Set(found) == Set([try fixture.item("a"), try fixture.item("c")]))
+    }
+}
+
+private func itemsAreFoundByShards(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let names = ["a", "b", "c", "d"]
+    let subscription = try await fixture.subscribe(1, names)
+    for name in names { try await fixture.update(name) }
+    let target = fixture.target(subscription)
+    for name in names { try await fixture.update(name, version: 2, firing: [[target]]) }
+    let keys = try names.map(fixture.item)
+    let shards = keys.map { Shard(of: $0.app, item: $0.name.text) }
+    try #require(Set(shards).count == names.count)
+    let others = ShardSet(ShardSet.all.shards.filter { $0 != shards[1] && $0 != shards[2] })
+    let expected: [(ShardSet, [ItemKey])] = [
+        (ShardSet([shards[2]]), [keys[2]]), (ShardSet([shards[1], shards[2]]), [keys[1], keys[2]]),
+        (others, [keys[0], keys[3]]), (.none, []), (.all, keys),
+    ]
+    for (set, items) in expected {
+        #expect(try await fixture.store.itemsWithFirings(in: set, after: nil, limit: 9) == items)
+        let first = try await fixture.store.itemsWithFirings(in: set, after: nil, limit: 1)
+        #expect(first == Array(items.prefix(1)), "items of other shards take no place of the limit")
+        let part = try await fixture.store.itemsNeverFired(in: set, after: .start, limit: 9)
+        #expect(part.items == items && part.end == nil)
     }
 }
 

@@ -104,7 +104,7 @@ extension ItemEngine {
     package func lookAtNeverFired() async throws {
         var place = WatchPlace.start
         while !Task.isCancelled {
-            let part = try await store.itemsNeverFired(after: place, limit: 1000)
+            let part = try await store.itemsNeverFired(in: shards, after: place, limit: 1000)
             // What is in memory was looked at when it came there.
             for key in part.items where items[key] == nil { _ = try await item(key) }
             guard let end = part.end else { return }

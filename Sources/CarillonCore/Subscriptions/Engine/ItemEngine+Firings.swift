@@ -50,7 +50,7 @@ extension ItemEngine {
     package func tellRest() async throws {
         var last: ItemKey?
         while !Task.isCancelled {
-            let some = try await store.itemsWithFirings(after: last, limit: 64)
+            let some = try await store.itemsWithFirings(in: shards, after: last, limit: 64)
             guard let end = some.last else { return }
             last = end
             await withTaskGroup(of: Void.self) { group in

@@ -5,29 +5,38 @@ import Synchronization
 
 /// What ends, and what time brings.
 extension UpdateDelivery {
-    /// Another took its place. Devices that are known to be there are not given it any more, nor devices whose inbox is read from now on.
+    /// Another update superseded this one. Begins to withdraw it from the sessions of all devices of the app. Devices whose inbox is read
+    /// from now on are not given it.
     func ended(_ update: UpdateSerial, of app: AppSerial) {
-        noteChange(of: app)
-        for device in devices(of: app) {
-            homes.home(of: device).sessions.withdraw(
-                .all(of: OriginKey(kind: .update, serial: update.rawValue)), from: device
-            ) {}
+        let origin = OriginKey(kind: .update, serial: update.rawValue)
+        for device in devicesAfterNote(of: app) {
+            homes.home(of: device).sessions.withdraw(.all(of: origin), from: device) {}
         }
     }
 
-    /// Returns when nobody who is there can be given it any more.
+    /// Returns when no session can be given the update any more. Visits sessions at the same time, some at once.
     func withdrew(_ update: Update) async {
-        // A device that arrives has joined before the note, or reads its inbox once more because of the note.
-        noteChange(of: update.app)
-        var devices = Set(self.devices(of: update.app))
-        for home in homes.here { devices.formUnion(home.sessions.devices(of: update.app)) }
-        for device in devices {
-            await homes.home(of: device).inbox.withdraw(.all(of: update.origin.key), from: device)
+        let devices = devicesAfterNote(of: update.app)
+        let origin = update.origin.key
+        for start in stride(from: 0, to: devices.count, by: Self.visitedAtOnce) {
+            let visited = devices[start..<min(start + Self.visitedAtOnce, devices.count)]
+            let visits = Answers<Void>(visited.count)
+            for (place, device) in visited.enumerated() {
+                homes.home(of: device).sessions.withdraw(.all(of: origin), from: device) { visits.note(place, ()) }
+            }
+            _ = await visits.all()
         }
     }
 
-    private func noteChange(of app: AppSerial) {
+    private static let visitedAtOnce = 1000
+
+    /// Returns the devices whose sessions can have an update of the app. A device that arrives has joined before the note, or reads its
+    /// inbox once more because of the note.
+    private func devicesAfterNote(of app: AppSerial) -> [DeviceSerial] {
         for home in homes.here { home.sessions.changes.note(allOf: app) }
+        var devices = Set(self.devices(of: app))
+        for home in homes.here { devices.formUnion(home.sessions.devices(of: app)) }
+        return Array(devices)
     }
 
     func devices(of app: AppSerial) -> [DeviceSerial] {
