@@ -21,6 +21,7 @@ struct HotPathTests {
         case registration = "registration with a channel"
         case registrationWithToken = "the same with a push token"
         case itemUpdate = "item update that fires"
+        case itemUpdateFurther = "the same, for each further 256"
         case wake = "wake, leased and ended"
         case request = "request of a service"
         case reply = "reply of a service"
@@ -30,13 +31,26 @@ struct HotPathTests {
     private struct Trace {
         let store: SQLiteStore
         private(set) var statements: [String] = []
+        /// How often they ran.
+        private(set) var executions = 0
 
         init(_ store: SQLiteStore) { self.store = store }
 
+        /// Runs one call of the store.
         @discardableResult
         mutating func run<Value>(_ work: () async throws -> Value) async throws -> Value {
             let (value, seen) = try await store.tracing(work)
             statements += Set(seen).sorted()
+            executions += seen.count
+            return value
+        }
+
+        /// Runs code of the server, which calls the store several times. Each execution counts.
+        @discardableResult
+        mutating func runAll<Value>(_ work: () async throws -> Value) async throws -> Value {
+            let (value, seen) = try await store.tracing(work)
+            statements += seen
+            executions += seen.count
             return value
         }
     }
@@ -49,7 +63,7 @@ struct HotPathTests {
     /// The numbers of statements of each path: for one row, and for 256; nil if the page has none.
     private static func table() throws -> [String: (one: Int?, many: Int?)] {
         let page = try String(contentsOf: PageCode.root.appending(path: "docs/architecture.md"), encoding: .utf8)
-        let row = #/\| (?<path>[^|\n]+) \| (?<one>\d+) \| (?<many>\d+|–) \| [^|\n]+ \|/#
+        let row = #/\| (?<path>[^|\n]+) \| (?<one>\d+) \| (?<many>\d+|–) \| [^|\n]+ \| [^|\n]+ \|/#
         let rows = page.matches(of: row).map { (String($0.path), (one: Int($0.one), many: Int($0.many))) }
         return Dictionary(rows) { first, _ in first }
     }
@@ -59,6 +73,9 @@ struct HotPathTests {
         #expect(one.statements.count == row.one, "\(path): \(one.statements.joined(separator: "\n"))")
         let statements = many?.statements ?? []
         #expect(many.map { $0.statements.count } == row.many, "256 × \(path): \(statements.joined(separator: "\n"))")
+        guard let many else { return }
+        let most = many.statements.count * Int(Self.many)
+        #expect(many.executions <= most, "256 × \(path): \(many.executions) executions")
     }
 
     @Test func `the page has a row for each path`() throws {
@@ -66,16 +83,40 @@ struct HotPathTests {
         #expect(paths == Path.allCases.map(\.rawValue).sorted())
     }
 
+    /// Adds devices of an app with a channel each.
+    private func channels(_ count: Int64, haveTokens: Bool, in fixture: StoreFixture) async throws -> [PushChannel] {
+        var channels: [PushChannel] = []
+        for number in 1...count {
+            let device = try await device(number, hasToken: haveTokens, in: fixture)
+            channels.append(try await StoreFixture.open(1, of: device, in: fixture.store))
+        }
+        return channels
+    }
+
+    private func device(_ number: Int64, hasToken: Bool, in fixture: StoreFixture) async throws -> Device {
+        let new = NewDevice(
+            DeviceID(Bytes16(high: 9, low: UInt64(number))), app: try StoreFixture.appID,
+            profile: hasToken ? try PushFixture.profile(String(0x1000 + number, radix: 16)) : nil)
+        let secret: [UInt8] = [9, UInt8(number / 256), UInt8(number % 256)]
+        return try #require(try await fixture.insert(new, secret: secret))
+    }
+
     // MARK: Messages
 
     @Test func `message to an absent device that the home knows`() async throws {
         func trace(_ count: Int64) async throws -> Trace {
             let fixture = try await StoreFixture(.memory)
-            _ = try await fixture.append(fixture.envelope(1))
-            let operations = (2...1 + count).map { InboxOperation.append(fixture.envelope($0), AppendRules()) }
+            let channels = try await channels(count, haveTokens: false, in: fixture)
+            let before = zip(Int64(1)..., channels).map { position, channel in
+                InboxOperation.append(fixture.envelope(position, on: channel), AppendRules())
+            }
+            _ = try await fixture.store.commit(before)
+            let operations = zip((count + 1)..., channels).map { position, channel in
+                InboxOperation.append(fixture.envelope(position, on: channel), AppendRules())
+            }
             var trace = Trace(fixture.sqlite)
             let results = try await trace.run { try await fixture.store.commit(operations) }
-            #expect(results.allSatisfy { $0 == .stored(replaced: nil) })
+            #expect(results.count == Int(count) && results.allSatisfy { $0 == .stored(replaced: nil) })
             return trace
         }
         try check(.publish, try await trace(1), try await trace(Self.many))
@@ -83,15 +124,20 @@ struct HotPathTests {
 
     @Test func `message to a device with a push token that the home does not know`() async throws {
         func trace(_ count: Int64) async throws -> Trace {
-            let fixture = try await PushFixture(SQLiteStores.memory)
-            let store = fixture.base.sqlite
-            let operations = (1...count).map { fixture.append($0) }
-            store.memory.pushes.forgetAll()
-            store.memory.usage.forget(fixture.device)
+            let fixture = try await StoreFixture(.memory)
+            let store = fixture.sqlite
+            let channels = try await channels(count, haveTokens: true, in: fixture)
+            // What is due in this chunk of positions was noted with a message to another device.
+            _ = try await fixture.append(fixture.envelope(1))
+            let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+            let operations = zip(Int64(2)..., channels).map { position, channel in
+                InboxOperation.append(fixture.envelope(position, on: channel), rules)
+            }
             var trace = Trace(store)
             let results = try await trace.run { try await store.commit(operations) }
             #expect(results.allSatisfy { $0 == .stored(replaced: nil) })
-            #expect(try await store.rowCount(of: "wake") == 1)
+            let wakes = try await store.rowCount(of: "wake")
+            #expect(wakes == Int(count))
             return trace
         }
         try check(.publishUnknown, try await trace(1), try await trace(Self.many))
@@ -116,37 +162,81 @@ struct HotPathTests {
 
     // MARK: Polls
 
-    private let page = InboxLoad(after: 0, limit: 100, bytes: 1 << 20)
+    /// The inbox of a store and what delivers updates into it, as a server has them.
+    private struct UpdateWorld {
+        let delivery: DeliveryWorld
+        let logs: UpdateLogs
+        let updates: UpdateDelivery
+
+        init(_ fixture: StoreFixture) async throws {
+            let (store, world) = (fixture.sqlite, try await DeliveryWorld(fixture))
+            let clock = world.clock
+            let appLogs = UpdateLogs(
+                store: store, documents: AppDocuments(store: store), language: AudienceLanguage { _, _ in nil })
+            delivery = world
+            logs = appLogs
+            updates = UpdateDelivery(
+                store: store, logs: appLogs, homes: world.homes, limits: UpdateLimits(), time: TimeSource { clock.now },
+                ticks: TickSource { 0 }, random: RandomSource { 0 })
+        }
+
+        func word(kinds: Set<String>? = nil) -> UpdateDelivery.Word {
+            .init(
+                profile: "main", kinds: kinds, parameters: nil, results: [], receivedTo: nil, offersAgain: false,
+                needsResync: false)
+        }
+
+        /// The first poll of a device, after which the log of its app is known and was held against it.
+        func begin(_ device: Device) async throws {
+            let binding = try await updates.binding(of: device, profile: "main")
+            _ = try await updates.take(word(kinds: [UpdateKind.popup.name]), from: device, binding)
+        }
+
+        func visit(_ device: Device) async throws -> PollVisit {
+            let name = DeviceName.id(device.id, credential: device.credentialHash)
+            let visit = try await updates.visit(of: name) { _ in true }
+            return try #require(visit)
+        }
+
+        func isAllSaid(_ visit: PollVisit) async throws -> Bool {
+            let binding = try #require(visit.binding)
+            guard visit.isEmpty else { return false }
+            return try await updates.isAllSaid(word(), by: visit.device, binding)
+        }
+    }
 
     @Test func `empty poll`() async throws {
         let fixture = try await StoreFixture(.memory)
+        let world = try await UpdateWorld(fixture)
+        try await world.begin(fixture.device)
         var trace = Trace(fixture.sqlite)
-        let arrival = try await trace.run {
-            try await fixture.store.arrival(of: .id(fixture.device.id, credential: fixture.device.credentialHash), page, at: start)
-        }
-        #expect(arrival?.envelopes?.isEmpty == true)
+        let isAllSaid = try await trace.runAll { try await world.isAllSaid(try await world.visit(fixture.device)) }
+        #expect(isAllSaid)
         try check(.emptyPoll, trace)
     }
 
     @Test func `poll with one update`() async throws {
         let fixture = try await UpdateFixture(SQLiteStores.memory)
-        let (store, device) = (fixture.base.sqlite, fixture.base.device)
-        let binding = try await fixture.bind()
+        let device = fixture.base.device
+        let world = try await UpdateWorld(fixture.base)
+        try await world.begin(device)
         let update = try await fixture.publish(1)
-        var trace = Trace(store)
-        try await trace.run { _ = try await store.arrival(of: .id(device.id, credential: device.credentialHash), page, at: start) }
-        try await trace.run { _ = try await fixture.bind() }
-        try await trace.run { _ = try await store.presentBinding(of: device.serial) }
-        try await trace.run { _ = try await store.standing(of: binding.serial, [update.serial]) }
-        let results = try await trace.run { try await store.commit([fixture.offer(1, update, to: binding)]) }
-        #expect(results == [.stored(replaced: nil)])
-        let place = HeldTo(update.serial, rules: 1)
-        try await trace.run {
-            _ = try await store.held(
-                binding.serial, revision: binding.revision, to: place, isFull: false, adding: [], at: start)
+        world.logs.published(update, after: UpdateSerial(0))
+        let load = DeliveryMachine.Load(after: 0, limit: 100, bytes: 1 << 20)
+        var trace = Trace(fixture.base.sqlite)
+        let read = try await trace.runAll { () async throws -> InboxRead in
+            let visit = try await world.visit(device)
+            let isAllSaid = try await world.isAllSaid(visit)
+            #expect(!isAllSaid)
+            let binding = try #require(visit.binding)
+            _ = try await world.updates.take(world.word(), from: device, binding, isAnyDue: visit.isAnyDue)
+            return try await world.delivery.inbox.waiting(device: device.serial, load)
         }
-        let waiting = try await trace.run { try await fixture.base.waiting() }
-        #expect(waiting.count == 1)
+        guard case .page(let page) = read else {
+            Issue.record("the device is gone")
+            return
+        }
+        #expect(page.envelopes.map(\.kind.number) == [.update])
         try check(.pollWithUpdate, trace)
     }
 
@@ -162,37 +252,61 @@ struct HotPathTests {
         var trace = Trace(store)
         let inserted = try await trace.run { try await fixture.insert(new, secret: [9, 1]) }
         let device = try #require(inserted)
+        // A device that says something of itself may have subscriptions.
+        if token != nil { try await trace.run { _ = try await store.serials(of: device.serial) } }
+        // The second request has the credential of the first.
+        try await trace.run { _ = try await store.device(device.id) }
         try await trace.run { _ = try await StoreFixture.open(1, of: device, in: store) }
         try check(token == nil ? .registration : .registrationWithToken, trace)
     }
 
     // MARK: Items
 
-    @Test func `item update that fires`() async throws {
-        func trace(_ count: Int64) async throws -> Trace {
-            let fixture = try await SubscriptionFixture(SQLiteStores.memory)
-            let store = fixture.base.sqlite
-            let (key, definition) = (try fixture.item("a"), try SubscriptionFixture.definition())
-            try await fixture.update("a")
-            var subscriptions: [Subscription] = []
-            for number in 1...UInt64(count) {
-                subscriptions.append(try await fixture.subscribe(fixture.wish(number, definition, limit: 1000)))
-            }
-            let targets = subscriptions.map { fixture.target($0) }
-            var trace = Trace(store)
-            let numbers = try await trace.run { try await fixture.update("a", version: 2, firing: [targets]) }
-            let number = try #require(numbers?.first)
-            try await trace.run { _ = try await store.nextFiring(of: key) }
-            let operations = zip(Int64(1)..., subscriptions).map { position, subscription in
+    /// Delivers a firing with so many targets, each at a device with a push token, in chunks as ``Firings`` does.
+    private func traceFiring(_ count: Int64) async throws -> Trace {
+        let fixture = try await SubscriptionFixture(SQLiteStores.memory)
+        let store = fixture.base.sqlite
+        let (key, definition) = (try fixture.item("a"), try SubscriptionFixture.definition())
+        try await fixture.update("a")
+        var subscriptions: [Subscription] = []
+        for number in 1...count {
+            let device = try await device(number, hasToken: true, in: fixture.base)
+            let wish = fixture.wish(UInt64(number), definition, of: device.serial)
+            subscriptions.append(try await fixture.subscribe(wish))
+        }
+        let targets = subscriptions.map { fixture.target($0) }
+        var trace = Trace(store)
+        let numbers = try await trace.run { try await fixture.update("a", version: 2, firing: [targets]) }
+        let number = try #require(numbers?.first)
+        try await trace.run { _ = try await store.nextFiring(of: key) }
+        for first in stride(from: 0, to: subscriptions.count, by: Int(Self.many)) {
+            let end = min(first + Int(Self.many), subscriptions.count)
+            let chunk = subscriptions[first..<end]
+            let subjects = try await trace.run { try await store.subjects(chunk.map(\.serial)) }
+            #expect(subjects.map(\.serial) == chunk.map(\.serial))
+            let operations = zip(Int64(first + 1)..., chunk).map { position, subscription in
                 let effect = Effect.fired(fixture.target(subscription), on: key.name, by: number, at: start)
-                return fixture.told(position, subscription, effect)
+                return fixture.told(position, subscription, effect, replacing: "a", waking: .alert)
             }
             let results = try await trace.run { try await store.commit(operations) }
             #expect(results.allSatisfy { $0 == .stored(replaced: nil) })
-            try await trace.run { try await store.advance(number, to: nil) }
-            return trace
+            try await trace.run { try await store.advance(number, to: end < subscriptions.count ? end : nil) }
         }
-        try check(.itemUpdate, try await trace(1), try await trace(Self.many))
+        let pushes = try await store.rowCount(of: "push")
+        #expect(pushes == Int(count))
+        return trace
+    }
+
+    @Test func `item update that fires`() async throws {
+        let (one, many) = (try await traceFiring(1), try await traceFiring(Self.many))
+        try check(.itemUpdate, one, many)
+        // Four chunks.
+        let thousand = try await traceFiring(1000)
+        let row = try #require(try Self.table()[Path.itemUpdateFurther.rawValue], "the page has no row")
+        let further = try #require(row.one)
+        let expected = many.statements.count + 3 * further
+        #expect(thousand.statements.count == expected, "\(thousand.statements.joined(separator: "\n"))")
+        #expect(thousand.executions <= many.statements.count * 1000)
     }
 
     // MARK: Pushes
@@ -201,17 +315,17 @@ struct HotPathTests {
         func trace(_ count: Int64) async throws -> Trace {
             let fixture = try await StoreFixture(.memory)
             let store = fixture.sqlite
-            for number in 1...count {
-                let new = NewDevice(
-                    DeviceID(Bytes16(high: 9, low: UInt64(number))), app: try StoreFixture.appID,
-                    profile: try PushFixture.profile(String(0x1000 + number, radix: 16)))
-                let inserted = try await fixture.insert(new, secret: [9, UInt8(number / 256), UInt8(number % 256)])
-                let channel = try await StoreFixture.open(1, of: try #require(inserted), in: store)
-                let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
-                _ = try await store.commit([.append(fixture.envelope(number, on: channel), rules)])
+            let channels = try await channels(count, haveTokens: true, in: fixture)
+            // From here on the memory has the wakes of the devices.
+            let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+            let operations = zip(Int64(1)..., channels).map { position, channel in
+                InboxOperation.append(fixture.envelope(position, on: channel), rules)
             }
+            _ = try await store.commit(operations)
             let lane = PushLane(app: fixture.device.app, environment: .production)
             var trace = Trace(store)
+            let lanes = try await trace.run { try await store.dueLanes(at: start) }
+            #expect(lanes == [lane])
             let leased = try await trace.run {
                 try await store.leasePushes(of: lane, limit: 300, at: start, until: start.adding(seconds: 60))
             }
@@ -232,18 +346,27 @@ struct HotPathTests {
         let store = fixture.base.sqlite
         let (consumer, provider) = (try await fixture.device(1), try await fixture.device(2))
         try await fixture.offer(consumer, provider)
-        let parties = try await fixture.parties(consumer, provider)
-        let request = ServiceFixture.request(1, from: consumer, to: provider)
+        let world = try await DeliveryWorld(fixture.base)
+        let clock = world.clock
+        let services = Services(
+            store: store, documents: AppDocuments(store: store), homes: world.homes,
+            allowances: Allowances(settings: Allowances.Settings(), ticks: TickSource { 0 }),
+            time: TimeSource { clock.now })
+        let header = RequestHeader(
+            id: ServiceFixture.id(1), service: try #require(ServiceID(ServiceFixture.service)),
+            version: try #require(ServiceVersion("1.0")), method: try #require(MethodName("transfer")))
+        let content = SealedContent(
+            keyID: ServiceFixture.keys.id, sender: ServiceFixture.keys, encapsulated: Array(repeating: 4, count: 32),
+            body: [7], files: 0, fileBytes: 0)
+        let wish = Services.Wish(
+            header: header, app: provider.appID, device: provider.id, content: content, fingerprint: [7])
         var trace = Trace(store)
-        let made = try await trace.run { try await store.commit([ServiceFixture.made(request, parties)]) }
-        #expect(made == [.stored(replaced: nil)])
+        try await trace.runAll { _ = try await services.ask(wish, by: consumer) }
         try check(.request, trace)
-        let finished = RequestStep.finished(request.serial, replyHash: [1], at: start)
         trace = Trace(store)
-        let told = try await trace.run {
-            try await store.commit([ServiceFixture.operation(finished, of: request, at: 2)])
-        }
-        #expect(told == [.stored(replaced: nil)])
+        try await trace.runAll { try await services.reply(content, hash: [1], to: header.id, by: provider) }
+        let request = try await store.serviceRequest(header.id)
+        #expect(request?.state == .finished)
         try check(.reply, trace)
     }
 }

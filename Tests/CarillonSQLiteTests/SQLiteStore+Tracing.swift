@@ -18,9 +18,15 @@ extension SQLiteStore {
                 seen.withLock { $0.append(sql) }
             }
         }
-        let value = try await work()
+        let result: Result<Value, any Error>
+        do {
+            result = .success(try await work())
+        } catch {
+            result = .failure(error)
+        }
+        // Also after an error: the connection is the store's only one.
         try await group.run { db in db.trace(nil) }
-        return (value, seen.withLock { $0 })
+        return (try result.get(), seen.withLock { $0 })
     }
 
     private static let untraced = ["--", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "PRAGMA"]

@@ -9,6 +9,17 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct StoreClosingTests {
+    @Test func `a place has a closed store only after the store was closed`() async throws {
+        let maker = SQLiteStores.file
+        let store = try maker.openKept(StoreSettings())
+        let place = try #require(maker.place(of: store))
+        _ = try await store.createApp(try StoreFixture.appID, at: StoreFixture.start)
+        let isClosedBefore = try maker.isClosed(at: place)
+        try maker.close(store)
+        let (isClosed, isClosedElsewhere) = (try maker.isClosed(at: place), try maker.isClosed(at: place + "-other"))
+        #expect(!isClosedBefore && isClosed && !isClosedElsewhere)
+    }
+
     @Test func `what is asked of a store that closes is answered or refused`() async throws {
         for _ in 0..<20 {
             let fixture = try await StoreFixture(.file)

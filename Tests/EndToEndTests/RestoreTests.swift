@@ -4,6 +4,7 @@ import CarillonWire
 import ClientContent
 import Foundation
 import NIOHTTP1
+import TestStores
 import TestSupport
 import Testing
 
@@ -77,7 +78,7 @@ struct RestoreTests {
         let server = try await LiveServer.start()
         let key = try await server.whileStopped { directory in
             let key = try await LiveServer.key(.client, in: directory)
-            try FileManager.default.copyItem(atPath: directory, toPath: directory + "-backup")
+            try await stores.replaceStore(in: directory + "-backup", withStoreOf: directory)
             return key
         }
         let phone = try client(server, key, "-phone")
@@ -90,15 +91,7 @@ struct RestoreTests {
         #expect(id == nil)
         let before = try #require(phone.device.deviceID)
         try await server.whileStopped { directory in
-            for name in try FileManager.default.contentsOfDirectory(atPath: directory)
-            where name.hasPrefix("carillon.sqlite") {
-                try FileManager.default.removeItem(atPath: directory + "/" + name)
-            }
-            for name in try FileManager.default.contentsOfDirectory(atPath: directory + "-backup")
-            where name.hasPrefix("carillon.sqlite") {
-                try FileManager.default.copyItem(
-                    atPath: directory + "-backup/" + name, toPath: directory + "/" + name)
-            }
+            try await stores.replaceStore(in: directory, withStoreOf: directory + "-backup")
             try FileManager.default.removeItem(atPath: directory + "-backup")
         }
         try await eventually { channel.state == .error }
@@ -126,21 +119,6 @@ struct RestoreTests {
         func open(_ attachment: PushUpdate.Attachment) async {}
     }
 
-    private static func copyStore(from directory: String, to other: String) throws {
-        let files = FileManager.default
-        try files.createDirectory(atPath: other, withIntermediateDirectories: true)
-        try removeStore(in: other)
-        for name in try files.contentsOfDirectory(atPath: directory) where name.hasPrefix("carillon.sqlite") {
-            try files.copyItem(atPath: directory + "/" + name, toPath: other + "/" + name)
-        }
-    }
-
-    private static func removeStore(in directory: String) throws {
-        for name in try FileManager.default.contentsOfDirectory(atPath: directory) where name.hasPrefix("carillon.sqlite") {
-            try FileManager.default.removeItem(atPath: directory + "/" + name)
-        }
-    }
-
     /// By the commands, or by copying the files of a server that is stopped: then nothing in them says that they were restored.
     @Test(arguments: [true, false])
     func `what a device told a server that was restored since is told again`(_ isByCommand: Bool) async throws {
@@ -163,7 +141,7 @@ struct RestoreTests {
         if isByCommand {
             #expect(try await run(["backup", backup, "--data", server.directory]).status == 0)
         } else {
-            try await server.whileStopped { try Self.copyStore(from: $0, to: backup) }
+            try await server.whileStopped { try await stores.replaceStore(in: backup, withStoreOf: $0) }
         }
         defer { try? FileManager.default.removeItem(atPath: backup) }
         // What the backup does not have.
@@ -180,10 +158,10 @@ struct RestoreTests {
         try await Self.isProcessed(server, sender)
         try await server.whileStopped { directory in
             if isByCommand {
-                try Self.removeStore(in: directory)
+                try await stores.removeStore(in: directory)
                 #expect(try await run(["restore", backup, "--data", directory]).status == 0)
             } else {
-                try Self.copyStore(from: backup, to: directory)
+                try await stores.replaceStore(in: directory, withStoreOf: backup)
             }
         }
         try await Self.awaits {
@@ -231,11 +209,11 @@ struct RestoreTests {
         let house = try await ServiceHouse()
         let (provider, reader) = (try await house.client(), try await house.client(ServiceHouse.files))
         let backup = house.server.directory + "-backup"
-        try await house.server.whileStopped { try Self.copyStore(from: $0, to: backup) }
+        try await house.server.whileStopped { try await stores.replaceStore(in: backup, withStoreOf: $0) }
         defer { try? FileManager.default.removeItem(atPath: backup) }
         try await provider.serviceProvider.offer(name: "Mail", version: "1", [ServiceHouse.transfer])
         try await house.found(LiveServer.app, by: reader)
-        try await house.server.whileStopped { try Self.copyStore(from: backup, to: $0) }
+        try await house.server.whileStopped { try await stores.replaceStore(in: $0, withStoreOf: backup) }
         try await house.found(LiveServer.app, by: reader)
         await provider.stop()
         await reader.stop()

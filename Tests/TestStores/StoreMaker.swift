@@ -20,6 +20,8 @@ package protocol StoreMaker: DeviceRows, FiringRows, InboxRows, ItemRows, PushRo
     func place(of store: any Store) -> String?
     /// Closes a store, as a server does when it ends.
     func close(_ store: any Store) async throws
+    /// Whether a place has a store that was closed, so that nothing is left to be done when it is opened.
+    func isClosed(at place: String) throws -> Bool
 
     // MARK: Copies
 
@@ -27,6 +29,10 @@ package protocol StoreMaker: DeviceRows, FiringRows, InboxRows, ItemRows, PushRo
     func copy(_ store: any Store) throws -> StoreCopy
     /// Replaces what is in a place with a copy of the closed store of another place.
     func copy(_ place: String, to other: String) async throws
+    /// Replaces the store in a directory with a copy of the closed store of another directory. Other files stay as they are.
+    func replaceStore(in place: String, withStoreOf other: String) async throws
+    /// Removes a closed store from a directory. Other files stay as they are.
+    func removeStore(in place: String) async throws
     func backUp(_ store: any Store) async throws -> StoreCopy
     /// Opens a new store that is made of a backup. See ``StoreFactory``.
     func restore(_ backup: StoreCopy, holdsUpdates: Bool, at now: Timestamp, _ settings: StoreSettings) async throws

@@ -76,8 +76,12 @@ struct AttachmentTable {
                 lifetimeSeconds: wish.lifetimeSeconds, expiresAt: expiresAt))
     }
 
+    /// The number for `of_user`: 1 if the device has a user.
     private static func hasUser(_ device: String) -> String {
-        "EXISTS (SELECT 1 FROM device_profile AS p WHERE p.device = \(device) AND p.user IS NOT NULL)"
+        """
+        CASE WHEN EXISTS (SELECT 1 FROM device_profile AS p WHERE p.device = \(device) AND p.user IS NOT NULL)
+            THEN 1 ELSE 0 END
+        """
     }
 
     /// What is used of an app's allowance, and of an allowance in it.
@@ -154,7 +158,7 @@ struct AttachmentTable {
         try charge(AttachmentRules.charge(ofWhole: upload.length, charged: upload.charged), upload)
         try db.run(
             """
-            UPDATE attachment SET is_complete = 1, synced = length, expires_at = ?, kept_served = (SELECT seconds FROM served)
+            UPDATE attachment SET is_complete = TRUE, synced = length, expires_at = ?, kept_served = (SELECT seconds FROM served)
             WHERE serial = ?
             """,
             [expiresAt.milliseconds, serial.rawValue])
@@ -203,7 +207,7 @@ struct AttachmentTable {
         return try String.fetchOne(
             db,
             sql: """
-                SELECT coalesce('u' || user, 'd' || device.serial) FROM device
+                SELECT coalesce('u' || device_profile.user, 'd' || device.serial) FROM device
                 JOIN app ON app.serial = device.app AND app.ended_at IS NULL
                 LEFT JOIN device_profile ON device_profile.device = device.serial WHERE device.serial = ?
                 """, arguments: [device.rawValue])

@@ -24,8 +24,8 @@ struct DeviceSlice {
         if let user = filter.user {
             // An index finds the devices of a user, which are few.
             range = """
-                AND device.serial IN (SELECT device FROM device_profile
-                    WHERE app = (SELECT serial FROM app WHERE id = :app) AND user = :user)
+                AND device.serial IN (SELECT owned.device FROM device_profile AS owned
+                    WHERE owned.app = (SELECT serial FROM app WHERE id = :app) AND owned.user = :user)
                 """
             arguments += ["user": user.text]
         } else {

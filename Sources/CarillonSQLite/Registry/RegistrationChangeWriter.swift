@@ -92,22 +92,22 @@ struct RegistrationChangeWriter {
         try insert.run()
     }
 
-    /// A row with `is_told` 0 begins a status, and one with 1 leaves the status as it is.
+    /// A row without `is_told` begins a status, and a row with it leaves the status as it is.
     private static let putProfile = """
         INSERT INTO device_profile (device, platform, token, environment, revision, confirmed_at, takings, taken_on, reason,
-            status_at, app_version, locale, time_zone, parameters, user, said_environment, said_revision, former_platform,
+            status_at, app_version, locale, time_zone, parameters, "user", said_environment, said_revision, former_platform,
             former_environment, app, is_told, status_served)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT seconds FROM served))
         ON CONFLICT (device) DO UPDATE SET platform = excluded.platform, token = excluded.token,
             environment = excluded.environment, revision = excluded.revision, confirmed_at = excluded.confirmed_at,
             takings = excluded.takings, taken_on = excluded.taken_on, reason = excluded.reason,
             status_at = excluded.status_at, app_version = excluded.app_version, locale = excluded.locale,
-            time_zone = excluded.time_zone, parameters = excluded.parameters, user = excluded.user,
+            time_zone = excluded.time_zone, parameters = excluded.parameters, "user" = excluded.user,
             said_environment = excluded.said_environment, said_revision = excluded.said_revision,
             former_platform = excluded.former_platform, former_environment = excluded.former_environment,
-            is_told = CASE excluded.is_told WHEN 0 THEN 0 ELSE device_profile.is_told END,
+            is_told = CASE WHEN excluded.is_told THEN device_profile.is_told ELSE FALSE END,
             status_served =
-                CASE excluded.is_told WHEN 0 THEN excluded.status_served ELSE device_profile.status_served END
+                CASE WHEN excluded.is_told THEN device_profile.status_served ELSE excluded.status_served END
         """
 
     func write(_ released: RegistrationChanges.ReleasedToken) throws {

@@ -14,7 +14,7 @@ struct StatusNewsTable {
 
     func told(_ device: DeviceSerial, _ at: Timestamp) throws -> Bool {
         try db.run(
-            "UPDATE device_profile SET is_told = 1 WHERE device = ? AND status_at = ? AND NOT is_told",
+            "UPDATE device_profile SET is_told = TRUE WHERE device = ? AND status_at = ? AND NOT is_told",
             [device.rawValue, at.milliseconds])
         return db.changesCount == 1
     }

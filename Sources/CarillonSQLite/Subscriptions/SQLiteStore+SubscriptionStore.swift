@@ -76,7 +76,8 @@ extension SQLiteStore: SubscriptionStore {
 
     package func user(of device: DeviceSerial) async throws -> UserID? {
         try await read { db in
-            try String.first(db, "SELECT user FROM device_profile WHERE device = ?", [device.rawValue]).flatMap(UserID.init)
+            let select = "SELECT profile.user FROM device_profile AS profile WHERE profile.device = ?"
+            return try String.first(db, select, [device.rawValue]).flatMap(UserID.init)
         }
     }
 

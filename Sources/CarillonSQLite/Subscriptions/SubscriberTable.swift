@@ -100,7 +100,7 @@ struct SubscriberTable {
             try db.run(
                 """
                 UPDATE subscription_item SET version = 0, held = 0,
-                    last_firing = -coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'firing'), 0)
+                    last_firing = -coalesce(\(SQLDialect.lastSerial(of: "firing")), 0)
                 WHERE app = ? AND item = ? AND subscription = ?
                 """, [item.app.rawValue, item.name.text, subscription.rawValue])
         }

@@ -92,7 +92,7 @@ struct SubscriptionTable {
             db,
             """
             INSERT INTO subscription (mode, condition, format, tags, policy, cool_down, status, status_at, revision, fired_at,
-                expires_at, max_frequency, buffer_size, id, device, app, user, key, fields, items, created_at)
+                expires_at, max_frequency, buffer_size, id, device, app, "user", key, fields, items, created_at)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING serial
             """)
         bind(new, to: &insert)
@@ -239,7 +239,7 @@ struct SubscriptionTable {
                 ORDER BY serial LIMIT :limit
                 """)
         // Those without the tag take no place of the page.
-        let rowLimit = filter.tag == nil ? limit : -1
+        let rowLimit = filter.tag == nil ? limit : .max
         let all: StatementArguments = ["device": device.rawValue, "after": after.rawValue, "limit": rowLimit]
         var found: [Subscription] = []
         let rows = try Row.fetchCursor(select, arguments: all + arguments)

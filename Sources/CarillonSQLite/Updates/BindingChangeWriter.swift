@@ -41,7 +41,7 @@ struct BindingChangeWriter {
         var insert = try BoundStatement(
             db,
             """
-            INSERT INTO binding (device, app, user, profile, parameters, kinds, created_at, seen_to)
+            INSERT INTO binding (device, app, "user", profile, parameters, kinds, created_at, seen_to)
             VALUES (?, ?, ?, ?, ?, '', ?, \(BindingTable.end("?")))
             RETURNING \(BindingTable.columns)
             """)
@@ -60,7 +60,7 @@ struct BindingChangeWriter {
         var update = try BoundStatement(
             db,
             """
-            UPDATE binding SET ended_at = NULL, is_left_over = 0, held_to = 0, revision = ?, needs_resync = ?
+            UPDATE binding SET ended_at = NULL, is_left_over = FALSE, held_to = 0, revision = ?, needs_resync = ?
             WHERE serial = ?
             RETURNING \(BindingTable.columns)
             """)

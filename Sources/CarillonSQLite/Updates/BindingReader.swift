@@ -77,7 +77,7 @@ struct BindingReader {
             db,
             """
             SELECT EXISTS (SELECT 1 FROM completion JOIN audience_update ON audience_update.serial = in_update
-                    WHERE completion.binding = ? AND state = \(CompletionMachine.State.gone.rawValue) AND has_left = 0
+                    WHERE completion.binding = ? AND state = \(CompletionMachine.State.gone.rawValue) AND NOT has_left
                         AND audience_update.status = 3 AND kind = 'content'),
                 EXISTS (SELECT 1 FROM completion JOIN audience_update ON audience_update.serial = in_update
                     WHERE completion.binding = ? AND state = \(CompletionMachine.State.expired.rawValue) AND attempt > 0
@@ -93,7 +93,7 @@ struct BindingReader {
 
     /// Whether completions of the binding are still to be released.
     func isLeftOver(_ binding: BindingSerial) throws -> Bool {
-        var select = try BoundStatement(db, "SELECT 1 FROM binding WHERE serial = ? AND is_left_over = 1")
+        var select = try BoundStatement(db, "SELECT 1 FROM binding WHERE serial = ? AND is_left_over")
         select.bind(binding.rawValue)
         return try select.run()
     }

@@ -14,13 +14,18 @@ struct BindingTable {
         """
     static let columnCount: Int32 = 16
 
+    /// The user that a device has now; empty if it has none.
+    private static func presentUser(_ device: String) -> String {
+        "coalesce((SELECT profile.user FROM device_profile AS profile WHERE profile.device = \(device)), '')"
+    }
+
     /// That of a device with its present user.
     func present(of device: DeviceSerial, profile: String) throws -> UpdateBinding? {
         var select = try BoundStatement(
             db,
             """
             SELECT \(Self.columns) FROM binding
-            WHERE device = ? AND coalesce(user, '') = coalesce((SELECT user FROM device_profile WHERE device = ?), '')
+            WHERE device = ? AND coalesce(binding.user, '') = \(Self.presentUser("?"))
                 AND profile = ? AND ended_at IS NULL
             """)
         select.bind(device.rawValue)
@@ -35,7 +40,7 @@ struct BindingTable {
             db,
             """
             SELECT \(Self.columns) FROM binding
-            WHERE device = ?1 AND coalesce(user, '') = coalesce((SELECT user FROM device_profile WHERE device = ?1), '')
+            WHERE device = ?1 AND coalesce(binding.user, '') = \(Self.presentUser("?1"))
                 AND ended_at IS NULL
             """)
         select.bind(device.rawValue)
@@ -76,13 +81,13 @@ struct BindingTable {
 
     /// It is to be told to fetch everything.
     func missed(_ binding: BindingSerial) throws {
-        try db.run("UPDATE binding SET needs_resync = 1 WHERE serial = ?", [binding.rawValue])
+        try db.run("UPDATE binding SET needs_resync = TRUE WHERE serial = ?", [binding.rawValue])
     }
 
     /// It is told to fetch everything that is there now.
     func madeUp(_ binding: BindingSerial) throws {
         try db.run(
-            "UPDATE binding SET needs_resync = 0, seen_to = \(Self.end("binding.app")) WHERE serial = ?",
+            "UPDATE binding SET needs_resync = FALSE, seen_to = \(Self.end("binding.app")) WHERE serial = ?",
             [binding.rawValue])
     }
 

@@ -111,7 +111,7 @@ struct CompletionReader {
             JOIN audience_update ON audience_update.serial = in_update AND audience_update.status IN (0, 3)
             WHERE completion.binding = ? AND absorbed_by = ? AND absorbed_by IS NOT NULL
                 AND completion.state = \(CompletionMachine.State.superseded.rawValue)
-                AND NOT EXISTS (SELECT 1 FROM audience_update AS absorber WHERE absorber.serial = ? AND absorber.is_resync = 1)
+                AND NOT EXISTS (SELECT 1 FROM audience_update AS absorber WHERE absorber.serial = ? AND absorber.is_resync)
             ORDER BY in_update
             """)
         select.bind(key.binding.rawValue)

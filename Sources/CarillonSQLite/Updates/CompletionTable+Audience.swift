@@ -11,12 +11,12 @@ extension CompletionTable {
             """
             SELECT in_update, entry FROM completion \(IndexHint.sql("completion_unfinished"))
             JOIN audience_update ON audience_update.serial = in_update AND audience_update.status = 0
-            WHERE binding = ? AND state < 10 AND state < \(CompletionMachine.State.parked.rawValue)
-                AND instr(?, ' ' || kind || ' ') = 0
+            WHERE binding = ?2 AND state < 10 AND state < \(CompletionMachine.State.parked.rawValue)
+                AND \(Self.list("?1", hasKind: false))
             ORDER BY in_update, entry
             """)
+        select.bind(Self.list(of: kinds))
         select.bind(binding.rawValue)
-        select.bind(" " + kinds.sorted().joined(separator: " ") + " ")
         var found: [CompletionKey] = []
         try select.forEachRow { columns in
             found.append(
@@ -31,17 +31,25 @@ extension CompletionTable {
     func returnSupported(of binding: UpdateBinding, at now: Timestamp) throws {
         try db.run(
             """
-            UPDATE completion SET state = 0, due_at = ?
-            WHERE binding = ? AND state = \(CompletionMachine.State.unsupported.rawValue)
+            UPDATE completion SET state = 0, due_at = ?2
+            WHERE binding = ?3 AND state = \(CompletionMachine.State.unsupported.rawValue)
                 AND EXISTS (SELECT 1 FROM audience_update
-                    WHERE serial = in_update AND status = 0 AND instr(?, ' ' || kind || ' ') > 0)
+                    WHERE serial = in_update AND status = 0 AND \(Self.list("?1", hasKind: true)))
             """,
-            [now.milliseconds, binding.serial.rawValue, " " + binding.kinds.sorted().joined(separator: " ") + " "])
+            [Self.list(of: binding.kinds), now.milliseconds, binding.serial.rawValue])
         try lineUp(binding.serial)
     }
 
+    /// The kinds with a space before and behind each of them.
+    private static func list(of kinds: Set<String>) -> String { " " + kinds.sorted().joined(separator: " ") + " " }
+
+    /// Whether a list has the kind of an update: without the kind it would be another list.
+    private static func list(_ list: String, hasKind: Bool) -> String {
+        "replace(\(list), ' ' || kind || ' ', '') \(hasKind ? "<>" : "=") \(list)"
+    }
+
     func beginAgain(_ again: BindingChanges.Again) throws {
-        let gone = "binding = ? AND state = \(CompletionMachine.State.gone.rawValue) AND has_left = 0"
+        let gone = "binding = ? AND state = \(CompletionMachine.State.gone.rawValue) AND NOT has_left"
         if again.expiresContent {
             try db.run(
                 """

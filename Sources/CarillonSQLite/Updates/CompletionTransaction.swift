@@ -102,7 +102,7 @@ struct CompletionTransaction {
         let isLeftOver = try !unfinished.isEmpty && BindingReader(db).isLeftOver(binding)
         switch rules.release(unfinished, isLeftOver: isLeftOver, at: now) {
         case .nothingLeft:
-            try db.run("UPDATE binding SET is_left_over = 0 WHERE serial = ?", [binding.rawValue])
+            try db.run("UPDATE binding SET is_left_over = FALSE WHERE serial = ?", [binding.rawValue])
             return nil
         case .stops: return nil
         case .ends(let steps): return try steps.compactMap { try write($0, at: now) }

@@ -115,7 +115,8 @@ struct UpdateTable {
         try Int.first(
             db,
             """
-            SELECT coalesce(sum(length(CAST(audience AS BLOB))), 0) FROM audience_update \(IndexHint.sql("audience_update_live"))
+            SELECT coalesce(sum(\(SQLDialect.byteCount(of: "audience"))), 0)
+            FROM audience_update \(IndexHint.sql("audience_update_live"))
             WHERE app = ? AND status = 0 AND NOT is_resync AND paused_at IS NULL
             """, [app.rawValue]) ?? 0
     }
@@ -163,7 +164,7 @@ struct UpdateTable {
         let serial = try db.inserted(
             """
             INSERT INTO audience_update (id, app, kind, is_indexed, is_standing, published_at, expires_at, status_at, content, wakes,
-                is_resync) VALUES (?, ?, 'content', 1, 1, ?, ?, ?, ?, 0, 1) RETURNING serial
+                is_resync) VALUES (?, ?, 'content', TRUE, TRUE, ?, ?, ?, ?, FALSE, TRUE) RETURNING serial
             """,
             [
                 Data(wish.proposed.value.bytes), app.rawValue, now.milliseconds, Int64.max / 2, now.milliseconds,
@@ -282,7 +283,7 @@ struct UpdateTable {
         try db.run(
             """
             UPDATE audience_update SET status = ?, status_at = ?, status_served = (SELECT seconds FROM served),
-                is_left_over = 1, woken_to = NULL
+                is_left_over = TRUE, woken_to = NULL
             WHERE serial = ? AND status = 0
             """,
             [status.rawValue, now.milliseconds, update.rawValue])
@@ -309,7 +310,7 @@ struct UpdateTable {
         let device = "(SELECT device FROM binding WHERE binding.serial = completion.binding)"
         try db.run(
             """
-            UPDATE audience_update SET is_left_over = 1
+            UPDATE audience_update SET is_left_over = TRUE
             WHERE serial > ? AND serial <= ? AND status != 0 AND NOT is_left_over
                 AND EXISTS (SELECT 1 FROM completion WHERE in_update = audience_update.serial AND state < 10
                     \(shards.condition(on: device)))
@@ -351,7 +352,7 @@ struct UpdateTable {
                 return true
             }
             if !isAny, shards == .all {
-                try db.run("UPDATE audience_update SET is_left_over = 0 WHERE serial = ?", [update.serial.rawValue])
+                try db.run("UPDATE audience_update SET is_left_over = FALSE WHERE serial = ?", [update.serial.rawValue])
             }
             if found.count >= limit { break }
         }
@@ -362,7 +363,7 @@ struct UpdateTable {
     private func finishUpdates() throws {
         try db.run(
             """
-            UPDATE audience_update SET is_left_over = 0 WHERE serial IN (SELECT ended.serial FROM audience_update AS ended
+            UPDATE audience_update SET is_left_over = FALSE WHERE serial IN (SELECT ended.serial FROM audience_update AS ended
                 WHERE ended.is_left_over
                     AND NOT EXISTS (SELECT 1 FROM completion WHERE in_update = ended.serial AND state < 10) LIMIT 100)
             """)
@@ -383,7 +384,7 @@ struct UpdateTable {
         // Of expired content, whoever was away and is back later is to know that he missed it.
         try db.run(
             """
-            UPDATE binding SET needs_resync = 1 WHERE serial IN
+            UPDATE binding SET needs_resync = TRUE WHERE serial IN
                 (SELECT binding FROM completion WHERE in_update = ?1 AND state = \(CompletionMachine.State.gone.rawValue)
                     AND NOT has_left AND EXISTS (SELECT 1 FROM audience_update WHERE serial = ?1 AND status = 3 AND kind = 'content')
                 ORDER BY binding DESC, entry DESC LIMIT ?2)

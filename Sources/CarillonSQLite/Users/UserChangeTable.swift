@@ -22,7 +22,7 @@ struct UserChangeTable {
         try RequestTable(db).write(RequestRules().end(of: device, because: .userChanged))
         guard hadUser else { return }
         try closeChannels(of: device, at: now)
-        try SubscriptionTable(db).remove("device = ? AND user IS NOT NULL", [device.rawValue])
+        try SubscriptionTable(db).remove("device = ? AND subscription.user IS NOT NULL", [device.rawValue])
         try AttachmentTable(db).userLeaves(device, of: app)
         try db.run("UPDATE device_profile SET badge = 0 WHERE device = ?", [device.rawValue])
     }

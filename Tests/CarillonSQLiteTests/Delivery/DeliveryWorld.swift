@@ -18,6 +18,7 @@ final class DeliveryWorld: Sendable {
     let inbox: Inbox
     let publisher: Publisher
     let timers = ManualTimers()
+    var homes: Homes { Homes(only: Home(inbox: inbox, sessions: sessions)) }
 
     init(
         _ fixture: StoreFixture, clock: ManualClock = ManualClock(), seed: UInt64 = 1,

@@ -93,8 +93,8 @@ struct ListenerFaultTests {
             break
         }
         // Everything was closed in order.
-        let log = settings.dataDirectory + "/carillon.sqlite-wal"
-        #expect(FileManager.default.contents(atPath: log) ?? Data() == Data())
+        let isClosed = try stores.isClosed(at: settings.dataDirectory)
+        #expect(isClosed)
     }
 
     /// Takes the port as soon as the server has lost it.

@@ -121,13 +121,18 @@ package struct SubscriptionFixture {
 
     // MARK: Telling
 
+    /// - Parameters:
+    ///   - topic: What waits of this topic is replaced.
+    ///   - mode: How the device is woken.
     func told(
-        _ position: Int64, _ subscription: Subscription, _ effect: Effect, at now: Timestamp = start
+        _ position: Int64, _ subscription: Subscription, _ effect: Effect, replacing topic: String? = nil,
+        waking mode: WakeMode? = nil, at now: Timestamp = start
     ) -> InboxOperation {
         let envelope = Envelope(
             id: base.envelope(position).id, device: subscription.device, app: app, origin: subscription.origin,
             kind: .fired(body: [1], countsBadge: true), acceptedAt: now, expiresAt: now.adding(seconds: 100_000))
-        return .append(envelope, AppendRules(effects: [effect]))
+        let wake = mode.map { WakeWish($0, dueAt: now, needsAlertText: false) }
+        return .append(envelope, AppendRules(topic: topic, effects: [effect], wake: wake))
     }
 
     /// Puts a firing into the inbox of its device.

@@ -6,7 +6,7 @@ extension SQLiteStores {
     }
 
     package func damageHeldFirings(of item: String, in store: any Store) async throws {
-        try await run("UPDATE held_firing SET item = '' WHERE item = '\(item)'", in: store)
+        try await run("UPDATE held_firing SET item = '' WHERE item = \(Self.literal(item))", in: store)
     }
 
     package func addHeldFiring(
