@@ -39,7 +39,7 @@ struct SubscriptionRowTests {
         let handOvers = try await store.handOvers()
         var removed: [SubscriptionSerial: Set<ItemKey>] = [:]
         for handOver in handOvers {
-            guard case .subscriptionRemoved(let subscription, from: let item, shape: let shape)? = ItemHandOver(handOver)
+            guard case .subscriptionRemoved(let subscription, from: let item?, shape: let shape)? = ItemHandOver(handOver)
             else { continue }
             #expect(shape != nil)
             removed[subscription, default: []].insert(item)

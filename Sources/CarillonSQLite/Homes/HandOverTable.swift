@@ -7,13 +7,18 @@ struct HandOverTable {
 
     init(_ db: Database) { self.db = db }
 
-    func pending(in shards: ShardSet, limit: Int) throws -> [HandOver] {
+    /// The kinds that this version knows. A newer version can have written others.
+    private static let kinds = HandOver.Kind.allCases.map { String($0.rawValue) }.joined(separator: ", ")
+
+    func pending(in shards: ShardSet, after number: Int64, limit: Int) throws -> [HandOver] {
         var select = try BoundStatement(
             db,
             """
-            SELECT number, shard, kind, content FROM hand_over WHERE TRUE \(shards.condition(onShard: "shard"))
+            SELECT number, shard, kind, content FROM hand_over
+            WHERE number > ? AND kind IN (\(Self.kinds)) \(shards.condition(onShard: "shard"))
             ORDER BY number LIMIT ?
             """)
+        select.bind(number)
         select.bind(limit)
         var handOvers: [HandOver] = []
         try select.forEachRow { columns in
