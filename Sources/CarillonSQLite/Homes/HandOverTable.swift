@@ -19,6 +19,7 @@ struct HandOverTable {
             ORDER BY number LIMIT ?
             """)
         select.bind(number)
+        select.bind(numbersOf: shards)
         select.bind(limit)
         var handOvers: [HandOver] = []
         try select.forEachRow { columns in
@@ -33,6 +34,26 @@ struct HandOverTable {
         return handOvers
     }
 
+    /// Adds hand-overs of one kind.
+    struct Addition {
+        private var insert: BoundStatement
+        private let kind: HandOver.Kind
+
+        fileprivate init(_ db: Database, _ kind: HandOver.Kind) throws {
+            insert = try BoundStatement(db, "INSERT INTO hand_over (shard, kind, content) VALUES (?, ?, ?)")
+            self.kind = kind
+        }
+
+        mutating func add(_ content: String, to shard: Shard) throws {
+            insert.bind(Int64(shard.number))
+            insert.bind(kind.rawValue)
+            insert.bind(content)
+            try insert.run()
+        }
+    }
+
+    func addition(of kind: HandOver.Kind) throws -> Addition { try Addition(db, kind) }
+
     func apply(_ applied: [AppliedHandOver]) throws {
         var remove = try BoundStatement(db, "DELETE FROM hand_over WHERE number = ? RETURNING number")
         var shapes: Set<Int64> = []
@@ -44,6 +65,7 @@ struct HandOverTable {
             case nil: break
             }
         }
-        for shape in shapes { try SubscriptionTable(db).forgetShape(shape) }
+        // Rows that several homes share are written in one order, so that their transactions do not wait for each other in a circle.
+        for shape in shapes.sorted() { try SubscriptionTable(db).forgetShape(shape) }
     }
 }

@@ -234,7 +234,6 @@ package final class SQLiteStore: Sendable {
         configuration.busyMode = .timeout(5)
         configuration.prepareDatabase { db in
             db.add(function: ShardSet.function)
-            db.add(function: Shard.functionOfItems)
             try db.execute(
                 sql: """
                     PRAGMA wal_autocheckpoint = 4000;
