@@ -257,7 +257,7 @@ struct WatchRowTests {
 
     private static let tables = ["watch", "disconnect_callback", "leased_work", "work_lane"]
 
-    /// The statements on the tables of watches and their work, without those of triggers. A statement counts once.
+    /// The statements on the tables of watches and their work. A statement counts once.
     private func statements(of store: SQLiteStore, in work: () async throws -> Void) async throws -> Int {
         let seen = Set(try await store.tracing(work).statements)
         return seen.count { sql in Self.tables.contains { sql.contains($0) } }
