@@ -222,7 +222,7 @@ struct HotPathTests {
         try await world.begin(device)
         let update = try await fixture.publish(1)
         world.logs.published(update, after: UpdateSerial(0))
-        let load = DeliveryMachine.Load(after: 0, limit: 100, bytes: 1 << 20)
+        let load = InboxLoad(after: 0, limit: 100, bytes: 1 << 20)
         var trace = Trace(fixture.base.sqlite)
         let read = try await trace.runAll { () async throws -> InboxRead in
             let visit = try await world.visit(device)

@@ -190,7 +190,7 @@ struct RegistrationRowTests {
         "FROM wake", "UPDATE wake", "INTO wake", "push", "token NOT NULL", "watch", "subscription", "attachment", "inbox",
     ]
 
-    /// The statements on rows of devices and channels, without those of triggers. A statement counts once.
+    /// The statements on rows of devices and channels. A statement counts once.
     private func statements(of store: SQLiteStore, in work: () async throws -> Void) async throws -> Int {
         let seen = Set(try await store.tracing(work).statements)
         return seen.count { sql in

@@ -51,7 +51,7 @@ struct SchemaStepTests {
         "0L61gJc9GPce",  // 36
         "jMUC/0Bn8NVu",  // 37
         "EL3rq8eYAkxA",  // 38
-        "9axzDLsAO70r",  // 39
+        "i6dPZpWlrHOS",  // 39
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

@@ -114,6 +114,25 @@ struct StatusChangeTests {
         #expect(try await revisions(store) == [3])
     }
 
+    @Test func `a change of the status runs as many statements as the documentation says`() async throws {
+        let fixture = try await SubscriptionFixture(SQLiteStores.memory)
+        let (store, device) = (fixture.base.sqlite, fixture.device)
+        func count(_ change: StatusChange) async throws -> Int {
+            let traced = try await store.tracing {
+                try await store.group.run { db in try SubscriptionTable(db).follow(change, of: device) }
+            }
+            let words = ["subscription", "hand_over"]
+            return Set(traced.statements).count { sql in words.contains { sql.contains($0) } }
+        }
+        for change in [StatusChange.suspended, .reasonChanged, .resumed] {
+            #expect(try await count(change) == 1, "the device has no subscriptions")
+        }
+        for number in UInt64(1)...3 { _ = try await fixture.subscribe(number, ["a", "b"]) }
+        #expect(try await count(.suspended) == 3)
+        #expect(try await count(.reasonChanged) == 1)
+        #expect(try await count(.resumed) == 5)
+    }
+
     @Test func `a resumption arms subscriptions on items that have not fired`() async throws {
         let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let (store, device) = (fixture.base.sqlite, fixture.device)

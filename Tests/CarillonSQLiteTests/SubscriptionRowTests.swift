@@ -39,7 +39,7 @@ struct SubscriptionRowTests {
         let handOvers = try await store.handOvers()
         var removed: [SubscriptionSerial: Set<ItemKey>] = [:]
         for handOver in handOvers {
-            guard case .subscriptionRemoved(let subscription, from: let item, shape: let shape)? = ItemHandOver(handOver)
+            guard case .subscriptionRemoved(let subscription, from: let item?, shape: let shape)? = ItemHandOver(handOver)
             else { continue }
             #expect(shape != nil)
             removed[subscription, default: []].insert(item)
@@ -102,6 +102,54 @@ struct SubscriptionRowTests {
         try await expectCounts(store, items: 1, subscriptions: 1)
         while try await !store.continueDeletions(at: start, limit: 1).isDone {}
         try await expectCounts(store, items: 0, subscriptions: 0)
+    }
+
+    /// The statements that contain one of the words. A statement counts once.
+    private func statements(
+        with words: [String], of store: SQLiteStore, in work: () async throws -> Void
+    ) async throws -> Int {
+        let seen = Set(try await store.tracing(work).statements)
+        return seen.count { sql in words.contains { sql.contains($0) } }
+    }
+
+    @Test func `a change of the numbers runs one statement`() async throws {
+        let fixture = try await SubscriptionFixture(SQLiteStores.memory)
+        let store = fixture.base.sqlite
+        func count(_ work: () async throws -> Void) async throws -> Int {
+            try await statements(with: ["UPDATE app SET items", "UPDATE app SET subscriptions"], of: store, in: work)
+        }
+        let item = try await count { _ = try await fixture.update("a") }
+        #expect(item == 1)
+        let update = try await count { _ = try await fixture.update("a", version: 2) }
+        #expect(update == 0)
+        var ended: [EndedSubscription] = []
+        for number in UInt64(1)...3 {
+            let new = try await count {
+                let subscription = try await subscribe(number, fixture)
+                ended.append(EndedSubscription(serial: subscription.serial, device: subscription.device))
+            }
+            #expect(new == 1)
+        }
+        let deleted = try fixture.item("a")
+        let removal = try await count { _ = try await store.deleteItem(deleted, ifIdleSince: nil) }
+        #expect(removal == 1)
+        _ = try await store.endSubscriptions(ended.map(\.serial), of: fixture.device)
+        let removals = try await count { try await store.removeSubscriptions(ended, at: start) }
+        #expect(removals == 1)
+    }
+
+    @Test func `the end of a device runs as many statements as the documentation says`() async throws {
+        let fixture = try await SubscriptionFixture(SQLiteStores.memory)
+        let store = fixture.base.sqlite
+        let without = try await fixture.anotherDevice().serial
+        for number in UInt64(1)...3 { _ = try await subscribe(number, fixture) }
+        let words = ["subscription_item", "DELETE FROM subscription WHERE", "UPDATE app SET subscriptions", "hand_over"]
+        for (device, expected) in [(without, 2), (fixture.device, 4)] {
+            let count = try await statements(with: words, of: store) {
+                _ = try await store.deleteDevice(device, at: start)
+            }
+            #expect(count == expected)
+        }
     }
 
     @Test func `the numbers follow the rows when other work of the commit fails`() async throws {

@@ -253,11 +253,51 @@ struct WatchRowTests {
         try await expectLanes([])
     }
 
+    @Test func `lanes follow their work when other work of the commit fails`() async throws {
+        let fixture = try await WatchFixture(.memory)
+        let (store, device) = (fixture.sqlite, fixture.base.device)
+        let (first, second) = (fixture.base.first, fixture.base.second)
+        let third = try await StoreFixture.open(11, of: device, in: store)
+        for channel in [first, second] { _ = try await fixture.put(fixture.wish(on: channel, ping: "http://a.example")) }
+        let moved = try #require(try await store.watch(of: first.serial)).serial
+        let removed = try #require(try await store.watch(of: second.serial)).serial
+        let now = start
+        let wishes = [
+            try fixture.wish(on: third, ping: "http://a.example"), try fixture.wish(on: second, ping: "http://b.example"),
+        ]
+        let gate = Gate()
+        async let before: Void = store.group.run { _ in gate.pass() }
+        await gate.reached()
+        let works: [@Sendable () async throws -> Void] = [
+            { _ = try await store.putWatch(wishes[0], at: now) },
+            {
+                try await store.group.run { db in
+                    let lanes = WorkLanes(db)
+                    func work(_ subject: Int64, _ peer: String) -> WorkLanes.NewWork {
+                        WorkLanes.NewWork(
+                            kind: .ping, subject: subject, app: device.app.rawValue, device: device.serial.rawValue,
+                            peer: peer, dueAt: now)
+                    }
+                    try lanes.add(work(99, "c.example:80"), at: now)
+                    try lanes.move(work(moved.rawValue, "d.example:80"), at: now)
+                    try lanes.remove(.ping, of: removed.rawValue)
+                    throw StoreFault(.full, "its own")
+                }
+            },
+            { _ = try await store.putWatch(wishes[1], at: now) },
+        ]
+        let results = await together(works) { gate.open() }
+        try await before
+        #expect(results.map { (try? $0.get()) != nil } == [true, false, true])
+        #expect(try await wrongWork(store) == [0, 0])
+        #expect(try await store.numbers("SELECT size FROM work_lane ORDER BY peer, kind") == [2, 1])
+    }
+
     // MARK: Statements
 
     private static let tables = ["watch", "disconnect_callback", "leased_work", "work_lane"]
 
-    /// The statements on the tables of watches and their work, without those of triggers. A statement counts once.
+    /// The statements on the tables of watches and their work. A statement counts once.
     private func statements(of store: SQLiteStore, in work: () async throws -> Void) async throws -> Int {
         let seen = Set(try await store.tracing(work).statements)
         return seen.count { sql in Self.tables.contains { sql.contains($0) } }

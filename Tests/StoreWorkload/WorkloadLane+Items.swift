@@ -61,10 +61,10 @@ extension WorkloadLane {
     /// Hand-overs that the lane caused, except those of deleted devices.
     func handOvers() async throws -> [HandOver] {
         let devices = Set(try await devices().map { $0.device.serial })
-        return try await store.handOvers(in: .all, limit: 10_000).filter { handOver in
+        return try await store.handOvers(in: .all, after: 0, limit: 10_000).filter { handOver in
             switch ItemHandOver(handOver) {
             case .subscriptionsChanged(of: let device)?: devices.contains(device)
-            case .subscriptionRemoved(_, from: let item, shape: _)?: item.app == app.serial
+            case .subscriptionRemoved(_, from: let item, shape: _)?: item?.app == app.serial
             case nil: false
             }
         }

@@ -6,6 +6,8 @@ package protocol SubscriptionRows: Sendable {
     /// Adds copies of the only subscription, with what it watches.
     func copySubscription(times count: Int, in store: any Store) async throws
     func subscriptions(in store: any Store) async throws -> [SubscriptionSerial]
+    /// Damages what a subscription watches, so that the names of its items cannot be read.
+    func damageWatchedItems(of subscription: SubscriptionSerial, in store: any Store) async throws
     /// Returns the statuses of all subscriptions: 0 subscribed, 1 triggered, 2 ended.
     func subscriptionStatuses(in store: any Store) async throws -> [Int]
     /// Ends the subscription with this key, and does not remove it.

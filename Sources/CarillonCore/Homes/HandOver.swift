@@ -7,7 +7,7 @@ package struct HandOver: Equatable, Sendable {
         /// A device was suspended or resumed that has subscriptions on items of the shard. The content is the device.
         case subscriptionsChanged = 1
         /// A subscription on an item of the shard was removed. The content is the app, the subscription, the shape of the condition or
-        /// nothing, and the name of the item, with a space between each.
+        /// nothing, and the name of the item, with a space between each. The shape is removed also if the name cannot be read.
         case subscriptionRemoved = 2
     }
 

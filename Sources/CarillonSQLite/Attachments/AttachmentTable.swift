@@ -173,8 +173,12 @@ struct AttachmentTable {
         try write(totals)
     }
 
+    /// Writes in the order of the keys, so that transactions of several writers do not wait for each other in a circle.
     func write(_ totals: AttachmentTotals) throws {
-        for (key, bytes) in totals.changes {
+        let changes = totals.changes.sorted { one, other in
+            (one.key.app.rawValue, one.key.allowance) < (other.key.app.rawValue, other.key.allowance)
+        }
+        for (key, bytes) in changes {
             if bytes > 0 { try add(bytes, to: key) } else { try subtract(-bytes, from: key) }
         }
     }

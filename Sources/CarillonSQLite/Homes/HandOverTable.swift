@@ -7,13 +7,19 @@ struct HandOverTable {
 
     init(_ db: Database) { self.db = db }
 
-    func pending(in shards: ShardSet, limit: Int) throws -> [HandOver] {
+    /// The kinds that this version knows. A newer version can have written others.
+    private static let kinds = HandOver.Kind.allCases.map { String($0.rawValue) }.joined(separator: ", ")
+
+    func pending(in shards: ShardSet, after number: Int64, limit: Int) throws -> [HandOver] {
         var select = try BoundStatement(
             db,
             """
-            SELECT number, shard, kind, content FROM hand_over WHERE TRUE \(shards.condition(onShard: "shard"))
+            SELECT number, shard, kind, content FROM hand_over
+            WHERE number > ? AND kind IN (\(Self.kinds)) \(shards.condition(onShard: "shard"))
             ORDER BY number LIMIT ?
             """)
+        select.bind(number)
+        select.bind(numbersOf: shards)
         select.bind(limit)
         var handOvers: [HandOver] = []
         try select.forEachRow { columns in
@@ -28,6 +34,26 @@ struct HandOverTable {
         return handOvers
     }
 
+    /// Adds hand-overs of one kind.
+    struct Addition {
+        private var insert: BoundStatement
+        private let kind: HandOver.Kind
+
+        fileprivate init(_ db: Database, _ kind: HandOver.Kind) throws {
+            insert = try BoundStatement(db, "INSERT INTO hand_over (shard, kind, content) VALUES (?, ?, ?)")
+            self.kind = kind
+        }
+
+        mutating func add(_ content: String, to shard: Shard) throws {
+            insert.bind(Int64(shard.number))
+            insert.bind(kind.rawValue)
+            insert.bind(content)
+            try insert.run()
+        }
+    }
+
+    func addition(of kind: HandOver.Kind) throws -> Addition { try Addition(db, kind) }
+
     func apply(_ applied: [AppliedHandOver]) throws {
         var remove = try BoundStatement(db, "DELETE FROM hand_over WHERE number = ? RETURNING number")
         var shapes: Set<Int64> = []
@@ -39,6 +65,7 @@ struct HandOverTable {
             case nil: break
             }
         }
-        for shape in shapes { try SubscriptionTable(db).forgetShape(shape) }
+        // Rows that several homes share are written in one order, so that their transactions do not wait for each other in a circle.
+        for shape in shapes.sorted() { try SubscriptionTable(db).forgetShape(shape) }
     }
 }

@@ -23,8 +23,8 @@ extension SQLiteStore: NodeStore {
 }
 
 extension SQLiteStore: HandOverStore {
-    package func handOvers(in shards: ShardSet, limit: Int) async throws -> [HandOver] {
-        try await read { db in try HandOverTable(db).pending(in: shards, limit: limit) }
+    package func handOvers(in shards: ShardSet, after number: Int64, limit: Int) async throws -> [HandOver] {
+        try await read { db in try HandOverTable(db).pending(in: shards, after: number, limit: limit) }
     }
 
     package func applyHandOvers(_ applied: [AppliedHandOver]) async throws {

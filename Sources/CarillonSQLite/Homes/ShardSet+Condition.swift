@@ -14,7 +14,7 @@ extension ShardSet {
     /// The set is the argument `:shards` and not part of the text, so that all sets but that of all shards share one statement. The caller
     /// binds it by ``arguments(with:)`` or by `BoundStatement.bind(_:)`.
     ///
-    /// No index has the shard: every write would pay for it, and no read would use it, as one process has all shards.
+    /// No index has the shard of a device: every write would pay for it, and no read would use it, as one process has all shards.
     func condition(on column: String) -> String { self == .all ? "" : "AND \(Self.function.name)(\(column), :shards)" }
 
     /// Returns "AND" with the condition that an item is in the set, as ``condition(on:)`` does for a device.
@@ -34,11 +34,15 @@ extension ShardSet {
     }
 
     /// Returns "AND" with the condition that a column has the number of a shard in the set. Empty for the set of all shards.
+    ///
+    /// The set is the argument `:shards`, as that of ``condition(on:)``. It is a list of numbers, so that an index on the column is used.
+    /// The caller binds it by `BoundStatement.bind(numbersOf:)`.
     func condition(onShard column: String) -> String {
-        guard self != .all else { return "" }
-        let numbers = shards.map { String($0.number) }.joined(separator: ", ")
-        return numbers.isEmpty ? "AND FALSE" : "AND \(column) IN (\(numbers))"
+        self == .all ? "" : "AND \(column) IN (SELECT value FROM json_each(:shards))"
     }
+
+    /// The numbers of the shards as JSON.
+    fileprivate var numbers: String { "[" + shards.map { String($0.number) }.joined(separator: ",") + "]" }
 
     /// Whether a device is in a set of shards.
     static let function = DatabaseFunction("is_device_in", argumentCount: 2, pure: true) { values in
@@ -61,5 +65,10 @@ extension BoundStatement {
     /// Binds the next place to the set, if ``ShardSet/condition(on:)`` has a place for it.
     mutating func bind(_ shards: ShardSet) {
         if shards != .all { bind(shards.bitmap) }
+    }
+
+    /// Binds the next place to the numbers of the shards, if ``ShardSet/condition(onShard:)`` has a place for them.
+    mutating func bind(numbersOf shards: ShardSet) {
+        if shards != .all { bind(shards.numbers) }
     }
 }

@@ -266,7 +266,7 @@ struct WorkLanes {
                 return true
             }
         }
-        for lane in lanes { try changed(lane) }
+        for lane in lanes.sorted() { try changed(lane) }
     }
 
     /// See ``LeasedWorkStore/bringBackWork(in:at:)``.

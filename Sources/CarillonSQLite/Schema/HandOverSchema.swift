@@ -12,6 +12,7 @@ enum HandOverSchema {
             kind INTEGER NOT NULL,
             content TEXT NOT NULL
         ) STRICT;
+        CREATE INDEX hand_over_of_shard ON hand_over (shard, number);
 
         DELETE FROM condition_shape WHERE serial IN (SELECT shape FROM unwatched)
             AND NOT EXISTS (SELECT 1 FROM subscription_item WHERE shape = condition_shape.serial);

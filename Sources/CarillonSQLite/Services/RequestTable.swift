@@ -58,7 +58,9 @@ struct RequestTable {
     /// - Throws: ``StoreFault`` if a changed request was removed or finished since its facts were read.
     func write(_ changes: RequestChanges) throws {
         for request in changes.made { try insert(request) }
-        for (serial, change) in changes.changed { try write(change, of: serial) }
+        // In one order, so that transactions of several writers do not wait for each other in a circle.
+        let changed = changes.changed.sorted { $0.key.rawValue < $1.key.rawValue }
+        for (serial, change) in changed { try write(change, of: serial) }
         for ending in changes.endings { try write(ending) }
         for (consumer, count) in changes.forgotten { try forgetUndelivered(count, of: consumer) }
     }

@@ -235,7 +235,6 @@ package final class SQLiteStore: Sendable {
         configuration.prepareDatabase { db in
             db.add(function: ShardSet.function)
             db.add(function: ShardSet.functionOfItems)
-            db.add(function: Shard.functionOfItems)
             try db.execute(
                 sql: """
                     PRAGMA wal_autocheckpoint = 4000;

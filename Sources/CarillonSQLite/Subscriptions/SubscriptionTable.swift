@@ -180,15 +180,7 @@ struct SubscriptionTable {
         let ofDevice = "device = ? AND status < \(Self.endedStatus)"
         try db.run("UPDATE subscription SET revision = revision + 1 WHERE \(ofDevice)", [device.rawValue])
         guard db.changesCount > 0 else { return }
-        if change.isFollowed {
-            try db.run(
-                """
-                INSERT INTO hand_over (shard, kind, content)
-                SELECT DISTINCT shard_of_item(watched.app, watched.item), ?1, CAST(?2 AS TEXT)
-                FROM subscription JOIN subscription_item AS watched ON watched.subscription = subscription.serial
-                WHERE subscription.device = ?2 AND subscription.status < \(Self.endedStatus)
-                """, [HandOver.Kind.subscriptionsChanged.rawValue, device.rawValue])
-        }
+        if change.isFollowed { try handOver(device) }
         guard change.armsAgain else { return }
         try db.run(
             """
@@ -202,6 +194,25 @@ struct SubscriptionTable {
             UPDATE subscription_item SET held = 0
             WHERE version = 0 AND subscription IN (SELECT serial FROM subscription WHERE \(ofDevice))
             """, [device.rawValue])
+    }
+
+    /// Writes one hand-over to each shard that has an item of the device's subscriptions.
+    private func handOver(_ device: DeviceSerial) throws {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT DISTINCT watched.app, watched.item
+            FROM subscription JOIN subscription_item AS watched ON watched.subscription = subscription.serial
+            WHERE subscription.device = ? AND subscription.status < \(Self.endedStatus)
+            """)
+        select.bind(device.rawValue)
+        var shards = ShardSet.none
+        try select.forEachRow { columns in
+            shards.insert(Shard(of: AppSerial(columns.integer(0)), item: columns.text(1) ?? ""))
+            return true
+        }
+        var addition = try HandOverTable(db).addition(of: .subscriptionsChanged)
+        for shard in shards.shards { try addition.add(String(device.rawValue), to: shard) }
     }
 
     // MARK: Shapes
@@ -352,16 +363,22 @@ struct SubscriptionTable {
     ///
     /// - Parameter condition: Selects rows of `subscription`.
     func remove(_ condition: String, _ arguments: StatementArguments) throws {
-        try db.run(
-            """
-            INSERT INTO hand_over (shard, kind, content)
-            SELECT shard_of_item(app, item), \(HandOver.Kind.subscriptionRemoved.rawValue),
-                app || ' ' || subscription || ' ' || coalesce(CAST(shape AS TEXT), '') || ' ' || item
-            FROM subscription_item WHERE subscription IN (SELECT serial FROM subscription WHERE \(condition))
-            """, arguments)
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT app, item, subscription, shape FROM subscription_item
+                WHERE subscription IN (SELECT serial FROM subscription WHERE \(condition))
+                """)
+        var addition = try HandOverTable(db).addition(of: .subscriptionRemoved)
+        let watched = try Row.fetchCursor(select, arguments: arguments)
+        while let row = try watched.next() {
+            let (app, item, subscription) = (row[0] as Int64, row[1] as String, row[2] as Int64)
+            let shape = (row[3] as Int64?).map { String($0) } ?? ""
+            try addition.add("\(app) \(subscription) \(shape) \(item)", to: Shard(of: AppSerial(app), item: item))
+        }
         let delete = try db.cachedStatement(sql: "DELETE FROM subscription WHERE \(condition) RETURNING app")
         let apps = try Int64.fetchAll(delete, arguments: arguments)
-        for (app, removed) in Dictionary(grouping: apps, by: { $0 }) { try add(-removed.count, to: AppSerial(app)) }
+        let removed = Dictionary(grouping: apps, by: { $0 }).mapValues(\.count)
+        for (app, count) in removed.sorted(by: { $0.key < $1.key }) { try add(-count, to: AppSerial(app)) }
     }
 
     /// Changes the number of subscriptions of an app.

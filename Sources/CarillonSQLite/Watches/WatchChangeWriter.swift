@@ -38,7 +38,8 @@ struct WatchChangeWriter {
             try lanes.remove(.ping, of: watch.rawValue)
             try db.run("DELETE FROM watch WHERE serial = ?", [watch.rawValue])
         }
-        for (app, usage) in changes.usage { try write(usage, of: app) }
+        // In one order, so that transactions of several writers do not wait for each other in a circle.
+        for (app, usage) in changes.usage.sorted(by: { $0.key.rawValue < $1.key.rawValue }) { try write(usage, of: app) }
         db.count(changes.crowdedOut, of: Self.crowdedOut)
         return watch
     }

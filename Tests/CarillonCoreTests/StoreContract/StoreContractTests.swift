@@ -83,7 +83,7 @@ struct StoreContractTests {
         "device(_:)", "device(withCredential:)", "devices(app:_:after:limit:)", "devices(registeredWith:limit:)",
         "dueCompletions(of:in:at:limit:)", "dueFirings(in:at:limit:)", "dueLanes(in:at:)", "dueRequests(in:at:limit:)",
         "dueWork(in:at:besides:limit:)", "endedSubscriptions(of:in:limit:)", "envelopes(of:)",
-        "expiredContent(of:after:limit:)", "firingNumbers(of:)", "firingTargets(of:)", "handOvers(in:limit:)",
+        "expiredContent(of:after:limit:)", "firingNumbers(of:)", "firingTargets(of:)", "handOvers(in:after:limit:)",
         "idleDevices(_:in:by:limit:)",
         "item(_:)", "items(of:prefix:after:limit:)", "itemsNeverFired(in:after:limit:)",
         "itemsWithFirings(in:after:limit:)",

@@ -32,12 +32,18 @@ struct ItemHandOverTests {
         #expect(AppliedHandOver(handOver).change == nil)
     }
 
+    @Test(arguments: ["", " ", " \n", " \u{7F}a", " " + String(repeating: "a", count: 129)])
+    func `the shape of a removed subscription is removed without a name that can be read`(rest: String) {
+        let handOver = make(.subscriptionRemoved, "1 22 5" + rest)
+        #expect(ItemHandOver(handOver) == .subscriptionRemoved(SubscriptionSerial(22), from: nil, shape: 5))
+        #expect(AppliedHandOver(handOver) == AppliedHandOver(number: 7, change: .removeShape(5)))
+    }
+
     @Test(
         arguments: [
             (.subscriptionsChanged, ""), (.subscriptionsChanged, "a"), (.subscriptionsChanged, "1 2"),
-            (.subscriptionRemoved, ""), (.subscriptionRemoved, "1 2 3"), (.subscriptionRemoved, "1 2 3 "),
+            (.subscriptionRemoved, ""), (.subscriptionRemoved, "1"), (.subscriptionRemoved, "1 2"),
             (.subscriptionRemoved, "a 2 3 i"), (.subscriptionRemoved, "1 a 3 i"), (.subscriptionRemoved, "1 2 a i"),
-            (.subscriptionRemoved, "1 2 3 \n"),
         ] as [(HandOver.Kind, String)])
     func `content that cannot be read means nothing`(kind: HandOver.Kind, content: String) {
         #expect(ItemHandOver(make(kind, content)) == nil)

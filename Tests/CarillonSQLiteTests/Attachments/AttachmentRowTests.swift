@@ -184,6 +184,51 @@ struct AttachmentRowTests {
         try await expectTotals(store, ["": 200, "s": 200])
     }
 
+    @Test func `a change of the totals runs as many statements as the documentation says`() async throws {
+        let fixture = try await StoreFixture(SQLiteStores.memory)
+        let (store, limits) = (fixture.sqlite, limits)
+        let device = Party.device(fixture.device.serial)
+        func count(_ work: () async throws -> Void) async throws -> Int {
+            try await store.tracing(work).statements.count { sql in
+                sql.contains("attachment_total") && !sql.hasPrefix("SELECT")
+            }
+        }
+        var uploads: [AttachmentSerial] = []
+        for (number, owner) in [device, device, .senders].enumerated() {
+            let proposed = wish(UInt64(number), fixture, by: owner, length: 900, limits)
+            let new = try await count {
+                let serial = try await add(proposed, fixture)
+                uploads.append(serial)
+            }
+            #expect(new == 2)
+        }
+        let (first, second, third) = (uploads[0], uploads[1], uploads[2])
+        let more = try await count { _ = try await store.reserve(first, received: 300, limits) }
+        #expect(more == 2)
+        let same = try await count { _ = try await store.reserve(first, received: 300, limits) }
+        #expect(same == 0)
+        let one = try await count { _ = try await store.removeAttachment(first) }
+        #expect(one == 2, "both rows stay")
+        let last = try await count { _ = try await store.removeAttachment(second) }
+        #expect(last == 3, "the row of the allowance is removed")
+        let all = try await count { _ = try await store.removeAttachment(third) }
+        #expect(all == 4)
+    }
+
+    @Test func `the end of a device or an app leaves its attachments by one statement`() async throws {
+        let fixture = try await StoreFixture(SQLiteStores.memory)
+        let store = fixture.sqlite
+        try await add(wish(1, fixture, by: .device(fixture.device.serial)), fixture)
+        try await add(wish(2, fixture, by: .senders), fixture)
+        func count(_ work: () async throws -> Void) async throws -> Int {
+            Set(try await store.tracing(work).statements).count { $0.contains("attachment") }
+        }
+        let device = try await count { _ = try await store.deleteDevice(fixture.device.serial, at: start) }
+        #expect(device == 1)
+        let app = try await count { _ = try await store.deleteApp(fixture.device.appID, at: start) }
+        #expect(app == 1)
+    }
+
     // MARK: Parties that are gone
 
     /// The devices of `attachment_party_gone`; 0 is the app.

@@ -46,14 +46,19 @@ struct EngineWorld {
         item = ItemKey(app: device.app, name: try #require(ItemName("i")))
     }
 
-    func subscribe(_ trigger: String?, _ policy: SubscriptionMachine.Policy = .once, key: String? = nil) async throws
-        -> Subscription
-    {
+    /// - Parameters:
+    ///   - other: Another device than the first one; nil for the first one.
+    ///   - item: Another item than the first one; nil for the first one.
+    func subscribe(
+        _ trigger: String?, _ policy: SubscriptionMachine.Policy = .once, key: String? = nil, of other: Device? = nil,
+        on item: ItemKey? = nil
+    ) async throws -> Subscription {
         let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
         return try await domain.subscriptions.put(
             .init(
-                items: [item.name], fields: ["price"], trigger: trigger, format: format, policy: policy, key: key),
-            of: device, from: nil
+                items: [(item ?? self.item).name], fields: ["price"], trigger: trigger, format: format, policy: policy,
+                key: key),
+            of: other ?? device, from: nil
         ).subscription
     }
 

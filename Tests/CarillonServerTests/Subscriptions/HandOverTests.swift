@@ -1,4 +1,6 @@
 import CarillonCore
+import CarillonWire
+import Logging
 import TestStores
 import Testing
 
@@ -20,6 +22,26 @@ struct HandOverTests {
             RegistrationRules.suspend(current, because: .byOperator, at: now).map { .becomes($0) } ?? .nothing
         }
         _ = try #require(result).get()
+    }
+
+    private func resume(_ world: EngineWorld) async throws {
+        let now = world.domain.time.now()
+        let result = try await world.store.changeRegistration(of: world.device.serial, at: now) { current in
+            RegistrationRules.resume(current, at: now).map { .becomes($0) } ?? .nothing
+        }
+        _ = try #require(result).get()
+    }
+
+    /// Ends and removes a subscription in the store. The engine is not called.
+    private func remove(_ subscription: Subscription, _ world: EngineWorld) async throws {
+        let ended = EndedSubscription(serial: subscription.serial, device: subscription.device)
+        _ = try await world.store.endSubscriptions([ended.serial], of: ended.device)
+        try await world.store.removeSubscriptions([ended], at: world.domain.time.now())
+    }
+
+    private func anotherDevice(_ world: EngineWorld) async throws -> Device {
+        let app = try #require(AppID("com.example.app"))
+        return try await world.domain.devices.register(app: app).device
     }
 
     private func makeWorld(_ store: any Store, subscriptions: Int) async throws -> EngineWorld {
@@ -49,11 +71,7 @@ struct HandOverTests {
         try await world.domain.itemEngine.settle()
         #expect(await world.domain.itemEngine.population.watches == 0)
         #expect(try await handOvers(world.store) == 0)
-        let now = world.domain.time.now()
-        let result = try await world.store.changeRegistration(of: world.device.serial, at: now) { current in
-            RegistrationRules.resume(current, at: now).map { .becomes($0) } ?? .nothing
-        }
-        _ = try #require(result).get()
+        try await resume(world)
         try await world.domain.itemEngine.settle()
         #expect(await world.domain.itemEngine.population.watches == 3)
         #expect(try await handOvers(world.store) == 0)
@@ -87,13 +105,88 @@ struct HandOverTests {
         let engine = world.domain.itemEngine
         try await suspend(world)
         try await stores.makeUnreadable(.watchedItems, in: world.store)
-        await #expect(throws: (any Error).self) { try await engine.settle() }
+        for _ in 0..<2 { try await engine.settle() }
         try await stores.makeReadable(.watchedItems, in: world.store)
         #expect(await engine.population.watches == 2)
         #expect(try await handOvers(world.store) == 1)
         try await engine.settle()
         #expect(await engine.population.watches == 0)
         #expect(try await handOvers(world.store) == 0)
+    }
+
+    @Test func `hand-overs that cannot be applied stay, and those behind them are applied`() async throws {
+        let store = try await stores.open()
+        let world = try await makeWorld(store, subscriptions: 1)
+        let other = try await anotherDevice(world)
+        var others: [Subscription] = []
+        for number in 0..<3 {
+            others.append(try await world.subscribe("price > 10.0", key: "\(number)", of: other))
+        }
+        let damaged = try #require(try await store.serials(of: world.device.serial).first)
+        try await suspend(world)
+        try await resume(world)
+        try await stores.damageWatchedItems(of: damaged, in: store)
+        try await remove(others[0], world)
+        #expect(try await handOvers(store) == 3)
+        func expectKept() async throws {
+            let kept = try await store.handOvers(in: .all, after: 0, limit: 9).compactMap { ItemHandOver($0) }
+            let expected = ItemHandOver.subscriptionsChanged(of: world.device.serial)
+            #expect(kept == [expected, expected])
+        }
+        let engine = world.domain.itemEngine
+        try await engine.settle()
+        try await expectKept()
+        #expect(await engine.population.watches == 3)
+        let count = try await world.domain.subscriptions.remove(these: [others[1].serial], of: other)
+        #expect(count == 1)
+        try await expectKept()
+        #expect(await engine.population.watches == 2)
+
+        // Another process has nothing in memory.
+        let next = try await EngineWorld(store)
+        try await remove(others[2], next)
+        try await next.domain.itemEngine.settle()
+        try await expectKept()
+        try await next.domain.itemEngine.settle()
+        try await expectKept()
+    }
+
+    @Test func `a changed subscription that cannot be read does not hold up others`() async throws {
+        let world = try await makeWorld(stores.open(), subscriptions: 3)
+        let (store, engine) = (world.store, world.domain.itemEngine)
+        let damaged = try #require(try await store.serials(of: world.device.serial).first)
+        try await suspend(world)
+        try await stores.damageWatchedItems(of: damaged, in: store)
+        await #expect(throws: (any Error).self) { try await engine.follow(world.device.serial) }
+        #expect(await engine.population.watches == 3)
+        try await engine.settle()
+        #expect(await engine.population.watches == 1)
+        #expect(try await handOvers(store) == 1)
+    }
+
+    @Test func `an engine of some shards applies hand-overs to these shards alone`() async throws {
+        let world = try await EngineWorld(stores.open())
+        let store = world.store
+        let another = ItemKey(app: world.item.app, name: try #require(ItemName("other")))
+        let (shard, elsewhere) = (
+            Shard(of: world.item.app, item: world.item.name.text), Shard(of: another.app, item: another.name.text)
+        )
+        try #require(shard != elsewhere)
+        let engine = ItemEngine(
+            store: store, shards: ShardSet([shard]), documents: AppDocuments(store: store), firings: world.domain.firings,
+            conditions: world.domain.itemEngine.conditions, time: world.domain.time, ticks: .system,
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        var subscriptions: [Subscription] = []
+        for (place, key) in [world.item, another].enumerated() {
+            let subscription = try await world.subscribe("price > 10.0", key: "\(place)", on: key)
+            try await engine.follow([subscription.serial], looks: true)
+            subscriptions.append(subscription)
+        }
+        #expect(await engine.population.watches == 2)
+        for subscription in subscriptions { try await remove(subscription, world) }
+        try await engine.settle()
+        #expect(await engine.population.watches == 1)
+        #expect(try await store.handOvers(in: .all, after: 0, limit: 9).map(\.shard) == [elsewhere])
     }
 
     @Test func `more hand-overs than are read at once are applied by calls at once`() async throws {

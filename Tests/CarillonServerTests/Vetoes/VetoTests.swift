@@ -322,7 +322,8 @@ struct VetoTests {
         #expect(try await !vetoes.isAsked(other.serial))
         let device = DeviceID(Bytes16(high: 1, low: 1))
         for known in [app, other] {
-            try await vetoes.ask(RegistrationQuestion.token(device, DeviceProfile(), nil), of: known.id, serial: known.serial)
+            try await vetoes.ask(
+                RegistrationQuestion.token(device, DeviceProfile(), nil), of: known.id, serial: known.serial)
         }
         #expect(backEnd.types == ["device.token"])
         try await vetoes.remove(of: app.id)

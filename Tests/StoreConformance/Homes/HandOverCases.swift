@@ -21,6 +21,11 @@ extension HandOverStore {
     /// Returns all hand-overs that are not applied.
     package func handOvers() async throws -> [HandOver] { try await handOvers(in: .all, limit: 10_000) }
 
+    /// Returns the first hand-overs to shards of a set that are not applied.
+    package func handOvers(in shards: ShardSet, limit: Int) async throws -> [HandOver] {
+        try await handOvers(in: shards, after: 0, limit: limit)
+    }
+
     /// Applies hand-overs with the changes that belong to them.
     package func apply(_ handOvers: [HandOver]) async throws {
         try await applyHandOvers(handOvers.map { AppliedHandOver($0) })
@@ -54,7 +59,7 @@ private struct Removal: Hashable {
     }
 
     init?(_ handOver: HandOver) {
-        guard case .subscriptionRemoved(let subscription, from: let item, shape: let shape)? = ItemHandOver(handOver) else {
+        guard case .subscriptionRemoved(let subscription, from: let item?, shape: let shape)? = ItemHandOver(handOver) else {
             return nil
         }
         self.subscription = subscription
@@ -133,6 +138,10 @@ private func readInOrder(_ stores: any StoreMaker) async throws {
     #expect(all.compactMap { Removal($0)?.subscription } == order.map(\.serial))
     #expect(all.map(\.number) == Set(all.map(\.number)).sorted())
     for limit in [1, 3] { #expect(try await store.handOvers(in: .all, limit: limit) == Array(all.prefix(limit))) }
+    for (place, handOver) in all.enumerated() {
+        let behind = try await store.handOvers(in: .all, after: handOver.number, limit: 2)
+        #expect(behind == Array(all.dropFirst(place + 1).prefix(2)))
+    }
     try await store.apply(Array(all.prefix(2)))
     #expect(try await store.handOvers(in: .all, limit: 9) == Array(all.suffix(2)))
     try await store.apply([all[3]])
@@ -149,6 +158,7 @@ private func handOversOfShards(_ stores: any StoreMaker) async throws {
     for number in UInt64(1)...2 { try await fixture.remove(fixture.subscribe(number, ["a"])) }
     try await fixture.remove(fixture.subscribe(3, ["b"]))
     let rest = ShardSet(ShardSet.all.shards.filter { $0 != first && $0 != second })
+    let all = try await store.handOvers()
     let expected: [(ShardSet, [Shard])] = [
         (ShardSet([first]), [first, first]), (ShardSet([second]), [second]), (rest, []), (.none, []),
         (.all, [first, first, second]), (ShardSet([first, second]), [first, first, second]),
@@ -156,6 +166,9 @@ private func handOversOfShards(_ stores: any StoreMaker) async throws {
     for (set, found) in expected {
         #expect(try await store.handOvers(in: set, limit: 9).map(\.shard) == found)
         #expect(try await store.handOvers(in: set, limit: 1).map(\.shard) == Array(found.prefix(1)))
+        let former = try #require(all.first).number
+        let behind = try await store.handOvers(in: set, after: former, limit: 9)
+        #expect(behind == all.dropFirst().filter { set.contains($0.shard) })
     }
     try await store.apply(store.handOvers(in: ShardSet([first]), limit: 9))
     #expect(try await store.handOvers(in: .all, limit: 9).map(\.shard) == [second])

@@ -35,6 +35,11 @@ extension SQLiteStores {
         try await numbers("SELECT serial FROM subscription", in: store).map(SubscriptionSerial.init)
     }
 
+    package func damageWatchedItems(of subscription: SubscriptionSerial, in store: any Store) async throws {
+        try await run(
+            "UPDATE subscription_item SET item = char(10) WHERE subscription = \(subscription.rawValue)", in: store)
+    }
+
     package func subscriptionStatuses(in store: any Store) async throws -> [Int] {
         try await numbers("SELECT status FROM subscription", in: store).map { Int($0) }
     }

@@ -1,3 +1,5 @@
+import Logging
+
 /// Rows of subscriptions changed: the engine follows.
 extension ItemEngine {
     /// Returns when the engine knows some subscriptions as they are. Those of a subscription are followed one after the other, so that
@@ -94,9 +96,40 @@ extension ItemEngine {
 
     /// Follows subscriptions whose rows could not be read when they changed, and applies hand-overs: what was removed is not watched any
     /// more.
+    ///
+    /// A subscription or a hand-over whose rows cannot be read is logged and stays for a later call. It holds up no other.
+    ///
+    /// - Throws: ``StoreFault`` if hand-overs cannot be read or removed.
     package func settle() async throws {
-        for looks in [true, false] { try await follow(changed.filter { $0.value == looks }.map(\.key), looks: looks) }
+        try await followChanged()
         try await applyHandOvers()
+    }
+
+    private func followChanged() async throws {
+        var failed = 0
+        var first: (any Error)?
+        for looks in [true, false] {
+            let waiting = changed.filter { $0.value == looks }.map(\.key)
+            do {
+                try await follow(waiting, looks: looks)
+            } catch {
+                try Task.checkCancellation()
+                // Some are read together, and all of them fail with one that cannot be read.
+                for subscription in waiting where changed[subscription] != nil {
+                    do {
+                        try await follow([subscription], looks: looks)
+                    } catch {
+                        try Task.checkCancellation()
+                        failed += 1
+                        first = first ?? error
+                    }
+                }
+            }
+        }
+        defer { failedSubscriptions = failed }
+        guard failed != failedSubscriptions, let first else { return }
+        logger.warning(
+            "cannot read changed subscriptions; retrying", metadata: ["count": "\(failed)", "error": "\(first)"])
     }
 
     /// Looks at what was armed and never fired, after a start: a server that was killed may not have looked at the last of it. It takes a while

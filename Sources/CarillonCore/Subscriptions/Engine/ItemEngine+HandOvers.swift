@@ -6,6 +6,10 @@ extension ItemEngine {
 
     /// Applies the hand-overs that were written before the call, in their order. One call at a time applies them; other calls wait, and find
     /// what is left.
+    ///
+    /// A hand-over that cannot be applied stays in the store for a later call. Those behind it are applied.
+    ///
+    /// - Throws: ``StoreFault`` if hand-overs cannot be read or removed.
     func applyHandOvers() async throws {
         while isApplyingHandOvers { await withCheckedContinuation { waitingForHandOvers.append($0) } }
         isApplyingHandOvers = true
@@ -13,30 +17,72 @@ extension ItemEngine {
             isApplyingHandOvers = false
             if !waitingForHandOvers.isEmpty { waitingForHandOvers.removeFirst().resume() }
         }
+        var failures = HandOverFailures()
+        var last: Int64 = 0
         while !Task.isCancelled {
-            let handOvers = try await store.handOvers(in: shards, limit: Self.handOversAtOnce)
-            guard !handOvers.isEmpty else { return }
-            try await apply(handOvers)
+            let handOvers = try await store.handOvers(in: shards, after: last, limit: Self.handOversAtOnce)
+            guard let end = handOvers.last?.number else { break }
+            try await apply(handOvers, &failures)
+            last = end
         }
+        report(failures)
     }
 
-    /// If this throws, all of them are applied again later.
-    private func apply(_ handOvers: [HandOver]) async throws {
+    /// Applies hand-overs one after the other, and removes those that were applied. If this throws, all of them are applied again later.
+    private func apply(_ handOvers: [HandOver], _ failures: inout HandOverFailures) async throws {
         // The rows of a device are read once: they are as the last of these hand-overs left them.
         var followed: Set<DeviceSerial> = []
+        var applied: [AppliedHandOver] = []
         for handOver in handOvers {
-            switch ItemHandOver(handOver) {
-            case .subscriptionsChanged(of: let device)?:
-                if followed.insert(device).inserted { try await follow(device) }
-            case .subscriptionRemoved(let subscription, from: let key, shape: _)?:
-                let item = try await loadedItem(key)
-                item?.whenStill { $0.disarm(subscription) }
-            case nil:
-                logger.error(
-                    "cannot read hand-over; it is removed",
-                    metadata: ["number": "\(handOver.number)", "kind": "\(handOver.kind)"])
+            do {
+                switch ItemHandOver(handOver) {
+                case .subscriptionsChanged(of: let device)?:
+                    guard !failures.devices.contains(device) else {
+                        failures.count += 1
+                        continue
+                    }
+                    if !followed.contains(device) {
+                        failures.devices.insert(device)
+                        try await follow(device)
+                        failures.devices.remove(device)
+                        followed.insert(device)
+                    }
+                case .subscriptionRemoved(let subscription, from: let key?, shape: _)?:
+                    let item = try await loadedItem(key)
+                    item?.whenStill { $0.disarm(subscription) }
+                case .subscriptionRemoved(_, from: nil, shape: _)?:
+                    // An item whose name cannot be read is not in memory.
+                    logger.error(
+                        "cannot read item of hand-over; only shape is removed", metadata: ["number": "\(handOver.number)"])
+                case nil:
+                    logger.error(
+                        "cannot read hand-over; it is removed",
+                        metadata: ["number": "\(handOver.number)", "kind": "\(handOver.kind)"])
+                }
+                applied.append(AppliedHandOver(handOver))
+            } catch {
+                try Task.checkCancellation()
+                failures.count += 1
+                if failures.first == nil { failures.first = (handOver.number, error) }
             }
         }
-        try await store.applyHandOvers(handOvers.map { AppliedHandOver($0) })
+        if !applied.isEmpty { try await store.applyHandOvers(applied) }
     }
+
+    /// Logs failures if there are more or fewer than the last time.
+    private func report(_ failures: HandOverFailures) {
+        defer { failedHandOvers = failures.count }
+        guard failures.count != failedHandOvers, let (number, error) = failures.first else { return }
+        logger.warning(
+            "cannot apply hand-overs; retrying",
+            metadata: ["count": "\(failures.count)", "number": "\(number)", "error": "\(error)"])
+    }
+}
+
+/// What one call could not apply.
+private struct HandOverFailures {
+    var count = 0
+    var first: (number: Int64, error: any Error)?
+    /// Devices whose subscriptions could not be read. The call does not read them again.
+    var devices: Set<DeviceSerial> = []
 }

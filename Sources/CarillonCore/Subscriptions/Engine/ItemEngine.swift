@@ -61,6 +61,10 @@ package actor ItemEngine {
     /// Whether a call applies hand-overs, and the calls that wait for it.
     var isApplyingHandOvers = false
     var waitingForHandOvers: [CheckedContinuation<Void, Never>] = []
+    /// The number of hand-overs that the last call could not apply.
+    var failedHandOvers = 0
+    /// The number of changed subscriptions that could not be read the last time.
+    var failedSubscriptions = 0
     /// Work that waits until a deleted item is loaded again.
     var carriedOver: [ItemKey: [WatchedItem.Work]] = [:]
 

@@ -2,8 +2,8 @@
 package enum ItemHandOver: Equatable, Sendable {
     /// The subscriptions of the device are armed from now on, or are not armed any more.
     case subscriptionsChanged(of: DeviceSerial)
-    /// The item forgets the subscription.
-    case subscriptionRemoved(SubscriptionSerial, from: ItemKey, shape: Int64?)
+    /// The item forgets the subscription. Nil for an item whose name cannot be read: no such item is in memory.
+    case subscriptionRemoved(SubscriptionSerial, from: ItemKey?, shape: Int64?)
 
     /// Returns nil if the content cannot be read. The hand-over is removed then, and changes nothing.
     package init?(_ handOver: HandOver) {
@@ -16,13 +16,12 @@ package enum ItemHandOver: Equatable, Sendable {
             let parts = handOver.content.utf8.split(
                 separator: UInt8(ascii: " "), maxSplits: 3, omittingEmptySubsequences: false
             ).map { Substring($0) }
-            guard parts.count == 4, let app = Int64(parts[0]), let subscription = Int64(parts[1]),
-                let name = ItemName(parts[3])
-            else { return nil }
+            guard parts.count >= 3, let app = Int64(parts[0]), let subscription = Int64(parts[1]) else { return nil }
+            let name = parts.count == 4 ? ItemName(parts[3]) : nil
             let shape = Int64(parts[2])
             guard shape != nil || parts[2].isEmpty else { return nil }
-            self = .subscriptionRemoved(
-                SubscriptionSerial(subscription), from: ItemKey(app: AppSerial(app), name: name), shape: shape)
+            let item = name.map { ItemKey(app: AppSerial(app), name: $0) }
+            self = .subscriptionRemoved(SubscriptionSerial(subscription), from: item, shape: shape)
         }
     }
 
