@@ -114,6 +114,7 @@ struct CompletionStoryTests {
                 compare("returned", true, true, if: hadLeft)
             default:
                 if chance(2) {
+                    let key = chance(4) ? key : givenUp() ?? key
                     let counted = tables.change(key, at: now) { $0.requeue($1, at: now) }
                     compare("requeue", counted, naive.change(key, at: now) { $0.requeued(at: now) })
                 } else {
@@ -126,6 +127,14 @@ struct CompletionStoryTests {
                     compare("lost", counted, expected)
                 }
             }
+        }
+
+        /// A completion that an operator can requeue.
+        private mutating func givenUp() -> CompletionKey? {
+            naive.rows.filter { row in
+                var machine = row.completion.machine
+                return machine.requeued(at: now)
+            }.randomElement(using: &random)?.completion.key
         }
 
         private mutating func settle(_ key: CompletionKey, _ settlement: Settlement) {
