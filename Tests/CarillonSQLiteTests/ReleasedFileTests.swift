@@ -12,7 +12,8 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct ReleasedFileTests {
     private let start = StoreFixture.start
-    private let (app, device) = (AppSerial(1), DeviceSerial(1))
+    private let app = AppSerial(1)
+    private let device = DeviceSerial(1)
 
     /// An app with two items, three subscriptions, two attachments, and two watches whose pings are in one lane. The lists have a device
     /// that was suspended, and two subscriptions that were removed.

@@ -87,7 +87,9 @@ struct WriteOrderTests {
         ) { db in
             try AttachmentTable(db).write(totals)
         }
-        #expect(writes == (101...100 + Self.count).flatMap { app in [app * 2, app * 2 + 1] })
+        let apps: [Int64] = (1...Self.count).map { 100 + $0 }
+        let expected: [Int64] = apps.flatMap { app -> [Int64] in [app * 2, app * 2 + 1] }
+        #expect(writes == expected)
     }
 
     @Test func `lanes of moved pings are written in their order`() async throws {
