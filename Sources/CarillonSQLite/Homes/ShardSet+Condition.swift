@@ -38,7 +38,7 @@ extension ShardSet {
     /// The set is the argument `:shards`, as that of ``condition(on:)``. It is a list of numbers, so that an index on the column is used.
     /// The caller binds it by `BoundStatement.bind(numbersOf:)`.
     func condition(onShard column: String) -> String {
-        self == .all ? "" : "AND \(column) IN (SELECT value FROM json_each(:shards))"
+        self == .all ? "" : "AND \(column) IN \(SQLDialect.numbers(of: ":shards"))"
     }
 
     /// The numbers of the shards as JSON.
