@@ -200,7 +200,9 @@ private enum SQLText {
         var found = source.contains("lastInsertedRowID") ? ["lastInsertedRowID"] : []
         let searched = isOfStoreFile ? forms : forms + formsOfFile
         for statement in statements(in: source) {
-            found += searched.filter { statement.contains($0.form.wordBoundaryKind(.simple)) }.map { "\($0.name) in \(statement)" }
+            found += searched.filter { statement.contains($0.form.wordBoundaryKind(.simple)) }.map {
+                "\($0.name) in \(statement)"
+            }
             if hasScalarExtreme(statement) { found.append("scalar min or max in \(statement)") }
             let nulls = statement.matches(of: #/(?<before>\S+) NOT NULL\b/#)
             if nulls.contains(where: { $0.before != "IS" }) { found.append("NOT NULL without IS in \(statement)") }
