@@ -30,7 +30,7 @@ final class ClientStore: Sendable {
     let paths: StoragePaths
 
     /// Opens the store, and makes it where there is none. A client that is just ending gets some seconds to let go.
-    init(directory: String, patience: Double = 1) throws(PushError) {
+    init(directory: String, patience: Double = 3) throws(PushError) {
         marker = InstallMarker(directory: directory)
         let paths = StoragePaths(directory: directory)
         self.paths = paths
