@@ -214,7 +214,8 @@ private enum SQLText {
     static func statements(in source: String) -> [String] {
         let pattern = isStatement
         return SwiftLiterals(in: source).found.filter {
-            $0.contains(pattern) && $0.contains(#/\b[a-z_]+\b/#) && !$0.contains(#/^\s*[A-Z][a-z]/#)
+            $0.contains(pattern) && $0.contains(#/\b[a-z_]+\b/#.wordBoundaryKind(.simple))
+                && !$0.contains(#/^\s*[A-Z][a-z]/#)
         }
     }
 
