@@ -78,7 +78,7 @@ public final class PushDevice: Sendable {
     /// When this returns, it is durable; the server hears of it now, or at the next connection, and no channel is opened before.
     /// ``PushDeviceEvent/userTaken`` or ``PushDeviceEvent/userRefused(_:)`` is told then. Channels that were opened for the user before
     /// fail with the code 203: what waits in them is gone, here and on the server. After ``PushClient/signOut()``, and when the
-    /// server lost the device, it is nobody's. When the server took another user than before, the client closes its connection and opens a new one,
+    /// server lost the device, it has no user. When the server took another user than before, the client closes its connection and opens a new one,
     /// on which it receives nothing of the former user.
     /// - Parameter token: The JWT that the app's own server signed for this app, with `sub`, `aud` and `exp`; nil signs out.
     /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; nothing has changed then.

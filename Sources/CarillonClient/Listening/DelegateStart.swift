@@ -1,4 +1,4 @@
-/// What is done before and after delegates are called with one event, so that a start of their code can be stored and taken back.
+/// The work before and after the calls of delegates with one event: it stores that their code starts, and removes that record afterwards.
 struct DelegateStart: Sendable {
     /// Called before the delegates. Returns whether the delegates are called.
     let begins: @Sendable () async -> Bool

@@ -112,8 +112,8 @@ extension ClientSession {
         return [.write(.removeFarewell(device: farewell.device))] + (phase == .parting ? goOn() : nextFarewell())
     }
 
-    /// The server could not be told, or refused: it is told again after a while. Meanwhile the client goes on, so that a farewell that never
-    /// succeeds keeps no other device from the server.
+    /// Sends the farewell again after a while, as the server was not reached or refused it. Meanwhile the client goes on, so that a farewell
+    /// that always fails keeps no other device from the server.
     mutating func farewellFailed(
         _ farewell: Farewell, retryAfter: Duration? = nil, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {

@@ -1,6 +1,6 @@
 import Logging
 
-/// Firings that the app receives: a firing with which the app's code ends the process is not given to the app for ever.
+/// The firings that the app receives. A firing during which the process ended ten times is not given to the app again.
 extension SessionRunner {
     /// Waits while firings are paused, and for the turn of a firing that was under way when the process ended. Then stores that the app is given
     /// the firing. Returns false if the iteration is over before, or the delegates must not be called.

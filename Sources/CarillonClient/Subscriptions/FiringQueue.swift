@@ -13,7 +13,7 @@ final class FiringQueue: Sendable {
         var suspect: SuspectTurns.Entry { .firing(id) }
     }
 
-    /// What is done with firings that the app receives.
+    /// The work on firings that the app receives.
     struct Calls: Sendable {
         /// Called before the app is given a firing. Returns false if the iteration is over.
         var begins: @Sendable (Entry, _ isOver: @Sendable () -> Bool) async -> Bool = { _, _ in true }
@@ -48,7 +48,7 @@ final class FiringQueue: Sendable {
         var isPaused = false
         /// How often something changed for those who wait in ``FiringQueue/isResumed(isOver:)``.
         var changes = 0
-        /// Those who wait for a change, by the numbers of readers.
+        /// The readers that wait for a change, by their numbers.
         var pausedReaders: [Int: CheckedContinuation<Void, Never>] = [:]
 
         mutating func release(_ id: String) {

@@ -208,7 +208,7 @@ public final class NotificationSubscriptions: Sendable {
     func signedOut() { perform { $0.machine.signedOut() } }
     func answered(_ answer: ServerFrame.Answer) { perform { $0.machine.answered(answer) } }
     /// - Parameters:
-    ///   - isTold: Whether ``NotificationSubscriptionEvent/triggered`` is told. The status changes in any case.
+    ///   - isTold: Whether listeners receive ``NotificationSubscriptionEvent/triggered``. The status changes in any case.
     ///   - start: Surrounds the calls of the subscription's delegates.
     func fired(_ id: String, at milliseconds: Int64, isTold: Bool = true, start: DelegateStart? = nil) {
         perform(start: start) { $0.machine.fired(id, at: milliseconds, isTold: isTold) }

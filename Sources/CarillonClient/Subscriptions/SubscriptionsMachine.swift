@@ -519,7 +519,7 @@ struct SubscriptionsMachine: Sendable {
 
     /// A subscription fired, as the device was told.
     ///
-    /// - Parameter isTold: Whether ``NotificationSubscriptionEvent/triggered`` is told. The status changes in any case.
+    /// - Parameter isTold: Whether listeners receive ``NotificationSubscriptionEvent/triggered``. The status changes in any case.
     mutating func fired(_ id: String, at milliseconds: Int64, isTold: Bool = true) -> [Action] {
         guard let number = entries.first(where: { $0.value.id == id })?.key, let entry = entries[number] else { return [] }
         let triggered: [NotificationSubscriptionEvent] = isTold ? [.triggered] : []

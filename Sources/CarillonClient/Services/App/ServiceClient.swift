@@ -139,7 +139,7 @@ public final class ServiceClient: Sendable {
     /// Each comes again in the next run until it is confirmed: by ``LateReply/confirm()``, or by a ``ServiceClientDelegate`` that returned from
     /// `didReceiveFrom`. Without a confirmation a result is kept for seven days. At most 1,000 results are kept, and 64 MiB with their
     /// files; beyond that the oldest are removed with their files, and ``ServiceClientEvent/resultRemoved(from:id:reason:)`` names each. The
-    /// newest result is kept whatever its size.
+    /// newest result is kept, whatever its size is.
     ///
     /// A result with which the process ended ten times, before the iteration asked for the next one, is removed in the same way at the next
     /// start. The end of the client, and the end of an iteration by `break`, an error or cancellation, do not count.

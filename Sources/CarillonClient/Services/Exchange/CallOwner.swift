@@ -2,7 +2,7 @@
 enum CallOwner: Equatable, Sendable {
     /// The user of the device, as the server has it.
     case present(ServiceMemory.Owner)
-    /// The user that the app named, and about whom the server has not answered; by ``UserNumbers``.
+    /// The user that the app named and that the server has neither taken nor refused yet, as a number of ``UserNumbers``.
     case named(UInt64)
 }
 

@@ -51,7 +51,7 @@ actor ServiceEngine {
     let late = LateReplies()
     var unconfirmed = UnconfirmedResults()
     nonisolated let heard = HeardResults()
-    /// The results that are told when the server has refused the user whom the app named, by the id of their request.
+    /// The results that the app receives if the server refuses the user that the app named, by the id of their request.
     var heldBack: [String: ResultAudience] = [:]
     /// The errors of requests whose result could not be stored, until the app confirms them. There is one for a request at most.
     var unstoredResults: [KeptResult] = []
@@ -77,7 +77,7 @@ actor ServiceEngine {
         var isLost = false
     }
 
-    /// Who is told a result.
+    /// The recipients of a result.
     enum ResultAudience {
         case all
         /// The readers of late replies had the result in this run, or can get it.
