@@ -10,7 +10,7 @@ import Testing
 /// leases and answers, other tokens between a lease and its answer, answers that never come. Messages with alerts of their own are shown.
 @Suite(.timeLimit(.minutes(5)))
 struct PushModelTests {
-    @Test(arguments: 0..<40 as Range<UInt64>)
+    @Test(arguments: RandomSeed.some(40))
     func `who is to be woken is, and nobody else`(seed: UInt64) async throws {
         var world = try await World(seed: seed)
         var steps = 0

@@ -25,8 +25,11 @@ package struct SeededRandom: RandomNumberGenerator {
 
 /// Seeds of random tests: those of `CARILLON_SEED`, a comma between them, or as many as a test asks for.
 package enum RandomSeed {
-    package static func some(_ count: UInt64) -> [UInt64] {
-        let given = ProcessInfo.processInfo.environment["CARILLON_SEED"]?.split(separator: ",").compactMap { UInt64($0) }
-        return given ?? Array(0..<count)
+    package static func some(_ count: UInt64) -> [UInt64] { given ?? Array(0..<count) }
+
+    package static func some(_ usual: ClosedRange<UInt64>) -> [UInt64] { given ?? Array(usual) }
+
+    private static var given: [UInt64]? {
+        ProcessInfo.processInfo.environment["CARILLON_SEED"]?.split(separator: ",").compactMap { UInt64($0) }
     }
 }

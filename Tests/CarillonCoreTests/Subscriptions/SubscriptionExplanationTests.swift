@@ -1,6 +1,7 @@
 import CarillonBasics
 import CarillonExpression
 import CarillonWire
+import TestSupport
 import Testing
 
 @testable import CarillonCore
@@ -105,7 +106,7 @@ struct SubscriptionExplanationTests {
     }
 
     @Test func `it agrees with the engine, and its parts with the whole, on random conditions`() throws {
-        var random = SystemRandomNumberGenerator()
+        var random = SeededRandom.forTest()
         let shapes = ConditionShapes(conditions.environment)
         let values: [ExpressionValue] = [.double(1), .double(2), .string("x"), .null, .bool(true)]
         let constants = ["1.0", "2.0", "'x'", "null", "true"]

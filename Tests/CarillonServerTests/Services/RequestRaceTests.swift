@@ -29,10 +29,10 @@ struct RequestRaceTests {
         var steps: [Step]
     }
 
-    @Test(arguments: 0..<24) func `of steps at random each request has one result, and it is the right one`(
-        _ seed: Int
+    @Test(arguments: RandomSeed.some(24)) func `of steps at random each request has one result, and it is the right one`(
+        _ seed: UInt64
     ) async throws {
-        var random = SeededRandom(seed: UInt64(seed))
+        var random = SeededRandom(seed: seed)
         let world = try await ServiceWorld()
         var consumers: [ServiceWorld.Phone] = []
         var providers: [ServiceWorld.Phone] = []
@@ -109,7 +109,7 @@ struct RequestRaceTests {
     }
 
     private static func check(
-        _ exchange: Exchange, _ said: Said, _ events: [String: [ServiceEvent]], _ seed: Int
+        _ exchange: Exchange, _ said: Said, _ events: [String: [ServiceEvent]], _ seed: UInt64
     ) throws {
         let id = try #require(ServiceRequestID(ServiceWorld.id(exchange.number)))
         let own = (events[exchange.consumer.id] ?? []).filter { $0.id == id }

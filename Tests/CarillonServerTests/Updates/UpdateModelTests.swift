@@ -5,11 +5,13 @@ import Testing
 /// Facts of audience updates, row 25, and more: see ``UpdateModel``.
 @Suite(.timeLimit(.minutes(15)))
 struct UpdateModelTests {
-    @Test(arguments: 1...100) func `each device ends with exactly what it should`(seed: UInt64) async throws {
+    @Test(arguments: RandomSeed.some(1...100)) func `each device ends with exactly what it should`(seed: UInt64) async throws
+    {
         try await UpdateModel(seed: seed).run()
     }
 
-    @Test(arguments: 1...20) func `so it does where backups are restored, clocks step back and inboxes are full`(
+    @Test(arguments: RandomSeed.some(1...20))
+    func `so it does where backups are restored, clocks step back and inboxes are full`(
         seed: UInt64
     ) async throws {
         var settings = UpdateModel.Settings()
