@@ -168,7 +168,8 @@ struct AudienceTests {
             plain.variables, extensions: plain.extensions, limits: plain.limits, usesSets: false)
         let app = try #require(AppID("com.example.app"))
         var (belonging, missing) = (0, 0)
-        for _ in 0..<600 {
+        var turns = StoryTurns(600)
+        while turns.next(unless: belonging > 100 && missing > 100) {
             let source = generator.condition(3)
             guard let audience = try? audience(source) else { continue }
             let program = try ExpressionProgram(source, in: environment)

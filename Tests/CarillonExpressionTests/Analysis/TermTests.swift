@@ -68,7 +68,7 @@ struct TermTests {
     }
 
     /// The evaluator and the terms over random conditions and random values, of unlike types and NaN among them.
-    @Test(arguments: UInt64(1)...8)
+    @Test(arguments: RandomSeed.some(1...8))
     func `terms decide exactly as the evaluator does`(seed: UInt64) throws {
         var random = SeededRandom(seed: seed)
         let values: [ExpressionValue?] = [
@@ -93,7 +93,8 @@ struct TermTests {
             }
         }
         var held = 0
-        for _ in 0..<400 {
+        var turns = StoryTurns(400)
+        while turns.next(unless: held > 1000) {
             let source = condition(0)
             let program = try ExpressionProgram.unchecked(source, in: Self.environment)
             let terms = program.terms

@@ -169,7 +169,11 @@ struct FiringStoryTests {
                 naive.rows.watches[FiringKey(subscription, on: item)] = watch
             }
         }
-        for step in 0..<6000 {
+        func hasTriedAll() -> Bool {
+            tally.least >= 20 && tables.divided >= 10 && tables.savedQueues >= 20 && tables.savedUsage >= 20
+        }
+        var turns = StoryTurns(6000)
+        while turns.next(unless: hasTriedAll()) {
             story.now = story.now.adding(milliseconds: Int64.random(in: 0...600, using: &story.random))
             if story.chance(1) { story.now = story.now.adding(seconds: -5) }
             switch Int.random(in: 0..<100, using: &story.random) {
@@ -185,7 +189,7 @@ struct FiringStoryTests {
                 for item in items { bring(item, of: key.subscription, in: &tables, &naive) }
             }
             guard tables.rows.isLike(naive.rows) else {
-                Issue.record("the rows differ after step \(step)")
+                Issue.record("the rows differ after step \(turns.begun)")
                 return
             }
         }

@@ -129,7 +129,8 @@ struct PublishRulesTests {
     @Test func `the live updates of an app are within its limits`() {
         var random = SeededRandom.forTest()
         var (published, refused) = (0, 0)
-        for _ in 0..<300 {
+        var turns = StoryTurns(300)
+        while turns.next(unless: published > 500 && refused > 500) {
             let limits = UpdateLimits(
                 live: Int.random(in: 1...6, using: &random), unindexed: Int.random(in: 0...3, using: &random),
                 audienceBytes: Int.random(in: 10...60, using: &random))
