@@ -4,6 +4,7 @@ import CarillonWire
 import Foundation
 import NIOCore
 import NIOHTTP1
+import Synchronization
 import TestSupport
 import Testing
 
@@ -17,6 +18,19 @@ struct PushKillTests {
 
     private struct Registered: Decodable { var credential: String }
     private struct Opened: Decodable { var endpoint: String }
+
+    /// The tokens of those whose message was accepted.
+    private final class Accepted: Sendable {
+        private let state = Mutex<(tokens: [String], isOver: Bool)>(([], false))
+
+        var tokens: [String] { state.withLock { $0.tokens } }
+
+        func add(_ token: String) { state.withLock { $0.tokens.append(token) } }
+        func end() { state.withLock { $0.isOver = true } }
+
+        /// Whether so many were accepted, or nothing more is sent.
+        func has(_ count: Int) -> Bool { state.withLock { $0.isOver || $0.tokens.count >= count } }
+    }
 
     @Test func `kill -9 between decision, send and answer loses no push`() async throws {
         let files = try TemporaryDirectory.make()
@@ -42,6 +56,7 @@ struct PushKillTests {
                 ], environment: environment)
             return try await LiveServer.key(.client, in: directory, environment: environment)
         }
+        var chance = SeededRandom.forTest()
         var number = 0
         var accepted: [String] = []
         for kill in 0..<Self.kills {
@@ -51,17 +66,22 @@ struct PushKillTests {
                 let token = "cafe" + String(100_000 + number)
                 endpoints.append((token, try await endpoint(token, server, key)))
             }
-            let delay = Duration.milliseconds(Int.random(in: 0..<120))
-            async let sent = Self.send(to: endpoints)
+            // A number of messages rather than a time, so that a slow machine sends as much.
+            let goal = Int.random(in: Self.devicesAtOnce / 4..<Self.devicesAtOnce, using: &chance)
+            let delay = Duration.milliseconds(Int.random(in: 0..<20, using: &chance))
+            let sent = Accepted()
+            async let sending: Void = Self.send(to: endpoints, sent)
+            try await eventually { sent.has(goal) }
             try await Task.sleep(for: delay)
             try await server.whileStopped(signal: SIGKILL) { _ in }
-            accepted += await sent
+            await sending
+            accepted += sent.tokens
             if kill % 10 == 9 { print("kills: \(kill + 1), accepted: \(accepted.count)") }
         }
         #expect(accepted.count >= Self.kills * Self.devicesAtOnce / 4, "a run that sent little says little")
         // What was under way at the last kill comes when its lease is over.
         let wanted = Set(accepted)
-        let deadline = ContinuousClock.now + .seconds(90)
+        let deadline = ContinuousClock.now + .seconds(180)
         var missing = wanted
         while !missing.isEmpty, ContinuousClock.now < deadline {
             missing.subtract(simulator.requests.filter { $0.status == 200 }.map { String($0.path.split(separator: "/")[2]) })
@@ -88,19 +108,17 @@ struct PushKillTests {
         return try JSONDecoder().decode(Opened.self, from: Data(channel.text.utf8)).endpoint
     }
 
-    /// Answers the tokens of those whose message was accepted.
-    private static func send(to all: [(token: String, endpoint: String)]) async -> [String] {
-        var accepted: [String] = []
+    private static func send(to all: [(token: String, endpoint: String)], _ accepted: Accepted) async {
+        defer { accepted.end() }
         for (token, endpoint) in all {
             var request = HTTPClientRequest(url: endpoint)
             request.method = .POST
             request.headers = ["TTL": "3600", "Content-Encoding": "identity"]
             request.body = .bytes(Array("x".utf8))
-            guard let answer = try? await HTTPClient.shared.execute(request, timeout: .seconds(10)),
+            guard let answer = try? await HTTPClient.shared.execute(request, timeout: .seconds(30)),
                 answer.status == .created
             else { continue }
-            accepted.append(token)
+            accepted.add(token)
         }
-        return accepted
     }
 }

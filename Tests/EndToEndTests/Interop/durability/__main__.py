@@ -33,16 +33,15 @@ import time
 # Of the other tests: who signs user tokens.
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from floors import floors
 from log_secrets import LEDGER
-from run import BACKUP, FAULTS, MANY, Run
+from run import MANY, Run
 
 
 def report(run):
     """Says what happened and what is wrong; answers whether all was well."""
     ledger = run.ledger
     faults = [f"VIOLATION in {where}: {text}" for text, where in ledger.violations.items()]
-    least = floors(run.kills, run.turns, FAULTS, BACKUP)
+    least = run.least()
     for name in sorted(ledger.counts | least):
         count = ledger.counts[name]
         print(f"{count:>9} {name}" + (f" (at least {least[name]:.1f})" if name in least else ""))

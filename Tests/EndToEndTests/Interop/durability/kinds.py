@@ -71,6 +71,10 @@ class Kind:
     async def finish(self, http):
         """Makes the checks at the end of the run."""
 
+    def coming(self):
+        """Returns what `finish` counts if nothing is wrong."""
+        return {}
+
     async def end(self):
         """Ends what runs beside the server."""
 

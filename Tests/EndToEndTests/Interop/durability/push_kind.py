@@ -133,6 +133,10 @@ class Pushes(Kind):
         kind, body = ("alert", encoded(message.body)) if message.is_alert else ("wake", None)
         return (message.device["token"], kind, body) in names
 
+    def coming(self):
+        wakes = {message.device["token"] for message in self.messages if not message.is_alert}
+        return {"wakes that came": len(wakes), "alerts that came": sum(message.is_alert for message in self.messages)}
+
     async def finish(self, http):
         deadline = time.monotonic() + LEASE_SECONDS
         while True:

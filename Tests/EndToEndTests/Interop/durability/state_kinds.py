@@ -134,6 +134,9 @@ class Watches(Kind):
         if not is_backup and (strange := self.calls - self.closing):
             self.violation(f"called though nothing was closed: {sorted(strange)[:5]}")
 
+    def coming(self):
+        return {"calls at a channel's end": len(self.closed)}
+
     async def finish(self, http):
         deadline = time.monotonic() + 2 * PATIENCE
         while (missing := self.closed - self.calls) and time.monotonic() < deadline:
