@@ -63,7 +63,9 @@ struct SoakTests {
         }
     }
 
-    @Test(arguments: [1, 2]) func `every push has one result and none is processed twice`(seed: UInt64) async throws {
+    @Test(arguments: RandomSeed.some(1...2)) func `every push has one result and none is processed twice`(seed: UInt64)
+        async throws
+    {
         let misbehaviour = Misbehaviour(seed: seed)
         let stage = try await Stage(
             configure: {
