@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonCommand
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct OperatorStoreTests {
     @Test func `a command on a data directory leaves homes and the map of shards as they are`() async throws {
         let directory = try TemporaryDirectory.make()

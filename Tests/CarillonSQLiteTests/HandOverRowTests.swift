@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// The rows of hand-overs, and the statement that reads them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct HandOverRowTests {
     @Test func `a hand-over of an unknown kind is left out, and stays`() async throws {
         let store = try await SubscriptionFixture(SQLiteStores.memory).base.sqlite

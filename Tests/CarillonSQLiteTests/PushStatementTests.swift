@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// The statements that read and write pushes, as docs/architecture.md counts them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PushStatementTests {
     private static let start = StoreFixture.start
     /// The position of an envelope that waits.

@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// The number of devices of an app beside the rows, the tokens that were released, and the statements of a registration.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RegistrationRowTests {
     private let start = StoreFixture.start
 

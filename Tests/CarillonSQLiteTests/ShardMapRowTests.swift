@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonSQLite
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ShardMapRowTests {
     @Test func `a home that starts on a store without the version of the shard map stops with a fault`() async throws {
         let store = try SQLiteStore(inMemory: StoreSettings())

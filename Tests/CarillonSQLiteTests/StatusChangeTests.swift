@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// What a change of a device's status does to the rows of its subscriptions.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct StatusChangeTests {
     private let start = SubscriptionFixture.start
 

@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// The numbers of items and subscriptions of an app beside the rows, and the rows that subscriptions leave for the engine of items.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SubscriptionRowTests {
     private let start = SubscriptionFixture.start
 

@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// The rows of bindings and completions, and the statements that change them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct UpdateRowTests {
     private let start = StoreFixture.start
 

@@ -10,7 +10,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// The counts of watches and callbacks beside their rows, and the statements that change them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct WatchRowTests {
     private let start = WatchFixture.start
 

@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// Rows that several homes share are written in one order, so that their transactions do not wait for each other in a circle.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct WriteOrderTests {
     private static let count: Int64 = 12
 

@@ -45,7 +45,7 @@ struct ConnectingTests {
         var configuration = APNsClient.Configuration(
             credentials: try Samples.credentials(), bundleID: "com.example.app",
             environment: .custom(host: "127.0.0.1", port: 1))
-        configuration.timeout = .seconds(2)
+        configuration.timeout = .seconds(4)
         let client = try APNsClient(configuration)
         let error = await #expect(throws: APNsError.self) { try await client.send(.alert("Hi"), to: Samples.token) }
         #expect(error?.code == .connectionFailed)

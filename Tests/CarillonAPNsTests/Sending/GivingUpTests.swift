@@ -25,6 +25,7 @@ struct GivingUpTests {
         let stage = try await Stage(configure: { $0.timeout = .seconds(3) }) { connection, request in
             connection.answer(request.stream, status, endsStream: false)
         }
+        try await stage.client.warmUp()
         let response = try await stage.client.send(.alert("Hi"), to: Samples.token)
         #expect(response.status == status)
         #expect(response.isAccepted == (status == 200))
@@ -113,6 +114,7 @@ struct GivingUpTests {
             connection.answer(
                 request.stream, 429, [("retry-after", "Sun, 09 Sep 2001 01:48:10 GMT")], endsStream: false)
         }
+        try await stage.client.warmUp()
         let response = try await stage.client.send(.alert("Hi"), to: Samples.token)
         #expect(response.status == 429)
         #expect(response.rejection?.retryAfter == .seconds(90))

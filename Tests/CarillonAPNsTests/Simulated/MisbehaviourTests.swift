@@ -25,7 +25,7 @@ struct MisbehaviourTests {
             simulator: {
                 $0.rules.unknownDevices = .refuse
                 // So long that the simulator reads more than a hundred requests before its first answer.
-                $0.faults = [.init(.delay(.seconds(1)))]
+                $0.faults = [.init(.delay(.seconds(2)))]
             }, client: { $0.pool.maximum = 1 })
         #expect(try await scene.outcomes(Samples.tokens(400)) == ["BadDeviceToken": 400])
         let report = try #require(scene.simulator.connections.first)
@@ -43,7 +43,7 @@ struct MisbehaviourTests {
         state: APNsSimulator.Device.State, reason: String
     ) async throws {
         let scene = try await Scene(
-            simulator: { $0.faults = [.init(.delay(.seconds(1)))] }, client: { $0.pool.maximum = 1 })
+            simulator: { $0.faults = [.init(.delay(.seconds(2)))] }, client: { $0.pool.maximum = 1 })
         let tokens = Samples.tokens(200)
         for token in tokens {
             try scene.simulator.add(APNsSimulator.Device(token: token, topic: Scene.app, state: state))

@@ -79,7 +79,7 @@ struct LifeOfDeviceTests {
             let (client, _, _, _) = try await base.makeOpen(server)
             await client.stop()
         }
-        let store = try ClientStore(directory: directory.path, patience: 10)
+        let store = try ClientStore(directory: directory.path, patience: 60)
         let named = try store.load(server: server.address, app: "com.example.app").namedServers
         #expect(named.map(\.id) == [server.id] && named.map(\.base) == [server.address])
     }

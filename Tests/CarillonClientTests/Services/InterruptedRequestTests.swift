@@ -84,7 +84,7 @@ struct InterruptedRequestTests {
         consumer.web.on("POST /v1/services/requests") { _ in nil }
         let runs = [consumer, provider].map { fixture in Task { await fixture.engine.run() } }
         let calling = Task {
-            try await consumer.client.call(ServiceEngineFixture.method, of: address, deadline: .seconds(20))
+            try await consumer.client.call(ServiceEngineFixture.method, of: address, deadline: .seconds(60))
         }
         try await eventually { try !consumer.postedRequests().isEmpty }
         try await provider.receive(try #require(try consumer.postedRequests().first))
@@ -200,7 +200,7 @@ struct InterruptedRequestTests {
         async throws
     {
         let (consumer, provider) = try await pair()
-        try await replyWithFile(consumer, provider, deadline: .seconds(5))
+        try await replyWithFile(consumer, provider, deadline: .seconds(12))
         consumer.web.onFile("GET") { _ in throw PushError(.storageUnavailable, "full") }
         let events = consumer.client.events
         let run = Task { await consumer.engine.run() }

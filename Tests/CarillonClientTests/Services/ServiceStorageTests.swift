@@ -168,7 +168,7 @@ struct ServiceStorageTests {
         try FileManager.default.createDirectory(atPath: message, withIntermediateDirectories: true)
         try Data([1]).write(to: URL(filePath: message + "/f"))
         var call = Fixture.call(Fixture.id(1))
-        call.until = ServiceEngine.now + 500
+        call.until = ServiceEngine.now + 4000
         try await fixture.box.save(call, body: [1], claiming: [], keptUntil: ServiceEngine.now + 1_000_000)
         try await fill(fixture, "INSERT ON service_result")
         await fixture.engine.finish(call.id, .success(ServiceReply("x", attachments: [message + "/f"])), nil)
@@ -307,11 +307,11 @@ struct ServiceStorageTests {
         let begun = ContinuousClock.now
         let error = await #expect(throws: ServiceError.self) {
             _ = try await consumer.client.call(
-                ServiceEngineFixture.method, of: .init(app: Fixture.other.app), deadline: .seconds(1))
+                ServiceEngineFixture.method, of: .init(app: Fixture.other.app), deadline: .seconds(5))
         }
         let lasted = begun.duration(to: .now)
         #expect(error?.code == .storageUnavailable)
-        #expect(lasted >= .seconds(1) && lasted < .seconds(30), "\(lasted)")
+        #expect(lasted >= .seconds(5) && lasted < .seconds(40), "\(lasted)")
         try await eventually { await consumer.engine.keptByStorage.isEmpty }
         #expect(consumer.web.bodies("POST /v1/services/requests").isEmpty)
     }
@@ -332,7 +332,7 @@ struct ServiceStorageTests {
         }
         let calling = Task {
             try await consumer.client.call(
-                ServiceEngineFixture.method, of: .init(app: Fixture.other.app), deadline: .seconds(8))
+                ServiceEngineFixture.method, of: .init(app: Fixture.other.app), deadline: .seconds(12))
         }
         try await eventually { store.health.isFailing }
         try await store.inStep { try $0.execute(sql: "DROP TRIGGER full") }
@@ -360,7 +360,7 @@ struct ServiceStorageTests {
         let fixture = try await Fixture()
         let header = RequestHeader(
             id: try #require(ServiceRequestID(Fixture.id(7))), service: try #require(ServiceID("com.example.a")),
-            version: try #require(ServiceVersion("1")), method: try #require(MethodName("m")), deadlineSeconds: 1)
+            version: try #require(ServiceVersion("1")), method: try #require(MethodName("m")), deadlineSeconds: 5)
         var content = Self.content
         content.sender = try KeyBundle(
             Curve25519.KeyAgreement.PrivateKey(), named: "0011223344556677", until: ServiceEngine.now + 1_000_000,

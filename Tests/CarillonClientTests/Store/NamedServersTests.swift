@@ -32,7 +32,7 @@ struct NamedServersTests {
     }
 
     private func open() throws -> (store: ClientStore, named: [NamedServer]) {
-        let store = try ClientStore(directory: directory.path, patience: 10)
+        let store = try ClientStore(directory: directory.path, patience: 60)
         return (store, try store.load(server: Self.base, app: "com.example.app").namedServers)
     }
 

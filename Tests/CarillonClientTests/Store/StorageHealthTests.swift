@@ -63,10 +63,19 @@ final class StorageHealthTests: Sendable {
         try await health.wait(atMost: .milliseconds(1))
         health.transactionFailed(full)
         let began = ContinuousClock.now
-        async let waiting: Void = health.wait(atMost: .seconds(50))
-        try await Task.sleep(for: .milliseconds(50))
-        health.transactionWrote()
-        try await waiting
+        try await withThrowingTaskGroup(of: Void.self) { [health, full] group in
+            group.addTask { try await health.wait(atMost: .seconds(50)) }
+            group.addTask {
+                // The wait can begin after the first of these changes.
+                while !Task.isCancelled {
+                    health.transactionFailed(full)
+                    health.transactionWrote()
+                    try? await Task.sleep(for: .milliseconds(20))
+                }
+            }
+            _ = try await group.next()
+            group.cancelAll()
+        }
         #expect(began.duration(to: .now) < .seconds(40))
         let cancelled = Task { [health] in try await health.wait(atMost: .seconds(50)) }
         cancelled.cancel()

@@ -28,7 +28,7 @@ struct TransportConformanceTests {
         }
 
         func transport(
-            trusting certificate: TestCertificate? = nil, timeout: Duration = .seconds(10)
+            trusting certificate: TestCertificate? = nil, timeout: Duration = .seconds(60)
         ) throws -> any ClientTransport {
             var configuration = TLSConfiguration.makeClientConfiguration()
             if let certificate {

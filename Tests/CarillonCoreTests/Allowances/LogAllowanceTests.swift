@@ -1,7 +1,7 @@
 import CarillonCore
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct LogAllowanceTests {
     private typealias Key = LogAllowance.Key
     private let key = Key(text: "cannot ask", owner: "a")

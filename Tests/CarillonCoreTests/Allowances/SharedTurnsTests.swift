@@ -4,7 +4,7 @@ import CarillonWire
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SharedTurnsTests {
     /// Runs what is scheduled when the test says so.
     private final class Later: Sendable {
@@ -71,7 +71,7 @@ struct SharedTurnsTests {
         #expect(try await turns.take(of: AppSerial(1)) { true })
     }
 
-    @Test(.timeLimit(.minutes(1))) func `a turn ends also where its work fails`() async throws {
+    @Test(.timeLimit(.minutes(5))) func `a turn ends also where its work fails`() async throws {
         let turns = SharedTurns(of: .preview, scheduler: later.scheduler)
         for _ in 1...3 {
             await #expect(throws: Refusal.self) {

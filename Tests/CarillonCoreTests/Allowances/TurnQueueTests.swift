@@ -1,7 +1,7 @@
 import CarillonCore
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TurnQueueTests {
     private var queue = TurnQueue<String>(limits: .init(perOwner: 1, all: 2, waiting: 3))
 

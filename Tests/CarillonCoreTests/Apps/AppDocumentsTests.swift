@@ -4,7 +4,7 @@ import Testing
 
 @testable import CarillonCore
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct AppDocumentsTests {
     private let store = CountedDocuments()
     private let key = AppDocument.Key(.alertText, of: AppSerial(1))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import CarillonCore
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct KnownValuesTests {
     private let values = KnownValues<Int, String>(capacity: 10)
 

@@ -2,7 +2,7 @@ import CarillonCore
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RoomTests {
     /// Runs what was scheduled when a test says so.
     private final class Later: Sendable {

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct UnacceptedAlertsTests {
     private let now = Timestamp(milliseconds: 1_700_000_000_000)
 

@@ -1,6 +1,7 @@
 import CarillonBasics
 import CarillonExpression
 import CarillonWire
+import TestSupport
 import Testing
 
 @testable import CarillonCore
@@ -20,13 +21,12 @@ struct ItemRulesTests {
 
     @Test func `stars that are tried again and again take no more than the product of both lengths`() {
         let pattern = String(repeating: "*a", count: 60) + "b"
-        let clock = ContinuousClock()
-        let taken = clock.measure {
+        let taken = ThreadTime.measure {
             for _ in 0..<100 {
                 #expect(!ItemRules.fits(Array(pattern.utf8), Array(repeating: UInt8(ascii: "a"), count: 128)))
             }
         }
-        #expect(taken < .seconds(5))
+        #expect(taken < .seconds(20))
     }
 
     @Test func `the rule of a field has a type, and of a text the most bytes`() throws {

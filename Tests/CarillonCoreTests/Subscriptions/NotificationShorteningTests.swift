@@ -3,7 +3,7 @@ import CarillonCore
 import CarillonWire
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct NotificationShorteningTests {
     private func fired(_ format: String) throws -> FiredNotification {
         FiredNotification(

@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// The rows beside those of attachments.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct AttachmentRowTests {
     private let start = StoreFixture.start
 

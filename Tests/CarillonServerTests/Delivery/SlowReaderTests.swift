@@ -128,7 +128,7 @@ struct SlowReaderTests {
         try await run(.socket) {
             $0.keepAliveSeconds = 1
             $0.keepAliveAnswerSeconds = 1
-            $0.stallSeconds = 3
+            $0.stallSeconds = 20
             $0.window = DeliveryMachine.Limits(envelopes: 1000, bytes: 16 << 20)
         } _: { world in
             let last = try #require(try await world.send(100, bytes: 8000).last)

@@ -171,7 +171,7 @@ struct GatewayFaultTests {
     // MARK: The service
 
     @Test func `silence is not taken for an answer, and the push comes again under its name`() async throws {
-        try await GatewayWorld.run(timeout: .seconds(3)) { world in
+        try await GatewayWorld.run(timeout: .seconds(6)) { world in
             try await world.setCredentials()
             try world.simulator.add(APNsSimulator.FaultRule(.silence, times: 2))
             let device = try await world.device()
@@ -195,7 +195,7 @@ struct GatewayFaultTests {
             ports: [.init(.push, .production, port: try FreePort.next())])
         configuration.dataDirectory = try TemporaryDirectory.make()
         let same = configuration
-        try await GatewayWorld.run(timeout: .seconds(1)) {
+        try await GatewayWorld.run(timeout: .seconds(2)) {
             $0 = same
         } _: { world in
             try await world.setCredentials()

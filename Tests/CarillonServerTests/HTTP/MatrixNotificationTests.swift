@@ -1,4 +1,5 @@
 import CarillonWire
+import TestSupport
 import Testing
 
 @testable import CarillonServer
@@ -118,7 +119,7 @@ struct MatrixNotificationTests {
             let entries = (0..<devices).map { #"{"pushkey":"\#($0)"}"# }.joined(separator: ",")
             let body = Array(#"{"notification":{\#(members)"devices":[\#(entries)]}}"#.utf8)
             return try (0..<5).map { _ in
-                try ContinuousClock().measure {
+                try ThreadTime.measure {
                     let notification = try MatrixNotification(parsing: body) { $0 }
                     for device in notification.devices { _ = notification.message(for: device) }
                 }

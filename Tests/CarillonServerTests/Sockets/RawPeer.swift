@@ -26,7 +26,7 @@ final class RawPeer: Sendable {
         if var receiveBytes {
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBytes, socklen_t(MemoryLayout<Int32>.size))
         }
-        var time = timeval(tv_sec: 20, tv_usec: 0)
+        var time = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
         let result = try SocketAddress(ipAddress: "127.0.0.1", port: port).withSockAddr { address, size in
             connect(descriptor, address, socklen_t(size))

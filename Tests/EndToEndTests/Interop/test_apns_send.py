@@ -606,7 +606,7 @@ def test_a_service_without_tls(executable, make_simulator, tmp_path):
 
 def test_a_service_that_says_nothing_is_given_up(person, simulator):
     simulator.fault("silence")
-    ended = person.send("--tokens-file", "-", "--title", "x", "--timeout", "1", stdin=f"{DEVICE}\n" * 1000)
+    ended = person.send("--tokens-file", "-", "--title", "x", "--timeout", "4", stdin=f"{DEVICE}\n" * 1000)
     assert ended.status == 69 and "does not answer" in ended.out and "1 may have arrived" in ended.out, ended.out
 
 
@@ -634,7 +634,7 @@ def test_a_window_that_is_shut_after_each_first_acceptance_ends_the_run(person, 
     simulator.fault("streamWindow", bytes=0)
     tokens = f"{DEVICE}\n" * 60_000
     began = time.monotonic()
-    ended = person.send("--tokens-file", "-", "--title", "x", "--timeout", "1", "--json", stdin=tokens)
+    ended = person.send("--tokens-file", "-", "--title", "x", "--timeout", "3", "--json", stdin=tokens)
     assert ended.status == 69 and ended.summary["end"] == "noService", ended.summary
     assert 1 <= ended.summary["accepted"] < 100 and sum(ended.summary["errors"].values()) <= 10_000, ended.summary
     assert time.monotonic() - began < LIMIT / 2

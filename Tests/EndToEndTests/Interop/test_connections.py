@@ -252,7 +252,8 @@ def test_out_of_files_the_listener_waits_instead_of_spinning_and_comes_back(make
     await_value(lambda: "cannot be accepted" in server.log.read_text(), bool, "the listener waits")
     before = cpu_seconds(server)
     time.sleep(2)
-    assert cpu_seconds(server) - before < 0.5
+    # A listener that spins takes all of the two seconds.
+    assert cpu_seconds(server) - before < 1
     for peer in peers:
         peer.close()
     channel.send(b"still here")
