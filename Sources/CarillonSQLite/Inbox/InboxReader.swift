@@ -21,8 +21,9 @@ struct InboxReader {
     }
 
     func answer(_ questions: InboxQuestions, into facts: inout InboxFacts, judging effects: Effects) throws {
+        facts.effects.formUnion(try effects.counting(questions.effects))
         for origin in questions.origins {
-            switch try standing(of: origin) {
+            switch try effects.haveRead(origin) ? .open : standing(of: origin) {
             case .open: facts.origins.insert(origin)
             case .closed: facts.closedOrigins.insert(origin)
             case .gone: break
@@ -60,7 +61,6 @@ struct InboxReader {
             facts.inboxes[device] = try rows(of: device)
             facts.originsOfUsers.formUnion(try originsOfUser(of: device))
         }
-        facts.effects.formUnion(try effects.counting(questions.effects))
     }
 
     // MARK: Rows
