@@ -36,6 +36,11 @@ final class Effects {
         }
     }
 
+    /// Whether the row of an origin was read with the effects. Such an origin is open: only channels are closed before their rows are removed.
+    func haveRead(_ origin: OriginKey) -> Bool {
+        origin.kind == .subscription && firings.hasRead(SubscriptionSerial(origin.serial))
+    }
+
     /// It did not count.
     func giveUp(_ effect: Effect) throws {
         if let effect = effect.value as? WatchEffect { try watches.giveUp(effect) }

@@ -21,19 +21,15 @@ struct InboxReader {
     }
 
     func answer(_ questions: InboxQuestions, into facts: inout InboxFacts, judging effects: Effects) throws {
+        facts.effects.formUnion(try effects.counting(questions.effects))
         for origin in questions.origins {
-            switch try standing(of: origin) {
+            switch try effects.haveRead(origin) ? .open : standing(of: origin) {
             case .open: facts.origins.insert(origin)
             case .closed: facts.closedOrigins.insert(origin)
             case .gone: break
             }
         }
         for origin in questions.holdings { facts.holdings[origin] = try holding(of: origin) }
-        for topic in questions.topics {
-            guard let row = try row(of: topic) else { continue }
-            facts.topics[topic] = row.position
-            facts.rows[row.position] = row
-        }
         for key in questions.claims {
             guard let claim = try claim(key) else { continue }
             facts.claims[key] = claim
@@ -43,6 +39,11 @@ struct InboxReader {
         for device in questions.waiting {
             try know(device, \.waiting) { try waiting(of: device) }
             facts.usage[device, default: .init()].waiting = usage.usage(of: device).waiting
+        }
+        for topic in questions.topics where !isKnownToBeEmpty(topic.origin.device) {
+            guard let row = try row(of: topic) else { continue }
+            facts.topics[topic] = row.position
+            facts.rows[row.position] = row
         }
         for device in questions.outcomes {
             try know(device, \.outcomes) { try outcomeCount(of: device) }
@@ -60,7 +61,6 @@ struct InboxReader {
             facts.inboxes[device] = try rows(of: device)
             facts.originsOfUsers.formUnion(try originsOfUser(of: device))
         }
-        facts.effects.formUnion(try effects.counting(questions.effects))
     }
 
     // MARK: Rows
@@ -255,6 +255,9 @@ struct InboxReader {
         known[keyPath: part] = try read()
         usage.set(known, of: device)
     }
+
+    /// Whether nothing waits for a device. False if that is not remembered.
+    private func isKnownToBeEmpty(_ device: DeviceSerial) -> Bool { usage.usage(of: device).waiting?.envelopes == 0 }
 
     private func waiting(of device: DeviceSerial) throws -> InboxUsage.Waiting {
         let slots = try index.slots(of: device, isFinal: false)

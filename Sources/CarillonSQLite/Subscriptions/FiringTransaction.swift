@@ -16,6 +16,9 @@ final class FiringTransaction {
     /// Whether an effect still counts, apart from other effects of the transaction.
     func counts(_ effect: FiringEffect) -> Bool { FiringRules(knowing: facts).counts(effect) }
 
+    /// Whether the row of a subscription was read with the effects.
+    func hasRead(_ subscription: SubscriptionSerial) -> Bool { facts.subscriptions[subscription] != nil }
+
     /// Applies effects in their order. Returns false, and writes nothing, if one of them does not count after those before it.
     func apply(_ effects: [FiringEffect]) throws -> Bool {
         guard !effects.isEmpty else { return true }

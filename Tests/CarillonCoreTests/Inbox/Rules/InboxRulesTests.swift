@@ -164,6 +164,27 @@ struct InboxRulesTests {
         #expect(tables.secondLooks == 0)
     }
 
+    @Test func `an envelope with a topic asks for outcomes only if its kind has them`() {
+        let rules = InboxRules(limits: InboxLimits())
+        let envelopes = [Sample.envelope(1), Sample.envelope(2, kind: .fired(body: [1], countsBadge: true))]
+        let asked = envelopes.map { rules.questions(for: [.append($0, AppendRules(topic: "t"))]) }
+        #expect(asked.map(\.topics.count) == [1, 1])
+        #expect(asked.map(\.outcomes) == [[Sample.device], []])
+    }
+
+    @Test func `an outcome counts although its topic has an envelope without one`() {
+        var tables = TableInbox(limits: InboxLimits(outcomes: 16), channels: [.channel(ChannelSerial(1))], told: [])
+        for position in stride(from: Int64(1), to: 99, by: 2) {
+            let failure = Sample.envelope(position + 1, kind: .pingFailed(.noConnection))
+            let rules = AppendRules(topic: "t", effects: [.vouchedFor(ChannelSerial(1))])
+            tables.told = [ChannelSerial(1)]
+            _ = tables.commit([.append(Sample.envelope(position), AppendRules(topic: "t"))])
+            #expect(tables.commit([.append(failure, rules)]) == [.stored(replaced: Sample.id(position))])
+            let outcomes = tables.rows.values.count { $0.settlement != nil }
+            #expect(outcomes <= 16 && tables.usage[Sample.device]?.outcomes == outcomes)
+        }
+    }
+
     @Test func `the kinds of envelope are known by numbers that stay`() {
         #expect(EnvelopeKind.allCases.map(\.rawValue) == Array(0...11))
         #expect(Origin.Kind.allCases.map(\.rawValue) == [0, 1, 2, 3, 4])
