@@ -4,6 +4,8 @@
 	docs clean
 
 BUILD := .build/debug
+# All builds for debugging have the same options, since others would compile everything again.
+DEBUG := swift build --explicit-target-dependency-import-check error
 RELEASE := .build/release/carillon
 PYTHON := .venv/bin/python
 # As many tests at a time as let each have its share of two cores: more of them run out of time beside the others.
@@ -11,32 +13,32 @@ export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH = 8
 
 ## Show one push on its way, and keep the server up to try by hand.
 run: setup
-	swift build --product carillon
+	$(DEBUG) --product carillon
 	@# Ctrl-C is how it ends.
 	$(BUILD)/carillon demo || [ $$? = 130 ]
 
 ## All tests, with the real executable and programs from PyPI. What keeps both cores busy, or measures time, runs alone.
 test: setup-tests
-	swift build --build-tests
+	$(DEBUG) --build-tests
 	CARILLON_INTEROP=$(CURDIR)/$(PYTHON) Scripts/tests --filter InteropTests
 	Scripts/tests --skip InteropTests --skip CarillonAPNsTests --skip PushKillTests --skip StoreKillTests \
 		--skip SlowReaderTests --skip DeadlineTests
 	Scripts/tests --no-parallel --filter "PushKillTests|StoreKillTests|SlowReaderTests|DeadlineTests"
 	Scripts/tests --no-parallel --filter CarillonAPNsTests
 
-## What CI runs: format, a build without warnings and with explicit imports, the packages that are meant, docs, the release
-## executable in a bare root, the benchmarks' build, the sanitizer over the rooms without sockets, and all tests.
+## What CI runs: format, a build without warnings and with explicit imports, the packages that are meant, docs, all tests, the
+## release executable in a bare root, the benchmarks' build, and the sanitizer over the rooms without sockets.
 check: lint setup-tests
-	swift build --build-tests --explicit-target-dependency-import-check error
+	$(DEBUG) --build-tests
 	Scripts/package-versions
 	Scripts/consumers
 	$(MAKE) docs
+	$(MAKE) test
 	$(MAKE) release
 	Scripts/bare-root $(RELEASE)
-	@# In the same place, where most of it is built already.
-	swift build --package-path Benchmarks --scratch-path .build
+	swift build --package-path Benchmarks
+	Benchmarks/.build/debug/carillon-bench --help >/dev/null
 	$(MAKE) thread-sanitizer-core
-	$(MAKE) test
 
 ## The executable to install, and its symbols beside it: it needs no toolchain where it runs.
 release: setup
@@ -53,17 +55,17 @@ bench: setup-bench
 
 ## 150 SIGKILLs under load, with faults of the disk; CI does 10.
 test-durability: setup-tests
-	swift build --product carillon
+	$(DEBUG) --product carillon
 	CARILLON_EXECUTABLE=$(CURDIR)/$(BUILD)/carillon $(PYTHON) -B Tests/EndToEndTests/Interop/durability --kills 150
 
 ## A million pushes to a simulator that misbehaves at random, each accounted for; CI does twenty thousand.
 test-soak: setup
-	swift build --build-tests
+	$(DEBUG) --build-tests
 	CARILLON_APNS_SOAK=1000000 Scripts/tests --filter SimulatedSoakTests
 
 ## Updates for a thousand devices over a month, ten times, each with its own chance; CI does one of a hundred devices.
 test-simulation: setup
-	swift build --build-tests
+	$(DEBUG) --build-tests
 	CARILLON_UPDATE_SEEDS=10 Scripts/tests --filter UpdateModelTests
 
 setup:
@@ -96,7 +98,8 @@ thread-sanitizer: thread-sanitizer-core
 		--skip 'CarillonWireTests|CarillonCoreTests|CarillonSQLiteTests|SimulatedSoakTests' \
 		--skip 'leaves after every few pushes|two readers of one asynchronous batch|tens of thousands of cancelled'
 
-docs:
+docs: setup
+	$(DEBUG)
 	Scripts/docs
 
 clean:
