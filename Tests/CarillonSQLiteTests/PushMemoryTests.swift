@@ -86,6 +86,36 @@ struct PushMemoryTests {
         #expect(world.store.memory.pushes[world.device]?.kept == 4)
     }
 
+    @Test func `alerts of subscriptions are known when they are read again`() async throws {
+        let world = try await World()
+        let pushes: [(kind: PushKind, state: PushState)] = [
+            (.trigger, .scheduled), (.unconditional, .leased), (.trigger, .handed),
+        ]
+        for (place, push) in pushes.enumerated() {
+            let row = PushRow(
+                serial: Int64(place + 1), device: world.device, lane: world.lane.number, kind: push.kind,
+                position: Int64(place + 100), state: push.state, dueAt: start, setAt: start,
+                endsAt: start.adding(seconds: 600))
+            try await SQLiteStores.memory.addPush(row, in: world.store)
+        }
+        world.store.memory.pushes.forgetAll()
+        try await world.append(1...1, .background, at: start)
+        let reach = try #require(world.store.memory.pushes[world.device])
+        #expect(reach.triggers == 2 && reach.alerts == 0 && reach.kept == 3)
+    }
+
+    @Test func `a push that is forgotten is not one of those that are kept`() async throws {
+        let world = try await World()
+        try await world.append(1...1, .alert, at: start)
+        let leased = try await world.lease(at: start)
+        try #require(leased.count == 1)
+        _ = try await world.store.endPushes([PushEnd(leased[0], .handed, at: start)])
+        #expect(world.store.memory.pushes[world.device]?.kept == 1)
+        #expect(try await world.store.sweepPushes(at: start.adding(seconds: 30 * 86_400), limit: 9))
+        #expect(try await world.store.rowCount(of: "push") == 0)
+        #expect(world.store.memory.pushes[world.device]?.kept == 0)
+    }
+
     @Test func `nothing but the status is known of a device that cannot be reached, though it answers`() async throws {
         let world = try await World()
         try await world.append(1...1, .background, at: start)

@@ -158,6 +158,18 @@ struct RegistrationRowTests {
         #expect(try await released(store) == [1])
     }
 
+    @Test func `tokens that were released are forgotten with their app`() async throws {
+        let fixture = try await StoreFixture(SQLiteStores.memory)
+        let store = fixture.sqlite
+        _ = try await insert(new(1, token: "aa01"), store)
+        let second = try #require(try await insert(new(2, token: "aa01"), store)).serial
+        _ = try await store.deleteDevice(second, at: start)
+        #expect(try await released(store) == [1])
+        _ = try await store.deleteApp(fixture.device.appID, at: start)
+        while try await !store.continueDeletions(at: start, limit: 100).isDone {}
+        #expect(try await released(store) == [])
+    }
+
     // MARK: Statuses
 
     @Test func `a status lasts from its change, whatever the device says meanwhile`() async throws {

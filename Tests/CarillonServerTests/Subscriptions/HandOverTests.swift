@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonWire
 import Logging
 import TestStores
+import TestSupport
 import Testing
 
 @testable import CarillonServer
@@ -112,6 +113,32 @@ struct HandOverTests {
         try await engine.settle()
         #expect(await engine.population.watches == 0)
         #expect(try await handOvers(world.store) == 0)
+    }
+
+    @Test func `hand-overs that cannot be applied are logged when that begins`() async throws {
+        let (world, catcher) = (try await EngineWorld(stores.open()), LogCatcher())
+        let engine = ItemEngine(
+            store: world.store, shards: .all, documents: AppDocuments(store: world.store), firings: world.domain.firings,
+            conditions: world.domain.itemEngine.conditions, time: world.domain.time, ticks: .system, logger: catcher.logger)
+        _ = try await world.subscribe("price > 10.0")
+        try await suspend(world)
+        try await stores.makeUnreadable(.watchedItems, in: world.store)
+        for _ in 0..<2 { try await engine.settle() }
+        try await stores.makeReadable(.watchedItems, in: world.store)
+        #expect(catcher.warnings.count { $0.contains("cannot apply hand-overs") } == 1)
+        try await engine.settle()
+        #expect(try await handOvers(world.store) == 0)
+    }
+
+    @Test func `a subscription on an item whose name cannot be read is removed with its shape`() async throws {
+        let world = try await makeWorld(stores.open(), subscriptions: 1)
+        let damaged = try #require(try await world.store.serials(of: world.device.serial).first)
+        try await stores.damageWatchedItems(of: damaged, in: world.store)
+        try await removeSubscriptions(world)
+        #expect(try await handOvers(world.store) == 1)
+        try await world.domain.itemEngine.settle()
+        #expect(try await handOvers(world.store) == 0)
+        #expect(try await stores.count(.conditionShapes, in: world.store) == 0)
     }
 
     @Test func `hand-overs that cannot be applied stay, and those behind them are applied`() async throws {

@@ -10,6 +10,7 @@ extension StoreCase {
         StoreCase("a home that is removed changes no item, subscription or firing", fencedSubscriptions),
         StoreCase("a home that is removed changes no update, binding or completion", fencedUpdates),
         StoreCase("a home that is removed tends no location and no update that ended", fencedTending),
+        StoreCase("a home that is removed makes nothing of a paused update due", fencedResumption),
     ]
 }
 
@@ -188,5 +189,21 @@ private func fencedTending(_ stores: any StoreMaker) async throws {
     try await HomeHandles(of: store).check(writes) {
         let present = try await store.presentBinding(of: device)
         return ["\(String(describing: present?.revision)) \(String(describing: present?.locatedAt))"]
+    }
+}
+
+private func fencedResumption(_ stores: any StoreMaker) async throws {
+    let original = try await UpdateFixture(stores)
+    let (binding, update) = (try await original.bind(), try await original.publish(1, ttl: 5000))
+    try await original.hold([update], binding, machine: CompletionMachine(.stored, attempt: 1, dueAt: start))
+    guard let store = try await stores.restored(original.store, holdsUpdates: true) else { return }
+    let (fixture, key) = (original.again(store), original.key)
+    let paused = try #require(try await store.update(update.id, of: fixture.app))
+    let resume = HomeWrite("resumeUpdate") { homeStore in
+        _ = try await homeStore.resumeUpdate(paused, by: key, audienceBytes: 0, at: start)
+    }
+    try await HomeHandles(of: store).check([resume]) {
+        let completion = try await fixture.completion(update, binding)
+        return ["\(String(describing: completion?.machine.dueAt))"]
     }
 }

@@ -11,9 +11,12 @@ extension StoreCase {
         StoreCase("a home ends pushes of its shards alone", endedPushesOfShards),
         StoreCase("a home lists and requeues parked pushes of its shards alone", parkedPushesOfShards),
         StoreCase("a home brings pushes of its shards back alone", broughtBackPushesOfShards),
+        StoreCase("a home shortens leases of pushes of its shards alone", shortenedPushesOfShards),
+        StoreCase("a home forgets idle wakes of its shards alone", idleWakesOfShards),
         StoreCase("a home finds work of its shards alone, also behind other work of the lane", workOfShards),
         StoreCase("a home finds work of its shards behind lanes of other shards, with a limit", limitedWorkOfShards),
         StoreCase("a home brings work of its shards back alone", broughtBackWorkOfShards),
+        StoreCase("a home shortens leases of work of its shards alone", shortenedWorkOfShards),
     ]
 }
 
@@ -148,6 +151,43 @@ private func broughtBackPushesOfShards(_ stores: any StoreMaker) async throws {
     #expect(try await devices.isDue(in: sets.second))
 }
 
+private func shortenedPushesOfShards(_ stores: any StoreMaker) async throws {
+    let devices = try await TwoDevices(stores)
+    let (store, sets) = (devices.store, devices.sets)
+    try await devices.fixture.setAlertText("{}")
+    for position in [Int64(1), 2] {
+        let envelope = devices.fixture.base.envelope(position, on: position == 1 ? nil : devices.channel, ttl: 100_000)
+        try await devices.fixture.commit(.append(envelope, AppendRules(wake: WakeWish(.alert, dueAt: start))))
+    }
+    // The clock was ahead when they were leased.
+    #expect(try await devices.lease(in: .all, at: start.adding(seconds: 3600)).count == 2)
+    let end = start.adding(seconds: LeasedPush.leaseSeconds)
+    for (set, areDue) in [(sets.rest, [false, false]), (sets.second, [false, true]), (sets.first, [true, true])] {
+        try await store.bringBackPushes(in: set, at: start)
+        #expect(try await devices.isDue(in: sets.first, at: end) == areDue[0])
+        #expect(try await devices.isDue(in: sets.second, at: end) == areDue[1])
+    }
+}
+
+private func idleWakesOfShards(_ stores: any StoreMaker) async throws {
+    let devices = try await TwoDevices(stores)
+    let (store, sets) = (devices.store, devices.sets)
+    for position in [Int64(1), 2] { try await devices.send(position) }
+    for push in try await devices.pushes(in: .all, at: start) {
+        _ = try await store.endPushes([PushEnd(push, .handed, at: start)])
+    }
+    for (position, device) in [(Int64(1), devices.fixture.device), (2, devices.other.serial)] {
+        let settlement = Settlement(.acknowledged, at: start)
+        try await devices.fixture.commit(
+            .settle(devices.fixture.base.envelope(position).id, device: device, settlement))
+    }
+    let later = start.adding(seconds: WakePace.shortestSeconds)
+    for (set, left) in [(sets.rest, 2), (sets.second, 1), (sets.second, 1), (sets.first, 0)] {
+        #expect(try await store.sweepPushes(in: set, at: later, forgetting: nil, limit: 9))
+        #expect(try await stores.count(.wakes, in: store) == left)
+    }
+}
+
 /// Two devices with pings in one lane.
 private struct TwoPings {
     let fixture: WatchFixture
@@ -202,4 +242,24 @@ private func broughtBackWorkOfShards(_ stores: any StoreMaker) async throws {
     #expect(try await pings.due(in: sets.first, at: soon).isEmpty)
     try await store.bringBackWork(in: sets.first, at: start)
     #expect(try await pings.due(in: sets.first, at: soon) == [devices[0]])
+}
+
+private func shortenedWorkOfShards(_ stores: any StoreMaker) async throws {
+    let pings = try await TwoPings(stores)
+    let (store, sets, devices) = (pings.fixture.store, pings.sets, pings.devices)
+    // The clock was ahead when they were leased.
+    let ahead = start.adding(seconds: 3600)
+    for set in [sets.first, sets.second] {
+        let due = try await store.dueWork(in: set, at: ahead, besides: WorkCrowds(), limit: 9)
+        let leased = try await store.leaseWork(due, at: ahead, until: ahead.adding(seconds: WorkLease.seconds))
+        #expect(leased.items.count == 1)
+    }
+    let now = start.adding(seconds: 2)
+    try await store.bringBackWork(in: sets.rest, at: now)
+    #expect(try await pings.due(in: .all, at: now).isEmpty)
+    try await store.bringBackWork(in: sets.second, at: now)
+    #expect(try await pings.due(in: sets.second, at: now) == [devices[1]])
+    #expect(try await pings.due(in: sets.first, at: now).isEmpty)
+    try await store.bringBackWork(in: sets.first, at: now)
+    #expect(try await pings.due(in: sets.first, at: now) == [devices[0]])
 }

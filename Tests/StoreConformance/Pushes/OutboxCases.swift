@@ -34,6 +34,8 @@ extension StoreCase {
         StoreCase("a clock that was ahead holds no push up", clockWasAhead),
         StoreCase("lanes are leased apart, the oldest first, and no more than was asked for", lanesAreApart),
         StoreCase("a change that cannot be stored leaves the others' pushes right", poisonedNeighbour),
+        StoreCase("a parked push that is tried again expires with its message", requeuedExpires),
+        StoreCase("the copy of a notification is removed when its push is over", copyIsRemoved),
     ]
 }
 
@@ -445,4 +447,38 @@ private func confirmedToday(_ stores: any StoreMaker) async throws {
         push, .tokenDead(reason: "Unregistered", since: start.after(300)), at: start.after(601))
     #expect(fact == .retried(.wake))
     #expect(try await fixture.status == .registered)
+}
+
+private func requeuedExpires(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1, ttl: 60))
+    try await fixture.end(try await fixture.lease()[0], .parked(reason: "BadTopic"))
+    #expect(try await fixture.store.requeueParkedPushes(of: fixture.base.device.app, at: start.after(10)) == 1)
+    #expect(try await fixture.store.sweepPushes(at: start.after(59), limit: 9))
+    #expect(try await fixture.standings(1, at: start.after(59)).first == .state(.scheduled))
+    #expect(try await fixture.store.sweepPushes(at: start.after(60), limit: 9))
+    #expect(try await fixture.standings(1, at: start.after(60)) == [.state(.expired)])
+}
+
+private func copyIsRemoved(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let store = fixture.store
+    let device = try await fixture.anotherDevice(profile: PushFixture.profile("aa01")).serial
+    let subscription = try await fixture.subscribe(1, of: device)
+    let envelope = Envelope(
+        id: fixture.base.envelope(1).id, device: device, app: fixture.app, origin: subscription.origin,
+        kind: .fired(body: [1], countsBadge: true), acceptedAt: start, expiresAt: start.after(1000))
+    let wish = WakeWish(.alert, dueAt: start, isUnconditional: true, needsAlertText: false)
+    #expect(try await store.commit([.append(envelope, AppendRules(wake: wish))]) == [.stored(replaced: nil)])
+    let lane = PushLane(app: fixture.app, environment: .production)
+    func lease() async throws -> LeasedPush {
+        let leased = try await store.leasePushes(of: lane, limit: 9, at: start, until: start.after(60))
+        return try #require(leased.pushes.first)
+    }
+    _ = try await store.endPushes([PushEnd(lease(), .parked(reason: "BadTopic"), at: start)])
+    #expect(try await store.requeueParkedPushes(of: fixture.app, at: start) == 1)
+    let push = try await lease()
+    #expect(try await stores.keptPushes(in: store) == [push.lease.work], "it is shown whatever is acknowledged")
+    _ = try await store.endPushes([PushEnd(push, .handed, at: start)])
+    #expect(try await stores.keptPushes(in: store).isEmpty)
 }

@@ -18,6 +18,7 @@ extension StoreCase {
         StoreCase("an alert that has no credentials goes where there are some", unconfigured),
         StoreCase("an alert that was refused waits as long as its message", keptAsLong),
         StoreCase("a wake of a token of another app comes soon at the next one", parkedWake),
+        StoreCase("a wake tells of alerts that are older than what the device was woken for before", wakeTellsOfOlder),
     ]
 }
 
@@ -169,4 +170,25 @@ private func parkedWake(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.lease(at: start.after(2000)).isEmpty)
     try await fixture.register("aa02", at: start.after(2000))
     #expect(try await fixture.lease(at: start.after(2000)).map(\.content) == [.wake])
+}
+
+private func wakeTellsOfOlder(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    for position in Int64(1)...25 {
+        let now = start.after(position)
+        try await fixture.commit(fixture.append(position, .alert, at: now, urgency: .high))
+        for push in try await fixture.lease(at: now) { try await fixture.end(push, otherTopic, at: now) }
+    }
+    // The device is woken for a later message, and answers: it has nothing left that it is woken for.
+    let woken = start.after(26)
+    try await fixture.commit(fixture.append(30, at: woken))
+    let wake = try #require(try await fixture.lease(at: woken).first)
+    #expect(wake.content == .wake)
+    try await fixture.commit(fixture.acknowledge(30, at: woken))
+    try await fixture.end(wake, .handed, at: woken)
+    let back = start.after(100)
+    try await fixture.register("aa02", at: back)
+    #expect(try await fixture.standings(1, at: back) == [.state(.cancelled), .state(.scheduled)])
+    let due = woken.after(WakePace.shortestSeconds)
+    #expect(try await fixture.lease(at: due).contains { $0.content == .wake })
 }

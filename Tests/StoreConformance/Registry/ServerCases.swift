@@ -10,6 +10,7 @@ extension StoreCase {
     static let server: [StoreCase] = [
         StoreCase("a server's id is made once, and stays with its store", serversIdIsMadeOnce),
         StoreCase("each start has an epoch of its own, later than every place that is stored", eachStartHasAnEpochOfItsOwn),
+        StoreCase("an epoch is later than the places of messages that are over", epochIsLaterThanOutcomes),
         StoreCase("the keys of tokens are made once", keysOfTokensAreMadeOnce),
         StoreCase("the key ring is wrapped by a key from elsewhere, and opens with that alone", keyRingIsWrapped),
         StoreCase("the keys of the ring stay in order", keysStayInOrder),
@@ -39,6 +40,17 @@ private func eachStartHasAnEpochOfItsOwn(_ stores: any StoreMaker) async throws 
         guard let store = try await stores.restart(fixture.store) else { continue }
         fixture = fixture.again(store)
     }
+}
+
+private func epochIsLaterThanOutcomes(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    // One that went on in epochs after its own.
+    let last = try await fixture.store.claimEpoch() + 3
+    let position = PositionSource(epoch: last).next(for: fixture.device.serial)
+    #expect(try await fixture.append(fixture.envelope(position)) == .stored(replaced: nil))
+    #expect(try await fixture.store.commit([fixture.acknowledge(position)]) == [.settled])
+    #expect(try await fixture.outcome(position) == .acknowledged)
+    #expect(try await fixture.store.claimEpoch() > last)
 }
 
 private func keysOfTokensAreMadeOnce(_ stores: any StoreMaker) async throws {

@@ -19,6 +19,7 @@ extension StoreCase {
         StoreCase("what an ended binding did not finish is released in parts", bindingIsReleased),
         StoreCase("a binding that began again is not released", bindingThatBeganAgainIsKept),
         StoreCase("content that expired while a binding was ended is to be fetched", contentIsMissed),
+        StoreCase("content of an audience that a device had left is not missed", leftContentIsNotMissed),
         StoreCase("a device has a limited number of bindings", bindingsAreLimited),
     ]
 }
@@ -314,4 +315,21 @@ private func bindingsAreLimited(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.bind("more", at: now).profile == "more")
     let back = try await fixture.bind("p0", at: now)
     #expect(back.serial != oldest.serial, "it was removed as it had nothing unfinished")
+}
+
+private func leftContentIsNotMissed(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind("one")
+    let content = try await fixture.publish(1, .content, ttl: 60)
+    try await fixture.give(1, content, to: binding)
+    try await fixture.receive(1, of: binding)
+    _ = try await store.left([fixture.name(content, binding)], of: binding.serial, revision: binding.revision, at: start)
+    _ = try await fixture.bind("other")
+    #expect(try await store.release(binding.serial, limit: 9, at: start) == [])
+    #expect(try await fixture.state(content, binding) == .gone)
+    let later = start.adding(seconds: 60)
+    #expect(try await store.endExpiredUpdates(at: later, limit: 9).count == 1)
+    #expect(try await !fixture.bind("one", at: later).needsResync)
+    #expect(try await fixture.state(content, binding) == .gone)
 }
