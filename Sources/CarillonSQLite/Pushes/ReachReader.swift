@@ -32,9 +32,6 @@ struct ReachReader {
             facts.span = try waiting.span(of: device, &facts.reach, at: now)
             facts.isWaking = facts.span != nil
         case .inbox: facts.isInboxEmpty = try waiting.isEmpty(device)
-        case .address:
-            facts.address = try address(of: device)
-            facts.hasAddress = facts.address != nil
         }
     }
 
@@ -44,20 +41,6 @@ struct ReachReader {
         let isThere = try Int.first(db, select, [app.rawValue]) != nil
         memory.pushes.noteAlertText(of: app, isThere)
         return isThere
-    }
-
-    /// Nil if the device cannot be pushed to, or its app was deleted.
-    func address(of device: DeviceSerial) throws -> PushAddress? {
-        var select = try BoundStatement(
-            db,
-            """
-            SELECT token, revision FROM device_profile JOIN app ON app.serial = app AND app.ended_at IS NULL
-            WHERE device = ? AND token NOT NULL AND reason IS NULL
-            """)
-        select.bind(device.rawValue)
-        return try select.first { columns in
-            columns.bytes(0).flatMap(PushToken.init(stored:)).map { PushAddress(token: $0, revision: columns.integer(1)) }
-        } ?? nil
     }
 
     /// What the tables have.

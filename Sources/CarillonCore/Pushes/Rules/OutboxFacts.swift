@@ -9,10 +9,12 @@ package struct DuePush: Equatable, Sendable {
     package var fence: Int64
     /// The number on the app's icon; nil until the push was leased once.
     package var badge: Int?
+    /// Nil if the device cannot be pushed to, or its app was deleted.
+    package var address: PushAddress?
 
     package init(
         serial: Int64, device: DeviceSerial, kind: PushKind, lane: PushLane, expiresAt: Timestamp, attempts: Int = 0,
-        fence: Int64 = 0, badge: Int? = nil
+        fence: Int64 = 0, badge: Int? = nil, address: PushAddress?
     ) {
         self.serial = serial
         self.device = device
@@ -22,12 +24,12 @@ package struct DuePush: Equatable, Sendable {
         self.attempts = attempts
         self.fence = fence
         self.badge = badge
+        self.address = address
     }
 }
 
 /// What is known when a push is leased. Nil if it was not read.
 package struct LeaseFacts: Equatable, Sendable {
-    package var hasAddress: Bool?
     package var hasDevice: Bool?
     package var hasAlertText: Bool?
     /// Whether the envelope of an alert is there.

@@ -169,9 +169,7 @@ package struct WakeRules: Sendable {
         }
         ruling.reach.wake?.dueAt = nil
         ruling.changes.row = .idle
-        guard facts.reach.lane == due.lane else { return .decided(ruling) }
-        guard let hasAddress = facts.hasAddress else { return .needs(.address) }
-        guard hasAddress else { return .decided(ruling) }
+        guard facts.reach.lane == due.lane, due.address != nil else { return .decided(ruling) }
         guard let isWaking = facts.isWaking else { return .needs(.span) }
         guard isWaking, let span = facts.span else { return .decided(ruling) }
         ruling.reach.wake?.isUnderWay = true
