@@ -37,11 +37,14 @@ struct TableWakes {
     }
 
     private func search(_ reach: inout PushReach, at now: Timestamp) -> PushSpan? {
+        if let first = reach.firstWaking, first.expiresAt > now, waiting.contains(where: { $0.position == first.first }) {
+            return first
+        }
         var search = FirstWaking(from: reach.quietBefore, at: now)
         for envelope in waiting where envelope.position > search.beyond {
             if search.saw(envelope.fact, at: envelope.position) { break }
         }
-        reach.quietBefore = search.quietBefore
+        reach.note(search)
         return search.found
     }
 

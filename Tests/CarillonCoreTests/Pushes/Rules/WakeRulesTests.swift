@@ -21,6 +21,7 @@ struct WakeRulesTests {
         let empty = try rules.answered(at: now, knowing: facts).ruling()
         let idle = DeviceWake(pace: WakeSample.pace(0, pushed: -100))
         #expect(empty.changes.row == .paced(idle) && empty.reach.wake == idle && empty.reach.answeredAt == now)
+        #expect(waiting.reach.quietBefore == 0 && empty.reach.quietBefore == .max, "nothing waits")
     }
 
     @Test func `an answer ends a slow pace, and leaves the wake where it is`() throws {
