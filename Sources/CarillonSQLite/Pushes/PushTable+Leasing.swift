@@ -186,8 +186,8 @@ extension PushTable {
         if ruling.isFolded { try tellByWake(push.serial, push.device, at: now) }
         guard case .leased(_, let fence) = ruling.change, let address = push.address else { return nil }
         return LeasedPush(
-            lease: WorkLease(work: push.serial, fence: fence), id: row.id, device: push.device, lane: push.lane,
-            token: address.token, addressRevision: address.revision, attempt: push.attempts + 1,
+            lease: WorkLease(work: push.serial, fence: fence), id: row.id, kind: push.kind, device: push.device,
+            lane: push.lane, token: address.token, addressRevision: address.revision, attempt: push.attempts + 1,
             isElsewhere: row.isElsewhere, expiresAt: push.expiresAt, content: content, isShortened: row.isShortened)
     }
 

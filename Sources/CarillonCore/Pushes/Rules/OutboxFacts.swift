@@ -42,22 +42,13 @@ package struct LeaseFacts: Equatable, Sendable {
     package init() {}
 }
 
-/// What must be known of a push that was leased, to end the lease.
+/// What must be known to end a lease, besides what the end says of its push.
 package struct EndFacts: Equatable, Sendable {
-    package var kind: PushKind
-    package var state: PushState
-    package var fence: Int64
-    package var expiresAt: Timestamp
     package var isRegistrationRead = false
     /// Nil if it was not read, or there is none.
     package var registration: DeviceRegistration?
 
-    package init(kind: PushKind, state: PushState, fence: Int64, expiresAt: Timestamp) {
-        self.kind = kind
-        self.state = state
-        self.fence = fence
-        self.expiresAt = expiresAt
-    }
+    package init() {}
 }
 
 /// A push of a device that was not accepted: that waits, is under way, is parked or was rejected.
