@@ -116,6 +116,50 @@ struct PushMemoryTests {
         #expect(world.store.memory.pushes[world.device]?.kept == 0)
     }
 
+    /// Whether a statement looks for what wakes a device.
+    private func isSearch(_ sql: String) -> Bool { sql.contains("FROM envelope") || sql.contains("FROM inbox_index") }
+
+    @Test func `the first message that wakes is found without a statement while it waits`() async throws {
+        let world = try await World()
+        try await world.append(1...1, .background, at: start)
+        let (leased, ofLease) = try await world.store.tracing { try await world.lease(at: start) }
+        try #require(leased.count == 1)
+        #expect(!ofLease.contains(where: isSearch))
+        try await world.append(2...2, .background, at: start)
+        _ = try await world.store.commit([world.fixture.acknowledge(1)])
+        let (ended, ofEnd) = try await world.store.tracing {
+            try await world.store.endPushes([PushEnd(leased[0], .handed, at: start)])
+        }
+        #expect(ended == [.handed(.wake)])
+        #expect(ofEnd.contains(where: isSearch))
+        #expect(world.store.memory.pushes[world.device]?.firstWaking?.first == 2)
+        _ = try await world.store.commit([world.fixture.acknowledge(2)])
+        let later = start.adding(seconds: 4000)
+        #expect(try await world.lease(at: later).isEmpty)
+        try await world.append(3...3, .background, at: later)
+        #expect(world.store.memory.pushes[world.device]?.firstWaking?.first == 3)
+        let expired = later.adding(seconds: 100_000)
+        #expect(try await world.lease(at: expired).isEmpty, "it has expired")
+    }
+
+    @Test func `how a device can be pushed to is read together with its inbox`() async throws {
+        let world = try await World()
+        try await world.append(1...2, .alert, at: start)
+        try await world.append(3...3, .background, at: start)
+        let known = try #require(world.store.memory.pushes[world.device])
+        world.store.memory.pushes.forgetAll()
+        world.store.memory.usage.forgetAll()
+        let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+        let operation = InboxOperation.append(world.fixture.envelope(4, at: start), rules)
+        let (_, statements) = try await world.store.tracing { _ = try await world.store.commit([operation]) }
+        let reads = statements.count { $0.contains("device_profile") || $0.contains("FROM inbox_index") }
+        #expect(reads == 1)
+        let read = try #require(world.store.memory.pushes[world.device])
+        #expect(read.lane == world.lane && read.wake == known.wake && read.lastAlertAt == known.lastAlertAt)
+        #expect(read.alerts == 2 && read.triggers == 0 && read.kept == 2 && read.quietBefore == 0)
+        #expect(world.store.memory.usage.usage(of: world.device).waiting?.envelopes == 4)
+    }
+
     @Test func `nothing but the status is known of a device that cannot be reached, though it answers`() async throws {
         let world = try await World()
         try await world.append(1...1, .background, at: start)

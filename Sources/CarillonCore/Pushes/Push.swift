@@ -50,6 +50,7 @@ package struct LeasedPush: Equatable, Sendable {
     package var lease: WorkLease
     /// The same at each attempt, so that the vendor's service may see that it is one push.
     package var id: Bytes16
+    package var kind: PushKind
     package var device: DeviceSerial
     package var lane: PushLane
     package var token: PushToken
@@ -67,12 +68,13 @@ package struct LeasedPush: Equatable, Sendable {
     package var generation = 0
 
     package init(
-        lease: WorkLease, id: Bytes16, device: DeviceSerial, lane: PushLane, token: PushToken, addressRevision: Int64,
-        attempt: Int, isElsewhere: Bool, expiresAt: Timestamp, content: Content,
+        lease: WorkLease, id: Bytes16, kind: PushKind, device: DeviceSerial, lane: PushLane, token: PushToken,
+        addressRevision: Int64, attempt: Int, isElsewhere: Bool, expiresAt: Timestamp, content: Content,
         isShortened: Bool = false
     ) {
         self.lease = lease
         self.id = id
+        self.kind = kind
         self.device = device
         self.lane = lane
         self.token = token

@@ -51,19 +51,24 @@ package struct LeasedPushes: Equatable, Sendable {
 /// The end of a lease.
 package struct PushEnd: Equatable, Sendable {
     package var lease: WorkLease
+    package var kind: PushKind
     package var device: DeviceSerial
     package var lane: PushLane
     package var addressRevision: Int64
     package var isElsewhere: Bool
+    /// When the push expires.
+    package var expiresAt: Timestamp
     package var verdict: PushVerdict
     package var at: Timestamp
 
     package init(_ push: LeasedPush, _ verdict: PushVerdict, at now: Timestamp) {
         lease = push.lease
+        kind = push.kind
         device = push.device
         lane = push.lane
         addressRevision = push.addressRevision
         isElsewhere = push.isElsewhere
+        expiresAt = push.expiresAt
         self.verdict = verdict
         at = now
     }

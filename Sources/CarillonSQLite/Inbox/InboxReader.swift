@@ -11,12 +11,14 @@ import GRDB
 /// Answers what ``InboxRules`` asks, inside a transaction.
 struct InboxReader {
     private let db: Database
-    private let usage: UsageCache
+    private let memory: InboxMemory
     private let index: InboxIndexWriter
 
-    init(_ db: Database, usage: UsageCache, index: InboxIndexWriter) {
+    private var usage: UsageCache { memory.usage }
+
+    init(_ db: Database, memory: InboxMemory, index: InboxIndexWriter) {
         self.db = db
-        self.usage = usage
+        self.memory = memory
         self.index = index
     }
 
@@ -259,8 +261,12 @@ struct InboxReader {
     /// Whether nothing waits for a device. False if that is not remembered.
     private func isKnownToBeEmpty(_ device: DeviceSerial) -> Bool { usage.usage(of: device).waiting?.envelopes == 0 }
 
+    /// If it is not known how the device can be pushed to, that is read by the same statement.
     private func waiting(of device: DeviceSerial) throws -> InboxUsage.Waiting {
-        let slots = try index.slots(of: device, isFinal: false)
+        let isReachKnown = memory.pushes[device] != nil
+        let slots =
+            try isReachKnown
+            ? index.slots(of: device, isFinal: false) : ReachReader(db, memory: memory).readWithInbox(of: device)
         return .init(envelopes: slots.count, bytes: slots.reduce(0) { $0 + $1.size })
     }
 

@@ -19,7 +19,7 @@ final class InboxTransaction {
         self.settings = settings
         rules = InboxRules(limits: settings.inbox)
         index = InboxIndexWriter(db, index: memory.index)
-        reader = InboxReader(db, usage: memory.usage, index: index)
+        reader = InboxReader(db, memory: memory, index: index)
         writer = InboxChangeWriter(db, memory: memory, index: index, reader: reader, settings: settings)
     }
 

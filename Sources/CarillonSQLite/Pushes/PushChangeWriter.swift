@@ -8,9 +8,12 @@ struct PushChangeWriter {
 
     init(_ db: Database) { self.db = db }
 
-    func write(_ change: PushChange, to push: Int64) throws {
+    /// - Parameter fence: The change is written only while the push has the lease with this fence. Nil writes it in any case, and is for
+    ///   changes that end no lease.
+    /// - Returns: Whether the change was written.
+    func write(_ change: PushChange, to push: Int64, ifLeased fence: Int64?) throws -> Bool {
         switch change {
-        case .finished(let finish): try write(finish, to: push)
+        case .finished(let finish): try write(finish, to: push, ifLeased: fence)
         case .leased(let end, let fence):
             try db.run(
                 """
@@ -26,33 +29,41 @@ struct PushChangeWriter {
         case .retried(let dueAt, let reason, let attempts, let at):
             try db.run(
                 """
-                UPDATE push SET state = \(PushState.scheduled.rawValue), due_at = ?, set_at = ?, reason = ?,
-                    attempts = attempts - ? WHERE serial = ?
-                """, [dueAt.milliseconds, at.milliseconds, reason, attempts, push])
+                UPDATE push SET state = \(PushState.scheduled.rawValue), due_at = :due, set_at = :at, reason = :reason,
+                    attempts = attempts - :attempts WHERE serial = :serial AND \(Self.isInForce)
+                """,
+                [
+                    "due": dueAt.milliseconds, "at": at.milliseconds, "reason": reason, "attempts": attempts, "serial": push,
+                    "fence": fence,
+                ])
         case .elsewhere(let lane, let at):
             try db.run(
                 """
-                UPDATE push SET state = \(PushState.scheduled.rawValue), lane = ?, due_at = ?, set_at = ?, is_elsewhere = 1
-                WHERE serial = ?
-                """, [lane.number, at.milliseconds, at.milliseconds, push])
+                UPDATE push SET state = \(PushState.scheduled.rawValue), lane = :lane, due_at = :at, set_at = :at,
+                    is_elsewhere = 1
+                WHERE serial = :serial AND \(Self.isInForce)
+                """, ["lane": lane.number, "at": at.milliseconds, "serial": push, "fence": fence])
         case .restarted(let lane, let at):
             try db.run(
                 """
-                UPDATE push SET state = \(PushState.scheduled.rawValue), lane = ?, due_at = ?, set_at = ?, is_elsewhere = 0,
-                    attempts = 0
-                WHERE serial = ?
-                """, [lane.number, at.milliseconds, at.milliseconds, push])
+                UPDATE push SET state = \(PushState.scheduled.rawValue), lane = :lane, due_at = :at, set_at = :at,
+                    is_elsewhere = 0, attempts = 0
+                WHERE serial = :serial AND \(Self.isInForce)
+                """, ["lane": lane.number, "at": at.milliseconds, "serial": push, "fence": fence])
         case .kept(let end): try db.run("UPDATE push SET ends_at = ? WHERE serial = ?", [end.milliseconds, push])
         }
+        return db.changesCount > 0
     }
 
-    private func write(_ finish: PushFinish, to push: Int64) throws {
+    private static let isInForce = "(:fence IS NULL OR state = \(PushState.leased.rawValue) AND fence = :fence)"
+
+    private func write(_ finish: PushFinish, to push: Int64, ifLeased fence: Int64?) throws {
         var update = try BoundStatement(
             db,
             """
             UPDATE push SET state = ?, state_at = ?, state_served = (SELECT seconds FROM served), due_at = NULL, ends_at = ?,
                 awaits_address = ?, reason = ?
-            WHERE serial = ?
+            WHERE serial = ? AND \(Self.isInForce)
             """)
         update.bind(finish.state.rawValue)
         update.bind(finish.at.milliseconds)
@@ -60,6 +71,7 @@ struct PushChangeWriter {
         update.bind(finish.awaitsAddress ? 1 : 0)
         update.bind(finish.reason)
         update.bind(push)
+        update.bind(fence)
         try update.run()
     }
 

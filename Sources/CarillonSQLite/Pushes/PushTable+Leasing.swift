@@ -4,31 +4,37 @@ import GRDB
 
 /// Pushes that are due are given out, after another look at whether they are still to be sent.
 extension PushTable {
+    /// One look at the index for each lane that there is.
     func dueLanes(in shards: ShardSet, at now: Timestamp) throws -> [PushLane] {
-        var lanes = Set<Int64>()
-        for table in ["push", "wake"] {
-            // One look at the index for each lane that there is.
-            var select = try BoundStatement(
-                db,
-                """
-                WITH RECURSIVE lanes (lane) AS (
-                    SELECT min(lane) FROM \(table) WHERE due_at NOT NULL
-                    UNION ALL
-                    SELECT (SELECT min(lane) FROM \(table) WHERE lane > lanes.lane AND due_at NOT NULL)
-                    FROM lanes WHERE lane NOT NULL
-                )
-                SELECT lane FROM lanes WHERE lane NOT NULL
-                    AND (SELECT min(due_at) FROM \(table) WHERE \(table).lane = lanes.lane AND due_at NOT NULL
-                        \(shards.condition(on: "\(table).device"))) <= ?
-                """)
-            select.bind(shards)
-            select.bind(now.milliseconds)
-            try select.forEachRow { columns in
-                lanes.insert(columns.integer(0))
-                return true
-            }
+        let tables = ["push", "wake"]
+        let lanes = tables.map { table in
+            """
+            \(table)_lane (lane) AS (
+                SELECT min(lane) FROM \(table) WHERE due_at NOT NULL
+                UNION ALL
+                SELECT (SELECT min(lane) FROM \(table) WHERE lane > \(table)_lane.lane AND due_at NOT NULL)
+                FROM \(table)_lane WHERE lane NOT NULL
+            )
+            """
         }
-        return lanes.sorted().compactMap(PushLane.init(number:))
+        let due = tables.map { table in
+            """
+            SELECT lane FROM \(table)_lane WHERE lane NOT NULL
+                AND (SELECT min(due_at) FROM \(table) WHERE \(table).lane = \(table)_lane.lane AND due_at NOT NULL
+                    \(shards.condition(on: "\(table).device"))) <= :now
+            """
+        }
+        var select = try BoundStatement(
+            db,
+            "WITH RECURSIVE \(lanes.joined(separator: ", ")) \(due.joined(separator: " UNION ")) ORDER BY lane")
+        select.bind(shards)
+        select.bind(now.milliseconds)
+        var found: [PushLane] = []
+        try select.forEachRow { columns in
+            if let lane = PushLane(number: columns.integer(0)) { found.append(lane) }
+            return true
+        }
+        return found
     }
 
     func lease(
@@ -77,9 +83,11 @@ extension PushTable {
         var select = try BoundStatement(
             db,
             """
-            SELECT serial, id, device, kind, last, attempts, fence, is_elsewhere, expires_at, badge, is_shortened
-            FROM push
-            WHERE lane = ? AND due_at <= ? \(shards.condition(on: "device")) ORDER BY due_at LIMIT ?
+            SELECT push.serial, push.id, push.device, push.kind, push.last, push.attempts, push.fence, push.is_elsewhere,
+                push.expires_at, push.badge, push.is_shortened, profile.token, profile.revision
+            FROM push \(Self.joinAddress(of: "push"))
+            WHERE push.lane = ? AND push.due_at <= ? \(shards.condition(on: "push.device"))
+            ORDER BY push.due_at LIMIT ?
             """)
         select.bind(lane.number)
         select.bind(now.milliseconds)
@@ -93,7 +101,7 @@ extension PushTable {
                         serial: columns.integer(0), device: DeviceSerial(columns.integer(2)),
                         kind: PushKind(rawValue: Int(columns.integer(3))) ?? .wake, lane: lane,
                         expiresAt: columns.timestamp(8), attempts: Int(columns.integer(5)), fence: columns.integer(6),
-                        badge: columns.integerIfAny(9).map { Int($0) }),
+                        badge: columns.integerIfAny(9).map { Int($0) }, address: PushAddress(ifAny: columns, from: 11)),
                     id: try columns.bytes16(1), position: columns.integer(4), isElsewhere: columns.integer(7) != 0,
                     isShortened: columns.integer(10) != 0))
             return true
@@ -106,8 +114,10 @@ extension PushTable {
         var select = try BoundStatement(
             db,
             """
-            SELECT device, due_at, set_at FROM wake WHERE lane = ? AND due_at <= ? \(shards.condition(on: "device"))
-            ORDER BY due_at LIMIT ?
+            SELECT wake.device, wake.due_at, wake.set_at, profile.token, profile.revision
+            FROM wake \(Self.joinAddress(of: "wake"))
+            WHERE wake.lane = ? AND wake.due_at <= ? \(shards.condition(on: "wake.device"))
+            ORDER BY wake.due_at LIMIT ?
             """)
         select.bind(lane.number)
         select.bind(now.milliseconds)
@@ -118,23 +128,28 @@ extension PushTable {
             wakes.append(
                 DueWake(
                     device: DeviceSerial(columns.integer(0)), lane: lane, dueAt: columns.timestamp(1),
-                    setAt: columns.timestamp(2)))
+                    setAt: columns.timestamp(2), address: PushAddress(ifAny: columns, from: 3)))
             return true
         }
         return wakes
+    }
+
+    /// Finds no profile if the device cannot be pushed to, or its app was deleted.
+    private static func joinAddress(of table: String) -> String {
+        """
+        LEFT JOIN device_profile AS profile ON profile.device = \(table).device AND profile.token NOT NULL
+            AND profile.reason IS NULL
+            AND EXISTS (SELECT 1 FROM app WHERE app.serial = profile.app AND app.ended_at IS NULL)
+        """
     }
 
     /// Looks at it again: much may have happened since it was decided.
     private func lease(_ row: DueRow, at now: Timestamp, until end: Timestamp) throws -> LeasedPush? {
         let push = row.push
         var facts = LeaseFacts()
-        var address: PushAddress?
         var envelope: Envelope?
         while true {
             switch rules.lease(push, at: now, until: end, knowing: facts) {
-            case .needs(.address):
-                address = try reader.address(of: push.device)
-                facts.hasAddress = address != nil
             case .needs(.device):
                 let found = try Int64.first(db, "SELECT 1 FROM device WHERE serial = ?", [push.device.rawValue])
                 facts.hasDevice = found != nil
@@ -147,14 +162,13 @@ extension PushTable {
                 var reach = try reader.reach(of: push.device)
                 facts.isWaking = try WaitingWakes(db, index: memory.index).areAny(of: push.device, &reach, at: now)
                 memory.pushes[push.device] = reach
-            case .decided(let ruling): return try write(ruling, to: row, address, envelope, at: now)
+            case .decided(let ruling): return try write(ruling, to: row, envelope, at: now)
             }
         }
     }
 
     private func write(
-        _ ruling: OutboxRules.LeaseRuling, to row: DueRow, _ address: PushAddress?, _ envelope: Envelope?,
-        at now: Timestamp
+        _ ruling: OutboxRules.LeaseRuling, to row: DueRow, _ envelope: Envelope?, at now: Timestamp
     ) throws -> LeasedPush? {
         let push = row.push
         var content = LeasedPush.Content.wake
@@ -170,10 +184,10 @@ extension PushTable {
         }
         try apply(ruling.change, to: push.serial, of: push.device)
         if ruling.isFolded { try tellByWake(push.serial, push.device, at: now) }
-        guard case .leased(_, let fence) = ruling.change, let address else { return nil }
+        guard case .leased(_, let fence) = ruling.change, let address = push.address else { return nil }
         return LeasedPush(
-            lease: WorkLease(work: push.serial, fence: fence), id: row.id, device: push.device, lane: push.lane,
-            token: address.token, addressRevision: address.revision, attempt: push.attempts + 1,
+            lease: WorkLease(work: push.serial, fence: fence), id: row.id, kind: push.kind, device: push.device,
+            lane: push.lane, token: address.token, addressRevision: address.revision, attempt: push.attempts + 1,
             isElsewhere: row.isElsewhere, expiresAt: push.expiresAt, content: content, isShortened: row.isShortened)
     }
 
@@ -201,5 +215,15 @@ extension PushTable {
             db, "UPDATE device_profile SET badge = badge + 1 WHERE device = ? RETURNING badge", [device.rawValue])
         try db.run("UPDATE push SET badge = ? WHERE serial = ?", [badge, serial])
         return Int(badge ?? 0)
+    }
+}
+
+extension PushAddress {
+    /// Nil if the statement found no address.
+    ///
+    /// - Parameter place: Where the token is; the revision follows.
+    fileprivate init?(ifAny columns: StatementColumns, from place: Int32) {
+        guard let token = columns.bytes(place).flatMap(PushToken.init(stored:)) else { return nil }
+        self.init(token: token, revision: columns.integer(place + 1))
     }
 }

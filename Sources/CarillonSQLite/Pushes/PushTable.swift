@@ -82,26 +82,13 @@ struct PushTable {
 
     /// Nil when the lease is not in force.
     func end(_ end: PushEnd) throws -> PushFact? {
-        guard var facts = try facts(of: end.lease.work), rules.counts(end, knowing: facts) else { return nil }
-        do {
-            return try apply(decide(end, &facts), to: end)
-        } catch is StoreFault {
-            return try apply(rules.park(end, because: OutboxRules.unreadable, knowing: facts), to: end)
-        }
+        let ruling: OutboxRules.EndRuling
+        do { ruling = try decide(end) } catch is StoreFault { ruling = rules.park(end, because: OutboxRules.unreadable) }
+        return try apply(ruling, to: end)
     }
 
-    private func facts(of push: Int64) throws -> EndFacts? {
-        var select = try BoundStatement(db, "SELECT kind, state, fence, expires_at FROM push WHERE serial = ?")
-        select.bind(push)
-        return try select.first { columns -> EndFacts? in
-            guard let kind = PushKind(rawValue: Int(columns.integer(0))),
-                let state = PushState(rawValue: Int(columns.integer(1)))
-            else { return nil }
-            return EndFacts(kind: kind, state: state, fence: columns.integer(2), expiresAt: columns.timestamp(3))
-        } ?? nil
-    }
-
-    private func decide(_ end: PushEnd, _ facts: inout EndFacts) throws -> OutboxRules.EndRuling {
+    private func decide(_ end: PushEnd) throws -> OutboxRules.EndRuling {
+        var facts = EndFacts()
         while true {
             switch rules.end(end, knowing: facts) {
             case .needsRegistration:
@@ -114,7 +101,9 @@ struct PushTable {
     }
 
     private func apply(_ ruling: OutboxRules.EndRuling, to end: PushEnd) throws -> PushFact? {
-        if let change = ruling.change { try apply(change, to: end.lease.work, of: end.device) }
+        guard let change = ruling.change,
+            try apply(change, to: end.lease.work, of: end.device, ifLeased: end.lease.fence)
+        else { return nil }
         if ruling.keepsEnvironment { try keepEnvironment(end) }
         if let suspended = ruling.suspended {
             try RegistrationTable(db, memory: memory).storeSuspended(suspended, app: end.lane.app, at: end.at)
@@ -135,10 +124,15 @@ struct PushTable {
         try WakeTable(db, memory: memory).moved(end.device, to: end.lane)
     }
 
-    func apply(_ change: PushChange, to push: Int64, of device: DeviceSerial) throws {
-        guard case .finished(let finish) = change else { return try writer.write(change, to: push) }
+    /// - Parameter fence: Of the lease that must be in force, as ``PushChangeWriter/write(_:to:ifLeased:)`` has it.
+    /// - Returns: Whether the change was written.
+    @discardableResult
+    func apply(
+        _ change: PushChange, to push: Int64, of device: DeviceSerial, ifLeased fence: Int64? = nil
+    ) throws -> Bool {
         let isRemembered = memory.pushes[device] != nil
-        try writer.write(change, to: push)
+        guard try writer.write(change, to: push, ifLeased: fence) else { return false }
+        guard case .finished(let finish) = change else { return true }
         if finish.removesCopy { try KeptPushTable(db).remove(push) }
         switch finish.state {
         case .cancelled: db.count(1, of: Self.cancelled)
@@ -146,8 +140,9 @@ struct PushTable {
         case .scheduled, .leased, .handed, .rejected, .parked: break
         }
         // The counts of a device that is not remembered are read later, without this push.
-        guard isRemembered || finish.kind == .wake else { return }
+        guard isRemembered || finish.kind == .wake else { return true }
         try WakeTable(db, memory: memory).pushEnded(finish.kind, of: device, finish.state, at: finish.at)
+        return true
     }
 
     /// The message of an alert that is not shown waits still: a wake tells of it, when the device can be reached.

@@ -32,9 +32,6 @@ struct ReachReader {
             facts.span = try waiting.span(of: device, &facts.reach, at: now)
             facts.isWaking = facts.span != nil
         case .inbox: facts.isInboxEmpty = try waiting.isEmpty(device)
-        case .address:
-            facts.address = try address(of: device)
-            facts.hasAddress = facts.address != nil
         }
     }
 
@@ -46,70 +43,92 @@ struct ReachReader {
         return isThere
     }
 
-    /// Nil if the device cannot be pushed to, or its app was deleted.
-    func address(of device: DeviceSerial) throws -> PushAddress? {
-        var select = try BoundStatement(
-            db,
-            """
-            SELECT token, revision FROM device_profile JOIN app ON app.serial = app AND app.ended_at IS NULL
-            WHERE device = ? AND token NOT NULL AND reason IS NULL
-            """)
-        select.bind(device.rawValue)
-        return try select.first { columns in
-            columns.bytes(0).flatMap(PushToken.init(stored:)).map { PushAddress(token: $0, revision: columns.integer(1)) }
-        } ?? nil
-    }
-
     /// What the tables have.
     func read(_ device: DeviceSerial) throws -> PushReach {
-        var reach = PushReach(lane: try lane(of: device))
-        guard reach.lane != nil else { return reach }
-        reach.wake = try wake(of: device)
-        var pushes = try BoundStatement(db, Self.countPushes)
-        pushes.bind(device.rawValue)
-        try pushes.forEachRow { columns in
-            reach.kept = Int(columns.integer(0))
-            reach.alerts = Int(columns.integer(1))
-            reach.triggers = Int(columns.integer(2))
-            reach.lastAlertAt = columns.integerIfAny(3).map(Timestamp.init(milliseconds:))
-            return false
-        }
-        return reach
+        var select = try BoundStatement(db, Self.selectReach)
+        select.bind(device.rawValue)
+        return try select.first { PushReach($0, from: 0) } ?? PushReach()
     }
 
-    /// The end of a lease is not a due time, and does not delay the next alert.
-    private static let countPushes = """
-        SELECT count(*),
-            count(CASE WHEN \(isInOutbox) AND kind = \(PushKind.alert.rawValue) THEN 1 END),
-            count(CASE WHEN \(isInOutbox) AND kind NOT IN (\(PushKind.alert.rawValue), \(PushKind.wake.rawValue)) THEN 1 END),
-            max(CASE WHEN state = \(PushState.scheduled.rawValue) AND kind = \(PushKind.alert.rawValue) THEN due_at END)
-        FROM push WHERE device = ?
+    /// Reads what a message to a device that is not known needs, by one statement: how the device can be pushed to, which is remembered,
+    /// and where its envelopes stand.
+    func readWithInbox(of device: DeviceSerial) throws -> [InboxIndex.Slot] {
+        var select = try BoundStatement(db, Self.selectReachAndInbox)
+        select.bind(device.rawValue)
+        var reach: PushReach?
+        var inTable: [InboxIndex.Slot] = []
+        try select.forEachRow { columns in
+            reach = reach ?? PushReach(columns, from: 2)
+            if let position = columns.integerIfAny(0) {
+                inTable.append(.init(position: position, size: Int(columns.integer(1))))
+            }
+            return true
+        }
+        let slots = InboxIndex.merged(inTable, try memory.index.slots(of: InboxIndex.Key(device, isFinal: false)))
+        var known = reach ?? PushReach()
+        if slots.isEmpty { known.quietBefore = .max }
+        memory.pushes[device] = known
+        return slots
+    }
+
+    /// A row for each envelope that stands in the table, and one if there is none.
+    private static let selectReachAndInbox = """
+        SELECT slot.position, slot.size, reach.*
+        FROM (SELECT 1) AS asked
+        LEFT JOIN (\(selectReach)) AS reach
+        LEFT JOIN inbox_index AS slot ON slot.device = ?1 AND slot.is_final = 0
+        ORDER BY slot.position
         """
 
-    private static let isInOutbox = "state IN (\(PushState.scheduled.rawValue), \(PushState.leased.rawValue))"
+    /// A row if the device can be pushed to. The end of a lease is not a due time, and does not delay the next alert.
+    private static let selectReach = """
+        SELECT profile.app, profile.environment, wake.device, \(DeviceWake.columns),
+            count(push.serial),
+            count(CASE WHEN \(isInOutbox) AND push.kind = \(PushKind.alert.rawValue) THEN 1 END),
+            count(CASE WHEN \(isInOutbox) AND push.kind NOT IN (\(PushKind.alert.rawValue), \(PushKind.wake.rawValue))
+                THEN 1 END),
+            max(CASE WHEN push.state = \(PushState.scheduled.rawValue) AND push.kind = \(PushKind.alert.rawValue)
+                THEN push.due_at END)
+        FROM device_profile AS profile
+        LEFT JOIN wake ON wake.device = profile.device
+        LEFT JOIN push ON push.device = profile.device
+        WHERE profile.device = ?1 AND profile.token NOT NULL AND profile.reason IS NULL
+        GROUP BY profile.device
+        """
+
+    private static let isInOutbox = "push.state IN (\(PushState.scheduled.rawValue), \(PushState.leased.rawValue))"
 
     func wake(of device: DeviceSerial) throws -> DeviceWake? {
-        var select = try BoundStatement(db, "SELECT due_at, push, unanswered, pushed_at FROM wake WHERE device = ?")
+        var select = try BoundStatement(db, "SELECT \(DeviceWake.columns) FROM wake WHERE wake.device = ?")
         select.bind(device.rawValue)
-        return try select.first { columns in
-            DeviceWake(
-                dueAt: columns.integerIfAny(0).map(Timestamp.init(milliseconds:)),
-                isUnderWay: columns.integerIfAny(1) != nil,
-                pace: WakePace(
-                    unanswered: Int(columns.integer(2)),
-                    pushedAt: columns.integerIfAny(3).map(Timestamp.init(milliseconds:))))
-        }
+        return try select.first { DeviceWake($0, from: 0) }
     }
+}
 
-    private func lane(of device: DeviceSerial) throws -> PushLane? {
-        var select = try BoundStatement(
-            db,
-            "SELECT app, environment FROM device_profile WHERE device = ? AND token NOT NULL AND reason IS NULL")
-        select.bind(device.rawValue)
-        return try select.first { columns in
-            columns.text(1).flatMap(PushEnvironment.init).map {
-                PushLane(app: AppSerial(columns.integer(0)), environment: $0)
-            }
-        } ?? nil
+extension DeviceWake {
+    fileprivate static let columns = "wake.due_at, wake.push, wake.unanswered, wake.pushed_at"
+
+    /// - Parameter place: Where the first of the columns is.
+    fileprivate init(_ columns: StatementColumns, from place: Int32) {
+        self.init(
+            dueAt: columns.integerIfAny(place).map(Timestamp.init(milliseconds:)),
+            isUnderWay: columns.integerIfAny(place + 1) != nil,
+            pace: WakePace(
+                unanswered: Int(columns.integer(place + 2)),
+                pushedAt: columns.integerIfAny(place + 3).map(Timestamp.init(milliseconds:))))
+    }
+}
+
+extension PushReach {
+    /// - Parameter place: Where the first of the columns of `selectReach` is. All are null if the device cannot be pushed to.
+    fileprivate init(_ columns: StatementColumns, from place: Int32) {
+        self.init()
+        guard let environment = columns.text(place + 1).flatMap(PushEnvironment.init) else { return }
+        lane = PushLane(app: AppSerial(columns.integer(place)), environment: environment)
+        if columns.integerIfAny(place + 2) != nil { wake = DeviceWake(columns, from: place + 3) }
+        kept = Int(columns.integer(place + 7))
+        alerts = Int(columns.integer(place + 8))
+        triggers = Int(columns.integer(place + 9))
+        lastAlertAt = columns.integerIfAny(place + 10).map(Timestamp.init(milliseconds:))
     }
 }

@@ -27,6 +27,8 @@ struct WaitingWakes {
     /// What was looked at once is not looked at again: a device that is told of nothing may have thousands of envelopes.
     private func first(of device: DeviceSerial, _ reach: inout PushReach, at now: Timestamp) throws -> PushSpan? {
         let key = InboxIndex.Key(device, isFinal: false)
+        // An envelope that the index has in memory waits.
+        if let first = reach.firstWaking, first.expiresAt > now, try index.contains(first.first, of: key) { return first }
         var search = FirstWaking(from: reach.quietBefore, at: now)
         var count = FirstWaking.atOnce
         while search.found == nil, count == FirstWaking.atOnce {
@@ -38,7 +40,7 @@ struct WaitingWakes {
         if search.found == nil {
             try look(at: index.slots(of: key).map(\.position).filter { $0 >= reach.quietBefore }, &search)
         }
-        reach.quietBefore = search.quietBefore
+        reach.note(search)
         return search.found
     }
 
@@ -52,7 +54,8 @@ struct WaitingWakes {
     private func span(of device: DeviceSerial, from first: PushSpan, at now: Timestamp) throws -> PushSpan {
         let key = InboxIndex.Key(device, isFinal: false)
         var newest: [Int64] = try index.slots(of: key).map(\.position).suffix(LastWaking.looks).reversed()
-        if newest.count < LastWaking.looks {
+        // Of the table, only positions before those in memory are read. Before the first that wakes, none is needed.
+        if newest.count < LastWaking.looks, newest.last.map({ $0 > first.first }) ?? true {
             newest += try positions(
                 inTableOf: key, fromTheEnd: true, beyond: newest.last ?? .max, limit: LastWaking.looks - newest.count)
         }

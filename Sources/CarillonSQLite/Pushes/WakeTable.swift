@@ -96,12 +96,12 @@ struct WakeTable {
         let device = due.device
         var facts = WakeFacts(reach: try reader.reach(of: device))
         let ruling = try decide(&facts, about: device, at: now) { rules.lease(due, at: now, until: end, knowing: $0) }
-        guard let push = try apply(ruling, to: device), let new = ruling.changes.push, let address = facts.address
+        guard let push = try apply(ruling, to: device), let new = ruling.changes.push, let address = due.address
         else { return nil }
         return LeasedPush(
-            lease: WorkLease(work: push.serial, fence: Int64(new.leases)), id: push.id, device: device, lane: new.lane,
-            token: address.token, addressRevision: address.revision, attempt: new.leases, isElsewhere: false,
-            expiresAt: new.span.expiresAt, content: .wake)
+            lease: WorkLease(work: push.serial, fence: Int64(new.leases)), id: push.id, kind: new.kind, device: device,
+            lane: new.lane, token: address.token, addressRevision: address.revision, attempt: new.leases,
+            isElsewhere: false, expiresAt: new.span.expiresAt, content: .wake)
     }
 
     /// A push of the device is over, or parked.

@@ -46,8 +46,13 @@ private func lostLease(_ stores: any StoreMaker) async throws {
     let end = start.after(LeasedPush.leaseSeconds)
     let second = try await fixture.lease(at: end)[0]
     #expect(second.id == first.id && second.lease.fence == first.lease.fence + 1)
-    #expect(try await fixture.end(first, .tokenDead(reason: "Unregistered", since: nil), at: end) == nil)
+    let verdicts: [PushVerdict] = [
+        .tokenDead(reason: "Unregistered", since: nil), .handed, .again(at: end, isSpent: true, reason: "busy"), .elsewhere,
+        .parked(reason: "BadTopic"),
+    ]
+    for verdict in verdicts { #expect(try await fixture.end(first, verdict, at: end) == nil, "\(verdict)") }
     #expect(try await fixture.status == .registered)
+    #expect(try await fixture.standings(1, at: end) == [.state(.leased)])
     #expect(try await fixture.end(second, .handed, at: end) == .handed(.wake))
     #expect(try await fixture.end(second, .handed, at: end) == nil, "once")
 }

@@ -9,10 +9,12 @@ package struct DuePush: Equatable, Sendable {
     package var fence: Int64
     /// The number on the app's icon; nil until the push was leased once.
     package var badge: Int?
+    /// Nil if the device cannot be pushed to, or its app was deleted.
+    package var address: PushAddress?
 
     package init(
         serial: Int64, device: DeviceSerial, kind: PushKind, lane: PushLane, expiresAt: Timestamp, attempts: Int = 0,
-        fence: Int64 = 0, badge: Int? = nil
+        fence: Int64 = 0, badge: Int? = nil, address: PushAddress?
     ) {
         self.serial = serial
         self.device = device
@@ -22,12 +24,12 @@ package struct DuePush: Equatable, Sendable {
         self.attempts = attempts
         self.fence = fence
         self.badge = badge
+        self.address = address
     }
 }
 
 /// What is known when a push is leased. Nil if it was not read.
 package struct LeaseFacts: Equatable, Sendable {
-    package var hasAddress: Bool?
     package var hasDevice: Bool?
     package var hasAlertText: Bool?
     /// Whether the envelope of an alert is there.
@@ -40,22 +42,13 @@ package struct LeaseFacts: Equatable, Sendable {
     package init() {}
 }
 
-/// What must be known of a push that was leased, to end the lease.
+/// What must be known to end a lease, besides what the end says of its push.
 package struct EndFacts: Equatable, Sendable {
-    package var kind: PushKind
-    package var state: PushState
-    package var fence: Int64
-    package var expiresAt: Timestamp
     package var isRegistrationRead = false
     /// Nil if it was not read, or there is none.
     package var registration: DeviceRegistration?
 
-    package init(kind: PushKind, state: PushState, fence: Int64, expiresAt: Timestamp) {
-        self.kind = kind
-        self.state = state
-        self.fence = fence
-        self.expiresAt = expiresAt
-    }
+    package init() {}
 }
 
 /// A push of a device that was not accepted: that waits, is under way, is parked or was rejected.

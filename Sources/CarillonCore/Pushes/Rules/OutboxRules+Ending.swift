@@ -23,40 +23,33 @@ extension OutboxRules {
         case decided(EndRuling)
     }
 
-    /// Whether the lease is in force.
-    package func counts(_ end: PushEnd, knowing facts: EndFacts) -> Bool {
-        facts.state == .leased && facts.fence == end.lease.fence
-    }
-
+    /// Decides as if the lease were in force. If it is not, nothing of the decision is written.
     package func end(_ end: PushEnd, knowing facts: EndFacts) -> EndVerdict {
-        guard counts(end, knowing: facts) else { return .decided(EndRuling()) }
         if isOfAddress(end.verdict) {
             guard facts.isRegistrationRead else { return .needsRegistration }
-            if let change = restart(end, facts.registration) { return .decided(EndRuling(.retried(facts.kind), change)) }
+            if let change = restart(end, facts.registration) { return .decided(EndRuling(.retried(end.kind), change)) }
         }
         switch end.verdict {
         case .handed:
-            var ruling = EndRuling(.handed(facts.kind), finished(end, facts, .handed))
+            var ruling = EndRuling(.handed(end.kind), finished(end, .handed))
             ruling.keepsEnvironment = end.isElsewhere
             return .decided(ruling)
         case .again(let dueAt, let isSpent, let reason):
             let change = PushChange.retried(dueAt, reason: reason, attempts: isSpent ? 0 : 1, at: end.at)
-            return .decided(EndRuling(.retried(facts.kind), change))
+            return .decided(EndRuling(.retried(end.kind), change))
         case .elsewhere:
             guard let other = end.lane.other else { return .decided(EndRuling()) }
-            return .decided(EndRuling(.retried(facts.kind), .elsewhere(other, at: end.at)))
+            return .decided(EndRuling(.retried(end.kind), .elsewhere(other, at: end.at)))
         case .parked(let reason, let isOfAddress):
-            return .decided(park(end, because: reason, awaitsAddress: isOfAddress, knowing: facts))
+            return .decided(park(end, because: reason, awaitsAddress: isOfAddress))
         case .tokenDead(let reason, let since):
             return .decided(tokenDied(end, reason, since, knowing: facts))
         }
     }
 
     /// A push that cannot be read holds up no other one.
-    package func park(
-        _ end: PushEnd, because reason: String, awaitsAddress: Bool = false, knowing facts: EndFacts
-    ) -> EndRuling {
-        EndRuling(.parked(facts.kind), finished(end, facts, .parked, reason, awaitsAddress: awaitsAddress))
+    package func park(_ end: PushEnd, because reason: String, awaitsAddress: Bool = false) -> EndRuling {
+        EndRuling(.parked(end.kind), finished(end, .parked, reason, awaitsAddress: awaitsAddress))
     }
 
     /// Whether another address may have another answer.
@@ -79,28 +72,27 @@ extension OutboxRules {
     private func tokenDied(
         _ end: PushEnd, _ reason: String, _ since: Timestamp?, knowing facts: EndFacts
     ) -> EndRuling {
-        let rejected = finished(end, facts, .rejected, reason, awaitsAddress: true)
+        let rejected = finished(end, .rejected, reason, awaitsAddress: true)
         guard let current = facts.registration else {
-            return EndRuling(.rejected(facts.kind, deviceIsSuspended: false), rejected)
+            return EndRuling(.rejected(end.kind, deviceIsSuspended: false), rejected)
         }
         let suspended = RegistrationRules.suspend(
             current, because: .tokenDead, ofRevision: end.addressRevision, knownSince: since, at: end.at)
         if suspended == nil, current.status == .registered, current.profile.address != nil {
             // `restart` decides about an answer that concerns an earlier address.
             let dueAt = end.at.adding(seconds: PushRules.staleSeconds)
-            return EndRuling(.retried(facts.kind), .retried(dueAt, reason: reason, attempts: 0, at: end.at))
+            return EndRuling(.retried(end.kind), .retried(dueAt, reason: reason, attempts: 0, at: end.at))
         }
-        var ruling = EndRuling(.rejected(facts.kind, deviceIsSuspended: suspended != nil), rejected)
+        var ruling = EndRuling(.rejected(end.kind, deviceIsSuspended: suspended != nil), rejected)
         ruling.suspended = suspended
         return ruling
     }
 
     private func finished(
-        _ end: PushEnd, _ facts: EndFacts, _ state: PushState, _ reason: String? = nil, awaitsAddress: Bool = false
+        _ end: PushEnd, _ state: PushState, _ reason: String? = nil, awaitsAddress: Bool = false
     ) -> PushChange {
         .finished(
             finish(
-                facts.kind, as: state, because: reason, awaitsAddress: awaitsAddress, expiresAt: facts.expiresAt,
-                at: end.at))
+                end.kind, as: state, because: reason, awaitsAddress: awaitsAddress, expiresAt: end.expiresAt, at: end.at))
     }
 }

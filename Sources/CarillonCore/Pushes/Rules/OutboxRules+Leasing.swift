@@ -1,8 +1,6 @@
 /// Pushes that are due are looked at once more before they are sent: much may have happened since they were decided.
 extension OutboxRules {
     package enum LeaseQuestion: Equatable, Sendable {
-        /// Does the device have an address that can be pushed to?
-        case address
         /// Is the device there?
         case device
         /// Does the app have a text for alerts?
@@ -36,8 +34,7 @@ extension OutboxRules {
     /// - Parameter end: When the lease ends.
     package func lease(_ push: DuePush, at now: Timestamp, until end: Timestamp, knowing facts: LeaseFacts) -> LeaseVerdict {
         guard push.expiresAt > now else { return over(push, .expired, at: now) }
-        guard let hasAddress = facts.hasAddress else { return .needs(.address) }
-        guard hasAddress else {
+        guard push.address != nil else {
             guard let hasDevice = facts.hasDevice else { return .needs(.device) }
             return hasDevice ? .decided(LeaseRuling(.suspended)) : over(push, .cancelled, at: now)
         }

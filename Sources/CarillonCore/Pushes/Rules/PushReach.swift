@@ -30,8 +30,14 @@ package struct PushReach: Equatable, Sendable {
     package var answeredAt: Timestamp?
     /// The number of pushes in the store, over or not.
     package var kept = 0
-    /// Before this position, no envelope waits that the device is woken for. In no table: 0 after a start.
-    package var quietBefore: Int64 = 0
+    /// Before this position, no envelope waits that the device is woken for. In no table: 0 after a start, and the largest number if no
+    /// envelope waits that the device is woken for.
+    package var quietBefore: Int64 = 0 {
+        didSet { if firstWaking?.first != quietBefore { firstWaking = nil } }
+    }
+    /// The envelope at ``quietBefore``, if the device is woken for it until it expires or does not wait any more. In no table: nil if that is
+    /// not known.
+    package private(set) var firstWaking: PushSpan?
 
     package init(lane: PushLane? = nil, wake: DeviceWake? = nil) {
         self.lane = lane
@@ -45,6 +51,20 @@ package struct PushReach: Equatable, Sendable {
         reach.alertLeasedAt = earlier.alertLeasedAt
         reach.answeredAt = earlier.answeredAt
         reach.quietBefore = earlier.quietBefore
+        reach.firstWaking = earlier.firstWaking
         return reach
+    }
+
+    /// An envelope begins to wait that the device is woken for.
+    package mutating func wakes(for envelope: Envelope) {
+        guard envelope.position <= quietBefore else { return }
+        quietBefore = envelope.position
+        firstWaking = PushSpan(first: quietBefore, last: quietBefore, expiresAt: envelope.expiresAt)
+    }
+
+    /// Notes the result of a search for the first envelope that wakes, which ended at it or looked at all that wait.
+    package mutating func note(_ search: FirstWaking) {
+        quietBefore = search.found?.first ?? .max
+        firstWaking = search.found
     }
 }

@@ -10,8 +10,6 @@ package enum WakeQuestion: Equatable, Sendable {
     case span
     /// Does no envelope wait at all?
     case inbox
-    /// Does the device have an address that can be pushed to?
-    case address
 }
 
 /// Where a device can be pushed to.
@@ -34,21 +32,15 @@ package struct WakeFacts: Equatable, Sendable {
     /// Known if ``isWaking`` is true and the span was asked for.
     package var span: PushSpan?
     package var isInboxEmpty: Bool?
-    package var hasAddress: Bool?
-    /// Known if ``hasAddress`` is true.
-    package var address: PushAddress?
 
     package init(
-        reach: PushReach, hasAlertText: Bool? = nil, isWaking: Bool? = nil, span: PushSpan? = nil, isInboxEmpty: Bool? = nil,
-        hasAddress: Bool? = nil, address: PushAddress? = nil
+        reach: PushReach, hasAlertText: Bool? = nil, isWaking: Bool? = nil, span: PushSpan? = nil, isInboxEmpty: Bool? = nil
     ) {
         self.reach = reach
         self.hasAlertText = hasAlertText
         self.isWaking = isWaking
         self.span = span
         self.isInboxEmpty = isInboxEmpty
-        self.hasAddress = hasAddress
-        self.address = address
     }
 }
 
@@ -58,12 +50,17 @@ package struct DueWake: Equatable, Sendable {
     package var lane: PushLane
     package var dueAt: Timestamp
     package var setAt: Timestamp
+    /// Nil if the device cannot be pushed to, or its app was deleted.
+    package var address: PushAddress?
 
-    package init(device: DeviceSerial, lane: PushLane, dueAt: Timestamp, setAt: Timestamp) {
+    package init(
+        device: DeviceSerial, lane: PushLane, dueAt: Timestamp, setAt: Timestamp, address: PushAddress?
+    ) {
         self.device = device
         self.lane = lane
         self.dueAt = dueAt
         self.setAt = setAt
+        self.address = address
     }
 }
 

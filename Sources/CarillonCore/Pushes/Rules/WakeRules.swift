@@ -17,11 +17,7 @@ package struct WakeRules: Sendable {
     /// An envelope of interest begins to wait.
     package func arrived(_ envelope: Envelope, _ wish: WakeWish, knowing facts: WakeFacts) -> WakeVerdict {
         var ruling = WakeRuling(facts.reach)
-        ruling.mode = .background
-        ruling.reach.quietBefore = min(ruling.reach.quietBefore, envelope.position)
-        // As soon as the device can be reached, one wake stands for all that waits.
-        guard let lane = facts.reach.lane else { return .decided(ruling) }
-        if wish.mode == .alert {
+        if let lane = facts.reach.lane, wish.mode == .alert {
             if wish.needsAlertText, facts.hasAlertText == nil { return .needs(.alertText) }
             if !wish.needsAlertText || facts.hasAlertText == true {
                 let kind = alertKind(of: envelope, wish)
@@ -32,6 +28,10 @@ package struct WakeRules: Sendable {
                 ruling.changes.isFolded = true
             }
         }
+        ruling.mode = .background
+        ruling.reach.wakes(for: envelope)
+        // As soon as the device can be reached, one wake stands for all that waits.
+        guard let lane = facts.reach.lane else { return .decided(ruling) }
         let dueAt = (facts.reach.wake?.pace ?? WakePace()).dueAt(wish.dueAt)
         if isEarlier(dueAt, than: facts.reach.wake) { put(dueAt, in: lane, at: envelope.acceptedAt, &ruling) }
         return .decided(ruling)
@@ -86,7 +86,10 @@ package struct WakeRules: Sendable {
         ruling.reach.answeredAt = now
         if wake.dueAt != nil {
             guard let isEmpty = facts.isInboxEmpty else { return .needs(.inbox) }
-            if isEmpty { wake.dueAt = nil }
+            if isEmpty {
+                wake.dueAt = nil
+                ruling.reach.quietBefore = .max
+            }
         }
         guard wake.pace.unanswered > 0 || wake.dueAt != facts.reach.wake?.dueAt else { return .decided(ruling) }
         wake.pace.answered()
@@ -169,9 +172,7 @@ package struct WakeRules: Sendable {
         }
         ruling.reach.wake?.dueAt = nil
         ruling.changes.row = .idle
-        guard facts.reach.lane == due.lane else { return .decided(ruling) }
-        guard let hasAddress = facts.hasAddress else { return .needs(.address) }
-        guard hasAddress else { return .decided(ruling) }
+        guard facts.reach.lane == due.lane, due.address != nil else { return .decided(ruling) }
         guard let isWaking = facts.isWaking else { return .needs(.span) }
         guard isWaking, let span = facts.span else { return .decided(ruling) }
         ruling.reach.wake?.isUnderWay = true

@@ -56,9 +56,6 @@ package struct FirstWaking: Sendable {
         found = PushSpan(first: position, last: position, expiresAt: envelope.expiresAt)
         return true
     }
-
-    /// The result of the search for the next one.
-    package var quietBefore: Int64 { found?.first ?? beyond + 1 }
 }
 
 /// A search for the last envelope that a wake is for: among the newest envelopes, the newest first, up to ``looks`` of them.

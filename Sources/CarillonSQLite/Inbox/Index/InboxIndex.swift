@@ -51,6 +51,11 @@ final class InboxIndex: Sendable {
             return true
         }
 
+        func contains(_ position: Int64, of key: Key) -> Bool {
+            guard let slots = slots[key] else { return false }
+            return slots[safe: slots.place(of: position)]?.position == position
+        }
+
         private static func insert(_ slot: Slot, into slots: inout [Slot]) -> Bool {
             guard let last = slots.last, last.position >= slot.position else {
                 slots.append(slot)
@@ -102,6 +107,16 @@ final class InboxIndex: Sendable {
     /// - Throws: ``StoreFault`` while nothing is known.
     func slots(of key: Key) throws(StoreFault) -> [Slot] {
         try state.withLock { state throws(StoreFault) in try state.slots(of: key, after: 0) }
+    }
+
+    /// Whether a position is here of a key, for the writing connection. What is not here may be in the table.
+    ///
+    /// - Throws: ``StoreFault`` while nothing is known.
+    func contains(_ position: Int64, of key: Key) throws(StoreFault) -> Bool {
+        try state.withLock { state throws(StoreFault) in
+            guard state.number != nil else { throw StoreFault(.unavailable, "the index of the inboxes is not read") }
+            return state.gathering.contains(position, of: key) || state.moving.contains(position, of: key)
+        }
     }
 
     /// What a reader must look for beyond a position: the same, and what is removed but for the disk.

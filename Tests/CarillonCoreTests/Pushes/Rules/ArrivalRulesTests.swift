@@ -43,6 +43,39 @@ struct ArrivalRulesTests {
         #expect(later.reach.quietBefore == 9)
     }
 
+    @Test func `the first message that wakes is known if nothing before it wakes`() throws {
+        let wish = WakeWish(.background, dueAt: now)
+        var reach = WakeSample.reach()
+        #expect(try arrive(WakeSample.envelope(7), wish, reach).reach.firstWaking == nil, "what waits is not known")
+        reach.quietBefore = .max
+        let alert = try arrive(WakeSample.envelope(6), WakeWish(.alert, dueAt: now), reach, hasText: true)
+        #expect(alert.reach.quietBefore == .max && alert.reach.firstWaking == nil)
+        let first = try arrive(WakeSample.envelope(7, ttl: 50), wish, reach).reach
+        let span = PushSpan(first: 7, last: 7, expiresAt: now.adding(seconds: 50))
+        #expect(first.quietBefore == 7 && first.firstWaking == span)
+        let second = try arrive(WakeSample.envelope(8), wish, first).reach
+        #expect(second.quietBefore == 7 && second.firstWaking == span)
+        let earlier = try arrive(WakeSample.envelope(5), wish, second).reach
+        #expect(earlier.quietBefore == 5 && earlier.firstWaking?.first == 5)
+        let lost = rules.lostAlert(at: 6, at: now, knowing: WakeFacts(reach: second)).reach
+        #expect(lost.quietBefore == 6 && lost.firstWaking == nil)
+        #expect(WakeSample.reach().following(second).firstWaking == span)
+    }
+
+    @Test func `the first message that wakes is known after a search`() {
+        var reach = WakeSample.reach()
+        var search = FirstWaking(from: 0, at: now)
+        let isOver = search.saw(WaitingEnvelope(wake: .background, expiresAt: now.adding(seconds: 9)), at: 4)
+        #expect(isOver)
+        reach.note(search)
+        #expect(reach.quietBefore == 4 && reach.firstWaking == search.found && search.found != nil)
+        search = FirstWaking(from: 4, at: now)
+        let isThere = search.saw(nil, at: 4)
+        #expect(!isThere)
+        reach.note(search)
+        #expect(reach.quietBefore == .max && reach.firstWaking == nil)
+    }
+
     @Test(arguments: [(-1, true), (0, false), (1, false)] as [(Int64, Bool)])
     func `a wake that is due comes earlier, and never later`(milliseconds: Int64, isEarlier: Bool) throws {
         let reach = WakeSample.reach(DeviceWake(dueAt: now.adding(seconds: 10)))

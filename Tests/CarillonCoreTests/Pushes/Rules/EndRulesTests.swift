@@ -10,14 +10,14 @@ struct EndRulesTests {
     private func end(_ verdict: PushVerdict, revision: Int64 = 4, isElsewhere: Bool = false) throws -> PushEnd {
         let token = try PushToken(hexadecimal: "aa01")
         let push = LeasedPush(
-            lease: WorkLease(work: 5, fence: 8), id: Bytes16(high: 1, low: 2), device: Sample.device, lane: WakeSample.lane,
-            token: token, addressRevision: revision, attempt: 1, isElsewhere: isElsewhere,
+            lease: WorkLease(work: 5, fence: 8), id: Bytes16(high: 1, low: 2), kind: .alert, device: Sample.device,
+            lane: WakeSample.lane, token: token, addressRevision: revision, attempt: 1, isElsewhere: isElsewhere,
             expiresAt: now.adding(seconds: 900), content: .wake)
         return PushEnd(push, verdict, at: now)
     }
 
     private func facts(_ registration: DeviceRegistration? = nil, isRead: Bool = false) -> EndFacts {
-        var facts = EndFacts(kind: .alert, state: .leased, fence: 8, expiresAt: now.adding(seconds: 900))
+        var facts = EndFacts()
         facts.registration = registration
         facts.isRegistrationRead = isRead || registration != nil
         return facts
@@ -42,20 +42,6 @@ struct EndRulesTests {
 
     private let again = PushVerdict.again(at: WakeSample.now.adding(seconds: 30), isSpent: true, reason: "busy")
     private let dead = PushVerdict.tokenDead(reason: "Unregistered", since: nil)
-
-    @Test func `an answer counts while its lease is in force`() throws {
-        let handed = try end(.handed)
-        #expect(rules.counts(handed, knowing: facts()))
-        var other = facts()
-        other.fence = 9
-        #expect(!rules.counts(handed, knowing: other))
-        #expect(rules.end(handed, knowing: other) == .decided(.init()))
-        for state in PushState.allCases where state != .leased {
-            other = facts()
-            other.state = state
-            #expect(!rules.counts(handed, knowing: other))
-        }
-    }
 
     @Test func `a push that is accepted is over, and its token belongs where it was accepted`() throws {
         #expect(try rules.end(end(.handed), knowing: facts()) == .decided(.init(.handed(.alert), finished(.handed))))
@@ -135,7 +121,7 @@ struct EndRulesTests {
     }
 
     @Test func `a push that cannot be read is parked`() throws {
-        let ruling = try rules.park(end(.handed), because: OutboxRules.unreadable, knowing: facts())
+        let ruling = try rules.park(end(.handed), because: OutboxRules.unreadable)
         #expect(ruling == OutboxRules.EndRuling(.parked(.alert), finished(.parked, "unreadable")))
     }
 }

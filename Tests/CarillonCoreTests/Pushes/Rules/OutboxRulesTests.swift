@@ -75,7 +75,7 @@ struct OutboxRulesTests {
 
     private let push = DuePush(
         serial: 5, device: Sample.device, kind: .wake, lane: WakeSample.lane,
-        expiresAt: WakeSample.now.adding(milliseconds: 1), attempts: 2, fence: 7)
+        expiresAt: WakeSample.now.adding(milliseconds: 1), attempts: 2, fence: 7, address: WakeSample.address)
 
     private func lease(_ push: DuePush, _ facts: LeaseFacts) -> OutboxRules.LeaseVerdict {
         rules.lease(push, at: now, until: now.adding(seconds: 60), knowing: facts)
@@ -94,9 +94,9 @@ struct OutboxRulesTests {
     }
 
     @Test func `a push waits for the address of its device, and ends with the device`() {
+        var push = self.push
+        push.address = nil
         var facts = LeaseFacts()
-        #expect(lease(push, facts) == .needs(.address))
-        facts.hasAddress = false
         #expect(lease(push, facts) == .needs(.device))
         facts.hasDevice = true
         #expect(lease(push, facts) == .decided(.init(.suspended)))
@@ -106,7 +106,6 @@ struct OutboxRulesTests {
 
     @Test func `a wake is sent while something wakes`() {
         var facts = LeaseFacts()
-        facts.hasAddress = true
         #expect(lease(push, facts) == .needs(.waking))
         facts.isWaking = true
         #expect(lease(push, facts) == .decided(leased))
@@ -118,7 +117,6 @@ struct OutboxRulesTests {
         var push = self.push
         push.kind = .alert
         var facts = LeaseFacts()
-        facts.hasAddress = true
         #expect(lease(push, facts) == .needs(.alertText))
         facts.hasAlertText = false
         var folded = over(push, .cancelled)
@@ -142,7 +140,7 @@ struct OutboxRulesTests {
 
     @Test func `what a subscription shows needs no text and has no pace, and an unconditional one no topic`() {
         var facts = LeaseFacts()
-        (facts.hasAddress, facts.hasEnvelope) = (true, true)
+        facts.hasEnvelope = true
         for kind in [PushKind.trigger, .unconditional] {
             var push = self.push
             push.kind = kind

@@ -37,11 +37,14 @@ struct TableWakes {
     }
 
     private func search(_ reach: inout PushReach, at now: Timestamp) -> PushSpan? {
+        if let first = reach.firstWaking, first.expiresAt > now, waiting.contains(where: { $0.position == first.first }) {
+            return first
+        }
         var search = FirstWaking(from: reach.quietBefore, at: now)
         for envelope in waiting where envelope.position > search.beyond {
             if search.saw(envelope.fact, at: envelope.position) { break }
         }
-        reach.quietBefore = search.quietBefore
+        reach.note(search)
         return search.found
     }
 
@@ -63,7 +66,6 @@ struct TableWakes {
                 facts.span = search(&facts.reach, at: now).map { span(from: $0, at: now) }
                 facts.isWaking = facts.span != nil
             case .needs(.inbox): facts.isInboxEmpty = waiting.isEmpty
-            case .needs(.address): facts.hasAddress = lane != nil
             case .decided(let ruling):
                 write(ruling)
                 return ruling
@@ -164,7 +166,7 @@ struct TableWakes {
         }
         let dueWake = DueWake(
             device: Sample.device, lane: lane, dueAt: Timestamp(milliseconds: due),
-            setAt: Timestamp(milliseconds: wake.set))
+            setAt: Timestamp(milliseconds: wake.set), address: self.lane == nil ? nil : WakeSample.address)
         let end = now.adding(seconds: LeasedPush.leaseSeconds)
         let ruling = decide(at: now) { [rules] in rules.lease(dueWake, at: now, until: end, knowing: $0) }
         return ruling.changes.push.map { [$0.span.first, $0.span.last] }

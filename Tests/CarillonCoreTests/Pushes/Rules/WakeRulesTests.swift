@@ -21,6 +21,7 @@ struct WakeRulesTests {
         let empty = try rules.answered(at: now, knowing: facts).ruling()
         let idle = DeviceWake(pace: WakeSample.pace(0, pushed: -100))
         #expect(empty.changes.row == .paced(idle) && empty.reach.wake == idle && empty.reach.answeredAt == now)
+        #expect(waiting.reach.quietBefore == 0 && empty.reach.quietBefore == .max, "nothing waits")
     }
 
     @Test func `an answer ends a slow pace, and leaves the wake where it is`() throws {
@@ -111,13 +112,13 @@ struct WakeRulesTests {
 
     private let span = PushSpan(first: 4, last: 9, expiresAt: WakeSample.now.adding(seconds: 70))
 
-    private func due(setSeconds: Int64 = 0) -> DueWake {
-        DueWake(device: Sample.device, lane: lane, dueAt: now, setAt: now.adding(seconds: -setSeconds))
+    private func due(setSeconds: Int64 = 0, address: PushAddress? = WakeSample.address) -> DueWake {
+        DueWake(
+            device: Sample.device, lane: lane, dueAt: now, setAt: now.adding(seconds: -setSeconds), address: address)
     }
 
     private func facts(_ change: (inout WakeFacts) -> Void = { _ in }) -> WakeFacts {
-        var facts = WakeFacts(
-            reach: WakeSample.reach(DeviceWake(dueAt: now)), isWaking: true, span: span, hasAddress: true)
+        var facts = WakeFacts(reach: WakeSample.reach(DeviceWake(dueAt: now)), isWaking: true, span: span)
         change(&facts)
         return facts
     }
@@ -133,16 +134,14 @@ struct WakeRulesTests {
     }
 
     @Test func `a wake is given up if the device cannot be reached there, or nothing wakes it`() throws {
-        let unasked = facts { ($0.hasAddress, $0.isWaking, $0.span) = (nil, nil, nil) }
-        #expect(rules.lease(due(), at: now, until: end, knowing: unasked) == .needs(.address))
         let unsearched = facts { ($0.isWaking, $0.span) = (nil, nil) }
         #expect(rules.lease(due(), at: now, until: end, knowing: unsearched) == .needs(.span))
         let given = [
-            facts { $0.reach.lane = WakeSample.sandbox }, facts { $0.reach.lane = nil }, facts { $0.hasAddress = false },
-            facts { ($0.isWaking, $0.span) = (false, nil) },
+            (due(), facts { $0.reach.lane = WakeSample.sandbox }), (due(), facts { $0.reach.lane = nil }),
+            (due(address: nil), unsearched), (due(), facts { ($0.isWaking, $0.span) = (false, nil) }),
         ]
-        for facts in given {
-            let ruling = try rules.lease(due(), at: now, until: end, knowing: facts).ruling()
+        for (due, facts) in given {
+            let ruling = try rules.lease(due, at: now, until: end, knowing: facts).ruling()
             #expect(ruling.changes.row == .idle && ruling.changes.push == nil)
             #expect(ruling.reach.wake == DeviceWake())
         }

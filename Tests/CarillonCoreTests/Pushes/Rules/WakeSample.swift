@@ -8,6 +8,8 @@ enum WakeSample {
     static let lane = PushLane(app: AppSerial(1), environment: .production)
     static let sandbox = PushLane(app: AppSerial(1), environment: .sandbox)
 
+    static let address = PushToken(stored: [0xAA]).map { PushAddress(token: $0, revision: 4) }
+
     static func envelope(_ position: Int64, ttl: Int64 = 100_000, at now: Timestamp = now) -> Envelope {
         var envelope = Sample.envelope(position)
         envelope.acceptedAt = now
