@@ -252,5 +252,6 @@ private struct DeliveryModel {
                 break
             }
         }
+        faults += try await SQLiteStores.memory.wrongCounters(in: fixture.store)
     }
 }
