@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import StoreConformance
+import TestStores
 import TestSupport
 import Testing
 
@@ -314,6 +315,8 @@ struct PushModelTests {
                 #expect(missing.isEmpty)
             }
             try await check()
+            let wrong = try await SQLiteStores.memory.wrongCounters(in: store)
+            #expect(wrong == [])
         }
     }
 }

@@ -41,7 +41,12 @@ struct RegistrationRowTests {
     /// The number of devices of each app.
     private func expectCounts(_ store: SQLiteStore, _ expected: [Int64]) async throws {
         let (counted, rows) = try await store.read { db in
-            let counted = try Int64.fetchAll(db, sql: "SELECT devices FROM app ORDER BY serial")
+            let counted = try Int64.fetchAll(
+                db,
+                sql: """
+                    SELECT (SELECT coalesce(sum(value), 0) FROM counter WHERE counter.app = app.serial AND name = 'devices')
+                    FROM app ORDER BY serial
+                    """)
             let rows = try Int64.fetchAll(
                 db, sql: "SELECT (SELECT count(*) FROM device WHERE device.app = app.serial) FROM app ORDER BY app.serial")
             return (counted, rows)

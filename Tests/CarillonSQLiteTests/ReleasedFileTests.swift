@@ -72,11 +72,12 @@ struct ReleasedFileTests {
     private func expect(_ expected: [Int64], _ store: SQLiteStore) async throws {
         let counted = try await store.numbers(
             """
-            SELECT items FROM app UNION ALL SELECT subscriptions FROM app
-            UNION ALL SELECT coalesce(sum(bytes), 0) FROM attachment_total WHERE allowance = ''
-            UNION ALL SELECT coalesce(sum(bytes), 0) FROM attachment_total WHERE allowance = 'd1'
+            SELECT coalesce(sum(value), 0) FROM counter WHERE name = 'items'
+            UNION ALL SELECT coalesce(sum(value), 0) FROM counter WHERE name = 'subscriptions'
+            UNION ALL SELECT coalesce(sum(value), 0) FROM counter WHERE name = 'attachment_bytes:'
+            UNION ALL SELECT coalesce(sum(value), 0) FROM counter WHERE name = 'attachment_bytes:d1'
             UNION ALL SELECT coalesce(sum(size), 0) FROM work_lane
-            UNION ALL SELECT coalesce(sum(watches), 0) FROM watch_usage
+            UNION ALL SELECT coalesce(sum(value), 0) FROM counter WHERE name = 'watches'
             """)
         #expect(counted == expected)
         let rows = try await store.numbers(

@@ -52,6 +52,7 @@ struct SchemaStepTests {
         "jMUC/0Bn8NVu",  // 37
         "EL3rq8eYAkxA",  // 38
         "i6dPZpWlrHOS",  // 39
+        "H3jkaAzUYQSG",  // 40
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

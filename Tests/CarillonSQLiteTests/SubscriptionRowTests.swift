@@ -56,7 +56,11 @@ struct SubscriptionRowTests {
             func numbers(_ sql: String) throws -> [Int64] {
                 try Row.fetchAll(db, sql: sql).flatMap { row -> [Int64] in [row[0], row[1]] }
             }
-            let counted = try numbers("SELECT coalesce(sum(items), 0), coalesce(sum(subscriptions), 0) FROM app")
+            let counted = try numbers(
+                """
+                SELECT (SELECT coalesce(sum(value), 0) FROM counter WHERE name = 'items'),
+                    (SELECT coalesce(sum(value), 0) FROM counter WHERE name = 'subscriptions')
+                """)
             let rows = try numbers("SELECT (SELECT count(*) FROM item), (SELECT count(*) FROM subscription)")
             return (counted, rows)
         }
@@ -116,7 +120,7 @@ struct SubscriptionRowTests {
         let fixture = try await SubscriptionFixture(SQLiteStores.memory)
         let store = fixture.base.sqlite
         func count(_ work: () async throws -> Void) async throws -> Int {
-            try await statements(with: ["UPDATE app SET items", "UPDATE app SET subscriptions"], of: store, in: work)
+            try await statements(with: ["VALUES (?, 'items'", "VALUES (?, 'subscriptions'"], of: store, in: work)
         }
         let item = try await count { _ = try await fixture.update("a") }
         #expect(item == 1)
@@ -143,7 +147,7 @@ struct SubscriptionRowTests {
         let store = fixture.base.sqlite
         let without = try await fixture.anotherDevice().serial
         for number in UInt64(1)...3 { _ = try await subscribe(number, fixture) }
-        let words = ["subscription_item", "DELETE FROM subscription WHERE", "UPDATE app SET subscriptions", "hand_over"]
+        let words = ["subscription_item", "DELETE FROM subscription WHERE", "VALUES (?, 'subscriptions'", "hand_over"]
         for (device, expected) in [(without, 2), (fixture.device, 4)] {
             let count = try await statements(with: words, of: store) {
                 _ = try await store.deleteDevice(device, at: start)

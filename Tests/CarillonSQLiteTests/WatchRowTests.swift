@@ -14,13 +14,18 @@ import Testing
 struct WatchRowTests {
     private let start = WatchFixture.start
 
-    /// Watches and callbacks of each app, as they are counted in `watch_usage` and as there are rows.
+    /// Watches and callbacks of each app, as they are counted in `counter` and as there are rows.
     private func usage(_ store: SQLiteStore) async throws -> (counted: [[Int64]], rows: [[Int64]]) {
         try await store.read { db in
             func numbers(_ sql: String) throws -> [[Int64]] {
                 try Row.fetchAll(db, sql: sql).map { row -> [Int64] in [row[0], row[1], row[2]] }
             }
-            let counted = try numbers("SELECT app, watches, callbacks FROM watch_usage ORDER BY app")
+            let counted = try numbers(
+                """
+                SELECT app, sum(CASE name WHEN 'watches' THEN value ELSE 0 END),
+                    sum(CASE name WHEN 'callbacks' THEN value ELSE 0 END)
+                FROM counter WHERE name IN ('watches', 'callbacks') GROUP BY app ORDER BY app
+                """)
             let rows = try numbers(
                 """
                 SELECT app, sum(watch), sum(callback) FROM (

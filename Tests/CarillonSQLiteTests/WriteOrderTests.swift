@@ -39,7 +39,9 @@ struct WriteOrderTests {
         for number in 101...100 + Self.count {
             try await store.run(
                 """
-                INSERT INTO app (serial, id, created_at, subscriptions) VALUES (\(number), 'com.example.\(number)', 1, 1);
+                INSERT INTO app (serial, id, created_at) VALUES (\(number), 'com.example.\(number)', 1);
+                INSERT INTO counter (app, name, home, value)
+                    VALUES (\(number), 'devices', 0, 1), (\(number), 'subscriptions', 0, 1);
                 INSERT INTO device (serial, id, app, credential_hash, created_at)
                     VALUES (\(number), randomblob(16), \(number), randomblob(32), 1);
                 INSERT INTO subscription (serial, id, device, app, fields, tags, format, policy, cool_down, items, status,
@@ -52,7 +54,7 @@ struct WriteOrderTests {
     @Test func `apps are written in their order when subscriptions are removed`() async throws {
         let store = try await StoreFixture(SQLiteStores.memory).sqlite
         try await addApps(store)
-        let apps = try await written("UPDATE ON app", "new.serial", in: store) { db in
+        let apps = try await written("UPDATE ON counter", "new.app", in: store) { db in
             try SubscriptionTable(db).remove("serial > ?", [100])
         }
         expectOrder(apps)
@@ -83,7 +85,7 @@ struct WriteOrderTests {
             totals.add(10, to: "s", of: AppSerial(app))
         }
         let writes = try await written(
-            "INSERT ON attachment_total", "new.app * 2 + (new.allowance <> '')", in: store
+            "INSERT ON counter", "new.app * 2 + (new.name <> 'attachment_bytes:')", in: store
         ) { db in
             try AttachmentTable(db).write(totals)
         }

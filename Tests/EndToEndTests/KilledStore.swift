@@ -122,6 +122,8 @@ struct KilledStore {
         let store = try await WorkloadStore(at: directory, of: kind.maker)
         let isSound = try await store.isSound()
         #expect(isSound, "seed \(seed), run \(run): the store found itself damaged")
+        let wrong = try await store.wrongCounters()
+        #expect(wrong.isEmpty, "seed \(seed), run \(run): \(wrong.joined(separator: ", "))")
         var reading = Reading()
         for (number, operations) in traces.enumerated() {
             let lane = try await WorkloadLane(number, of: store, run: run)

@@ -21,7 +21,7 @@ package struct StoreCase: Sendable, CustomStringConvertible {
         deletion, deletedApps,
     ].flatMap { $0 }
     static let homes: [StoreCase] = [
-        incarnations, fencedWrites, fencedFeatures, shardMaps, shardedWork, shardedSweeps, handOvers,
+        incarnations, fencedWrites, fencedFeatures, shardMaps, shardedWork, shardedSweeps, handOvers, counters,
     ].flatMap { $0 }
     static let inbox: [StoreCase] = [
         waiting, arrivals, ending, expiry, topics, room, idempotency, outcomes, origins, batches, inboxRaces,

@@ -20,6 +20,9 @@ package struct WorkloadStore: Sendable {
         return try await maker.countDamages(in: store) == 0
     }
 
+    /// The numbers that the store keeps of its rows and that differ from the rows. No change may be under way.
+    package func wrongCounters() async throws -> [String] { try await maker.wrongCounters(in: store) }
+
     /// What waits in the inboxes of all lanes.
     package func waitingInAll() async throws -> String { WorkloadFacts.text(of: try await store.waitingInAll()) }
 

@@ -55,6 +55,8 @@ package protocol StoreMaker: DeviceRows, FiringRows, InboxRows, ItemRows, PushRo
 
     /// Returns the number of damages that a store finds in itself, apart from ``ServerStore/checkHealth()``.
     func countDamages(in store: any Store) async throws -> Int
+    /// Returns the numbers that the store keeps of its rows and that differ from the rows, in words. No change may be under way.
+    func wrongCounters(in store: any Store) async throws -> [String]
     func count(_ rows: StoredRows, in store: any Store) async throws -> Int
     /// Every use of these rows fails, until they are readable again.
     func makeUnreadable(_ rows: StoredRows, in store: any Store) async throws
@@ -104,5 +106,5 @@ package enum StoredRows: Sendable {
     case firings, heldFirings
     case updates, bindings, completions, auditEntries
     case serviceProviders, serviceRequests
-    case attachments, attachmentTotals
+    case attachments
 }

@@ -91,9 +91,7 @@ struct AttachmentTable {
         of app: Int64, _ allowance: String, isSender: Bool, except: (serial: Int64, charge: Int64) = (0, 0)
     ) throws -> AttachmentRules.Usage {
         func used(_ allowance: String) throws -> Int64 {
-            let bytes = try Int64.first(
-                db, "SELECT bytes FROM attachment_total WHERE app = ? AND allowance = ?", [app, allowance])
-            return (bytes ?? 0) - except.charge
+            try CounterTable(db).attachmentBytes(of: allowance, in: AppSerial(app)) - except.charge
         }
         guard !isSender else { return AttachmentRules.Usage(user: nil, app: try used(""), reserved: 0) }
         let reserved = try Int64.first(
@@ -178,26 +176,11 @@ struct AttachmentTable {
         let changes = totals.changes.sorted { one, other in
             (one.key.app.rawValue, one.key.allowance) < (other.key.app.rawValue, other.key.allowance)
         }
+        // An allowance that is not used has no row.
+        let counters = CounterTable(db)
         for (key, bytes) in changes {
-            if bytes > 0 { try add(bytes, to: key) } else { try subtract(-bytes, from: key) }
+            try counters.add(attachmentBytes: bytes, of: key.allowance, in: key.app)
         }
-    }
-
-    private func add(_ bytes: Int64, to key: AttachmentTotals.Key) throws {
-        try db.run(
-            """
-            INSERT INTO attachment_total (app, allowance, bytes) VALUES (?, ?, ?)
-            ON CONFLICT (app, allowance) DO UPDATE SET bytes = attachment_total.bytes + excluded.bytes
-            """, [key.app.rawValue, key.allowance, bytes])
-    }
-
-    /// An allowance that is not used has no row.
-    private func subtract(_ bytes: Int64, from key: AttachmentTotals.Key) throws {
-        let update = try db.cachedStatement(
-            sql: "UPDATE attachment_total SET bytes = bytes - ? WHERE app = ? AND allowance = ? RETURNING bytes")
-        let left = try Int64.fetchAll(update, arguments: [bytes, key.app.rawValue, key.allowance]).first
-        guard let left, left <= 0 else { return }
-        try db.run("DELETE FROM attachment_total WHERE app = ? AND allowance = ?", [key.app.rawValue, key.allowance])
     }
 
     // MARK: Owners

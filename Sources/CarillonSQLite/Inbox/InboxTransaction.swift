@@ -105,8 +105,7 @@ final class InboxTransaction {
     func finish() throws {
         try index.finish()
         guard tally.waiting != InboxUsage.Waiting() else { return }
-        try db.cachedStatement(sql: "UPDATE inbox_total SET envelopes = envelopes + ?, bytes = bytes + ?")
-            .execute(arguments: [tally.waiting.envelopes, tally.waiting.bytes])
+        try CounterTable(db).add(tally.waiting)
     }
 
     // MARK: Time

@@ -166,10 +166,7 @@ extension SQLiteStore: InboxStore {
     }
 
     package func waitingInAll() async throws -> InboxUsage.Waiting {
-        try await read { db in
-            let row = try Row.fetchOne(db, sql: "SELECT envelopes, bytes FROM inbox_total")
-            return row.map { InboxUsage.Waiting(envelopes: $0["envelopes"], bytes: $0["bytes"]) } ?? .init()
-        }
+        try await read { db in try CounterTable(db).waiting() }
     }
 
     /// Changes inboxes inside a group; what that came to is counted when it is on disk.

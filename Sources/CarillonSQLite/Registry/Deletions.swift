@@ -59,6 +59,7 @@ struct Deletions {
                 try db.run("DELETE FROM released_token WHERE app = ?", [app])
                 try UpdateTable(db).remove(of: AppSerial(app))
                 try db.run("DELETE FROM app WHERE serial = ?", [app])
+                try CounterTable(db).remove(AppSerial(app))
                 break
             }
             guard let removed = try remove(device, because: .appDeleted, at: now, limit: left) else { break }

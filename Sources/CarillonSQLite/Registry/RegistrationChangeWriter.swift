@@ -60,7 +60,7 @@ struct RegistrationChangeWriter {
 
     func addDevices(_ count: Int, to app: AppSerial) throws {
         guard count != 0 else { return }
-        try db.run("UPDATE app SET devices = devices + ? WHERE serial = ?", [count, app.rawValue])
+        try CounterTable(db).add([(.devices, count)], to: app)
     }
 
     // MARK: Registrations

@@ -126,8 +126,9 @@ struct RegistrationReader {
         """
 
     private static let selectNewDevice = """
-        SELECT app.serial, app.devices, opening.id, device.serial, device.id, device.app, app.id, device.credential_hash,
-            device.created_at, device.is_anonymous, device.seen_at, \(DeviceRegistration.columns(of: "profile"))
+        SELECT app.serial, \(CounterTable.sum(.devices, of: "app.serial")), opening.id, device.serial, device.id,
+            device.app, app.id, device.credential_hash, device.created_at, device.is_anonymous, device.seen_at,
+            \(DeviceRegistration.columns(of: "profile"))
         FROM app
         LEFT JOIN access_key AS opening ON opening.id = ?2 AND opening.revoked_at IS NULL
         LEFT JOIN registration ON registration.app = app.serial AND registration.secret_hash = ?3
@@ -137,8 +138,8 @@ struct RegistrationReader {
         """
 
     private static let selectEnd = """
-        SELECT device.app, app.devices, device.seen_at, device.seen_served, profile.platform, profile.token,
-            profile.takings, profile.taken_on, channel.serial
+        SELECT device.app, \(CounterTable.sum(.devices, of: "device.app")), device.seen_at, device.seen_served,
+            profile.platform, profile.token, profile.takings, profile.taken_on, channel.serial
         FROM device JOIN app ON app.serial = device.app
         LEFT JOIN device_profile AS profile ON profile.device = device.serial
         LEFT JOIN channel ON channel.device = device.serial

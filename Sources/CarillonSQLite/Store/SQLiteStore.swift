@@ -161,8 +161,9 @@ package final class SQLiteStore: Sendable {
         guard health.writeFault != nil else { return }
         // A change that changes nothing would not be written.
         try await group.transactions.run(isProbe: true) { db in
-            try db.execute(sql: "UPDATE inbox_total SET envelopes = envelopes + 1")
-            try db.execute(sql: "UPDATE inbox_total SET envelopes = envelopes - 1")
+            let counters = CounterTable(db)
+            try counters.add(InboxUsage.Waiting(envelopes: 1, bytes: 0))
+            try counters.add(InboxUsage.Waiting(envelopes: -1, bytes: 0))
         }
     }
 

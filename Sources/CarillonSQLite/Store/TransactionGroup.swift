@@ -83,7 +83,7 @@ final class TransactionGroup: Sendable {
                                 result.withLock { $0 = .failure(Self.refusal(of: fence)) }
                                 return
                             }
-                            let value = try work(db)
+                            let value = try WritingHome.$node.withValue(fence?.node ?? WritingHome.none) { try work(db) }
                             result.withLock { $0 = .success(value) }
                         } catch {
                             result.withLock { $0 = .failure(error) }

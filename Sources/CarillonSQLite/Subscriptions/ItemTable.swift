@@ -34,7 +34,8 @@ struct ItemTable {
         update.bind(key.name.text)
         try update.run()
         if db.changesCount == 1 { return true }
-        let open = "SELECT items FROM app WHERE serial = ? AND ended_at IS NULL"
+        let count = CounterTable.sum(.items, of: "app.serial")
+        let open = "SELECT \(count) FROM app WHERE serial = ? AND ended_at IS NULL"
         guard let items = try Int.first(db, open, [key.app.rawValue]), items < ItemLimits.itemsPerApp else { return false }
         var insert = try BoundStatement(
             db,
@@ -51,7 +52,7 @@ struct ItemTable {
 
     /// Changes the number of items of an app.
     private func add(_ count: Int, to app: AppSerial) throws {
-        try db.run("UPDATE app SET items = items + ? WHERE serial = ?", [count, app.rawValue])
+        try CounterTable(db).add([(.items, count)], to: app)
     }
 
     // MARK: Lists

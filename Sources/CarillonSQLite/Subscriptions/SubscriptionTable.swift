@@ -24,7 +24,8 @@ struct SubscriptionTable {
         var owner = try BoundStatement(
             db,
             """
-            SELECT device.app, profile.user, profile.reason IS NOT NULL, app.subscriptions,
+            SELECT device.app, profile.user, profile.reason IS NOT NULL,
+                \(CounterTable.sum(.subscriptions, of: "device.app")),
                 coalesce((SELECT version FROM app_document
                     WHERE app_document.app = device.app AND kind = 'item_rules' AND name = ''), 0)
             FROM device
@@ -383,7 +384,7 @@ struct SubscriptionTable {
 
     /// Changes the number of subscriptions of an app.
     private func add(_ count: Int, to app: AppSerial) throws {
-        try db.run("UPDATE app SET subscriptions = subscriptions + ? WHERE serial = ?", [count, app.rawValue])
+        try CounterTable(db).add([(.subscriptions, count)], to: app)
     }
 
     // MARK: Watching

@@ -157,16 +157,13 @@ struct WatchChangeWriter {
     // MARK: Usage
 
     private func write(_ usage: WatchChanges.Usage, of app: AppSerial) throws {
+        let counters = CounterTable(db)
+        func changes(_ added: WatchUsage) -> [CounterTable.Change] {
+            [(.watches, added.watches), (.callbacks, added.callbacks)]
+        }
         switch usage {
-        case .added(let added):
-            try db.run(
-                """
-                INSERT INTO watch_usage (app, watches, callbacks) VALUES (?, ?, ?)
-                ON CONFLICT (app) DO UPDATE SET watches = watch_usage.watches + excluded.watches,
-                    callbacks = watch_usage.callbacks + excluded.callbacks
-                """,
-                [app.rawValue, added.watches, added.callbacks])
-        case .emptied: try db.run("DELETE FROM watch_usage WHERE app = ?", [app.rawValue])
+        case .added(let added): try counters.add(changes(added), to: app)
+        case .emptied(let added): try counters.empty(changes(added), of: app)
         }
     }
 }

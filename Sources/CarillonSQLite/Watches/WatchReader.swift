@@ -34,8 +34,7 @@ struct WatchReader {
     func counts(of device: DeviceSerial, _ app: AppSerial) throws -> PutWatchFacts.Counts {
         let select = try db.cachedStatement(
             sql: """
-                SELECT (SELECT count(*) FROM watch WHERE device = ?) AS of_device, watches, callbacks
-                FROM (SELECT 1 AS one) AS found LEFT JOIN watch_usage ON watch_usage.app = ?
+                SELECT (SELECT count(*) FROM watch WHERE device = ?1) AS of_device, \(WatchUsage.columns(of: "?2"))
                 """)
         guard let row = try Row.fetchOne(select, arguments: [device.rawValue, app.rawValue]) else {
             throw StoreFault(.unavailable, "the watches cannot be counted")
@@ -70,8 +69,8 @@ struct WatchReader {
     func callbackFacts(_ end: WorkEnd) throws -> CallbackFacts {
         let select = try db.cachedStatement(
             sql: """
-                SELECT leased_work.fence, leased_work.held_until, watch_usage.watches, watch_usage.callbacks
-                FROM leased_work LEFT JOIN watch_usage ON watch_usage.app = ? WHERE leased_work.serial = ?
+                SELECT leased_work.fence, leased_work.held_until, \(WatchUsage.columns(of: "?1"))
+                FROM leased_work WHERE leased_work.serial = ?2
                 """)
         let row = try Row.fetchOne(select, arguments: [end.app.rawValue, end.lease.work])
         return CallbackFacts(lease: row.map(StoredLease.init), usage: row.map(WatchUsage.init) ?? WatchUsage())
@@ -84,9 +83,8 @@ struct WatchReader {
         let select = try db.cachedStatement(
             sql: """
                 SELECT watch.serial, watch.channel, watch.device, watch.app, watch.disconnect_address, watch.callback_id,
-                    watch.secret, watch.token, watch_usage.watches, watch_usage.callbacks
-                FROM watch LEFT JOIN watch_usage ON watch_usage.app = watch.app
-                WHERE watch.channel IN (SELECT serial FROM channel WHERE \(condition))
+                    watch.secret, watch.token, \(WatchUsage.columns(of: "watch.app"))
+                FROM watch WHERE watch.channel IN (SELECT serial FROM channel WHERE \(condition))
                 """)
         var facts = ChannelEndFacts()
         for row in try Row.fetchAll(select, arguments: arguments) {
@@ -180,10 +178,16 @@ extension WatchState {
 }
 
 extension WatchUsage {
-    /// An app without a row has neither watches nor callbacks.
-    init(_ row: Row) {
-        self.init(watches: (row["watches"] as Int?) ?? 0, callbacks: (row["callbacks"] as Int?) ?? 0)
+    /// The columns that ``init(_:)`` reads.
+    ///
+    /// - Parameter app: The column with the serial number of the app, or its place in the arguments.
+    static func columns(of app: String) -> String {
+        """
+        \(CounterTable.sum(.watches, of: app)) AS watches, \(CounterTable.sum(.callbacks, of: app)) AS callbacks
+        """
     }
+
+    init(_ row: Row) { self.init(watches: row["watches"], callbacks: row["callbacks"]) }
 }
 
 extension EndingWatch {

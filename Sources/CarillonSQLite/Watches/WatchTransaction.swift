@@ -32,9 +32,7 @@ struct WatchTransaction {
     func remove(of channel: ChannelSerial) throws -> Bool {
         let delete = try db.cachedStatement(
             sql: """
-                DELETE FROM watch WHERE channel = ? RETURNING serial, app,
-                    (SELECT watches FROM watch_usage WHERE watch_usage.app = watch.app) AS watches,
-                    (SELECT callbacks FROM watch_usage WHERE watch_usage.app = watch.app) AS callbacks
+                DELETE FROM watch WHERE channel = ? RETURNING serial, app, \(WatchUsage.columns(of: "watch.app"))
                 """)
         guard let row = try Row.fetchAll(delete, arguments: [channel.rawValue]).first else { return false }
         try WorkLanes(db).remove(.ping, of: row["serial"])

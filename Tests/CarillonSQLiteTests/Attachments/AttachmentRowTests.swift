@@ -45,7 +45,8 @@ struct AttachmentRowTests {
                 let rows = try Row.fetchAll(db, sql: sql).map { row -> (String, Int64) in (row[0], row[1]) }
                 return Dictionary(uniqueKeysWithValues: rows)
             }
-            let counted = try totals("SELECT allowance, bytes FROM attachment_total")
+            let counted = try totals(
+                "SELECT substr(name, 18), value FROM counter WHERE name LIKE 'attachment_bytes:%'")
             let rows = try totals(
                 """
                 SELECT allowance, sum(charged) FROM attachment GROUP BY allowance
@@ -190,7 +191,7 @@ struct AttachmentRowTests {
         let device = Party.device(fixture.device.serial)
         func count(_ work: () async throws -> Void) async throws -> Int {
             try await store.tracing(work).statements.count { sql in
-                sql.contains("attachment_total") && !sql.hasPrefix("SELECT")
+                sql.contains("counter") && !sql.hasPrefix("SELECT")
             }
         }
         var uploads: [AttachmentSerial] = []

@@ -253,5 +253,6 @@ private struct DeliveryModel {
                 break
             }
         }
+        faults += try await SQLiteStores.memory.wrongCounters(in: fixture.store)
     }
 }

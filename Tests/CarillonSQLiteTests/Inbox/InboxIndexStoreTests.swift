@@ -129,6 +129,8 @@ struct InboxIndexStoreTests {
         _ = try await fixture.store.deleteDevice(fixture.device.serial, at: now)
         try await check(fixture.sqlite, "seed \(seed), at the end")
         #expect(try await fixture.store.waitingInAll() == .init())
+        let wrong = try await SQLiteStores.memory.wrongCounters(in: fixture.store)
+        #expect(wrong == [], "seed \(seed)")
         try fixture.sqlite.close()
     }
 

@@ -116,6 +116,7 @@ final class UpdateModel {
         try await end()
         checkOrder()
         try await check()
+        #expect(try await stores.wrongCounters(in: world.routes.store) == [], "seed \(seed)")
         try await stores.close(world.routes.store)
     }
 

@@ -208,7 +208,7 @@ def test_it_crosses_ten_cuts_and_three_kills_each_way_without_sending_much_again
         while piece := one.read(1 << 20):
             assert other.read(1 << 20) == piece
         assert not other.read(1)
-    assert files(command.server) == [] and rows(command.server, "attachment_total") == []
+    assert files(command.server) == [] and rows(command.server, "counter WHERE name LIKE 'attachment%'") == []
     for name, values in memory.items():
         print(f"{name}: {values[0]} to {max(values)} MiB")
     proxy.close()
@@ -264,7 +264,7 @@ def test_whenever_the_client_is_killed_one_file_arrives_whole(make_server, tmp_p
             # It may have been killed before it could tell the server that it has it.
             command.uploader.delete("/v1/attachments/" + said[0]["id"])
         shutil.rmtree(tmp_path / "other", ignore_errors=True)
-        assert files(command.server) == [] and rows(command.server, "attachment_total") == []
+        assert files(command.server) == [] and rows(command.server, "counter WHERE name LIKE 'attachment%'") == []
     left = {path.name for path in tmp_path.iterdir()} - {"file", "m", "state"}
     assert not [name for name in left if name.startswith(".")], "parts of downloads"
     print(f"{kills} kills of the client, {sends} files")

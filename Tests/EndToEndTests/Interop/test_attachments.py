@@ -722,8 +722,8 @@ def test_rows_12_27_and_29_kills(own, seed):
     # What a kill left between a row and its file is found at the next start, and no allowance is used by it.
     server.restart()
     await_value(lambda: len(files(server)), lambda it: it == len(rows(server, "attachment")), "orphans go")
-    used = rows(server, "attachment_total WHERE allowance = ''")
-    assert sum(total[2] for total in used) == sum(row[6] for row in rows(server, "attachment"))
+    used = rows(server, "counter WHERE name = 'attachment_bytes:'")
+    assert sum(total[3] for total in used) == sum(row[6] for row in rows(server, "attachment"))
 
 
 def rows(server, what: str) -> list:

@@ -70,7 +70,7 @@ def test_whoever_is_killed_a_request_has_one_result_and_nothing_is_left(executab
     with sqlite3.connect(server.data / "carillon.sqlite") as database:
         open_requests = database.execute("SELECT count(*) FROM service_request WHERE state < 2").fetchone()
         assert open_requests == (0,)
-        assert database.execute("SELECT coalesce(sum(bytes), 0) FROM attachment_total").fetchone() == (0,)
+        assert database.execute("SELECT coalesce(sum(value), 0) FROM counter WHERE name LIKE 'attachment%'").fetchone() == (0,)
 
 
 def left(server) -> int:

@@ -60,6 +60,7 @@ private func longInboxGoesInSteps(_ stores: any StoreMaker) async throws {
     #expect(steps == 4)
     #expect(others == RemovedDevices())
     #expect(try await store.waitingInAll() == .init())
+    #expect(try await stores.wrongCounters(in: store) == [])
     for position in [1, 600, 1300] as [Int64] { #expect(try await fixture.outcome(position) == .gone) }
     #expect(try await store.continueDeletions(at: start, limit: 300).isDone)
 }

@@ -7,7 +7,7 @@ extension SQLiteStores {
             WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < \(count))
             INSERT INTO device (id, app, credential_hash, created_at)
             SELECT randomblob(16), \(app.rawValue), randomblob(32), 0 FROM number;
-            UPDATE app SET devices = devices + \(count) WHERE serial = \(app.rawValue);
+            \(Self.adding(count, to: "devices", of: "\(app.rawValue)"))
             """, in: store)
     }
 

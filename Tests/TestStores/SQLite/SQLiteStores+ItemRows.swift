@@ -2,24 +2,25 @@ package import CarillonCore
 
 extension SQLiteStores {
     package func setItemCount(_ count: Int, in store: any Store) async throws {
-        try await run("UPDATE app SET items = \(count)", in: store)
+        try await run(Self.setting("items", to: "\(count)"), in: store)
     }
 
     package func setSubscriptionCount(_ count: Int, in store: any Store) async throws {
-        try await run("UPDATE app SET subscriptions = \(count)", in: store)
+        try await run(Self.setting("subscriptions", to: "\(count)"), in: store)
     }
 
     package func ageItems(in store: any Store) async throws { try await run("UPDATE item SET updated_at = 0", in: store) }
 
     package func loseItems(in store: any Store) async throws {
-        try await run("DELETE FROM item; UPDATE app SET items = 0;", in: store)
+        try await run("DELETE FROM item; \(Self.setting("items", to: "0"))", in: store)
     }
 
     package func loseItemsAfterUpdate(counting count: Int, in store: any Store) async throws {
         try await run(
             """
             CREATE TRIGGER lose_items AFTER UPDATE ON item BEGIN
-                DELETE FROM item; UPDATE app SET items = \(count);
+                DELETE FROM item;
+                \(Self.setting("items", to: "\(count)"))
             END
             """, in: store)
     }
@@ -30,13 +31,14 @@ extension SQLiteStores {
             CREATE TRIGGER replace_removed AFTER DELETE ON item BEGIN
                 INSERT INTO item (app, name, mode, fields, updated_at, version)
                 VALUES (old.app, old.name, 0, x'ff', 0, 1);
-                UPDATE app SET items = items + 1 WHERE serial = old.app;
+                \(Self.adding(1, to: "items", of: "old.app"))
             END
             """, in: store)
     }
 
     package func stopReplacingRemovedItems(in store: any Store) async throws {
-        try await run("DROP TRIGGER replace_removed; DELETE FROM item; UPDATE app SET items = 0;", in: store)
+        try await run(
+            "DROP TRIGGER replace_removed; DELETE FROM item; \(Self.setting("items", to: "0"))", in: store)
     }
 
     package func changeRules(afterEnding count: Int, in store: any Store) async throws {

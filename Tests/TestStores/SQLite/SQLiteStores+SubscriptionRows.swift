@@ -12,7 +12,7 @@ extension SQLiteStores {
                 status_at, revision, created_at, expires_at, max_frequency)
             VALUES (\(subscription.serial.rawValue), randomblob(16), \(device), \(app), \(user), x'', x'', '{}', 0, 0, 1,
                 \(subscription.hasEnded ? 2 : 0), \(createdAt), 1, \(createdAt), \(expiresAt), \(frequency));
-            UPDATE app SET subscriptions = subscriptions + 1 WHERE serial = \(app);
+            \(Self.adding(1, to: "subscriptions", of: "\(app)"))
             """, in: store)
     }
 
@@ -24,7 +24,7 @@ extension SQLiteStores {
             """
             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
             INSERT INTO subscription (\(columns), id) SELECT \(columns), randomblob(16) FROM subscription, n;
-            UPDATE app SET subscriptions = (SELECT count(*) FROM subscription WHERE subscription.app = app.serial);
+            \(Self.setting("subscriptions", to: "(SELECT count(*) FROM subscription WHERE subscription.app = app.serial)"))
             INSERT OR IGNORE INTO subscription_item (app, item, subscription, place, shape, constants, version)
                 SELECT watched.app, item, serial, 0, shape, constants, version
                 FROM subscription_item AS watched, subscription;

@@ -186,7 +186,6 @@ extension StoredRows {
         case .serviceProviders: "service_provider"
         case .serviceRequests: "service_request"
         case .attachments: "attachment"
-        case .attachmentTotals: "attachment_total"
         }
     }
 }

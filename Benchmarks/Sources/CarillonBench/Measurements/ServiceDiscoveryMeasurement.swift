@@ -69,7 +69,8 @@ struct ServiceDiscoveryMeasurement: Sendable {
                 FROM counted;
             INSERT INTO device (serial, id, app, credential_hash, created_at, seen_at)
                 SELECT device, randomblob(16), app, randomblob(32), \(now), \(now) FROM made;
-            UPDATE app SET devices = (SELECT count(*) FROM device WHERE device.app = app.serial);
+            DELETE FROM counter WHERE name = 'devices';
+            INSERT INTO counter (app, name, home, value) SELECT app, 'devices', 1, count(*) FROM device GROUP BY app;
             INSERT INTO device_profile (device, app, revision, confirmed_at, takings, taken_on, status_at, user)
                 SELECT device, app, 0, \(now), 0, 0, \(now), user FROM made;
             INSERT INTO service_provider (device, name, version, keys)

@@ -104,8 +104,8 @@ package struct WatchChanges: Equatable, Sendable {
     package enum Usage: Equatable, Sendable {
         /// The numbers are added to those in the store.
         case added(WatchUsage)
-        /// The app has neither watches nor callbacks: its row is removed.
-        case emptied
+        /// The same, and both numbers become zero: the app has neither watches nor callbacks, and its numbers are removed.
+        case emptied(WatchUsage)
     }
 
     package var leases: [LeaseEnd] = []

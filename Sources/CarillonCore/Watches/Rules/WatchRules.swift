@@ -229,7 +229,9 @@ extension WatchUsage {
     /// Neither number becomes less than zero, even if the numbers do not match the rows.
     fileprivate func changed(watches: Int = 0, callbacks: Int = 0) -> WatchChanges.Usage {
         let change = WatchUsage(watches: max(watches, -self.watches), callbacks: max(callbacks, -self.callbacks))
-        guard self.watches + change.watches > 0 || self.callbacks + change.callbacks > 0 else { return .emptied }
+        guard self.watches + change.watches > 0 || self.callbacks + change.callbacks > 0 else {
+            return .emptied(change)
+        }
         return .added(change)
     }
 }

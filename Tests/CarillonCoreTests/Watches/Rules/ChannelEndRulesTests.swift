@@ -41,7 +41,7 @@ struct ChannelEndRulesTests {
         #expect(changes.callbacks.isEmpty)
         #expect(changes.usage == [WatchSample.app: .added(WatchUsage(watches: -2))])
         let last = try decided(facts([nil, nil], waiting: [:], usage: WatchUsage(watches: 2)))
-        #expect(last.usage == [WatchSample.app: .emptied])
+        #expect(last.usage == [WatchSample.app: .emptied(WatchUsage(watches: -2))])
     }
 
     @Test func `watches that were not counted leave counts of their callbacks`() throws {
@@ -122,7 +122,7 @@ struct ChannelEndRulesTests {
         #expect(changes.callbacks.isEmpty)
         #expect(changes.removedCallbacks.isEmpty)
         #expect(changes.crowdedOut == 2)
-        #expect(changes.usage == [WatchSample.app: .emptied])
+        #expect(changes.usage == [WatchSample.app: .emptied(WatchUsage(watches: -2))])
         let second = try decided(facts, perPeer: 1)
         #expect(second.callbacks.map(\.webhookID) == ["msg_2"])
         #expect(second.usage == [WatchSample.app: .added(WatchUsage(watches: -2, callbacks: 1))])

@@ -141,7 +141,7 @@ struct PutWatchRulesTests {
     }
 
     @Test(arguments: [
-        (WatchUsage(watches: 1), WatchChanges.Usage.emptied),
+        (WatchUsage(watches: 1), WatchChanges.Usage.emptied(WatchUsage(watches: -1))),
         (WatchUsage(watches: 2), .added(WatchUsage(watches: -1))),
         (WatchUsage(watches: 1, callbacks: 1), .added(WatchUsage(watches: -1))),
     ])

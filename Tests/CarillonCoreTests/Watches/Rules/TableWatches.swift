@@ -210,11 +210,11 @@ struct TableWatches {
         for watch in changes.removedWatches { remove(watch.rawValue) }
         for (app, change) in changes.usage {
             switch change {
-            case .added(let added):
+            case .added(let added), .emptied(let added):
                 usage[app, default: WatchUsage()].watches += added.watches
                 usage[app, default: WatchUsage()].callbacks += added.callbacks
-            case .emptied: usage[app] = nil
             }
+            if case .emptied = change, usage[app] == WatchUsage() { usage[app] = nil }
         }
         crowdedOut += changes.crowdedOut
     }

@@ -92,7 +92,7 @@ struct WatchResultRulesTests {
     }
 
     @Test(arguments: [
-        (WatchUsage(callbacks: 1), WatchChanges.Usage.emptied),
+        (WatchUsage(callbacks: 1), WatchChanges.Usage.emptied(WatchUsage(callbacks: -1))),
         (WatchUsage(watches: 1, callbacks: 1), .added(WatchUsage(callbacks: -1))),
     ])
     func `the last callback empties the counts of the app`(usage: WatchUsage, change: WatchChanges.Usage) {
@@ -102,7 +102,7 @@ struct WatchResultRulesTests {
     }
 
     @Test(arguments: [
-        (WatchUsage(), WatchChanges.Usage.emptied),
+        (WatchUsage(), WatchChanges.Usage.emptied(WatchUsage())),
         (WatchUsage(callbacks: 3), .added(WatchUsage())),
         (WatchUsage(watches: -2, callbacks: 3), .added(WatchUsage(watches: 2))),
         (WatchUsage(watches: 2, callbacks: -1), .added(WatchUsage(watches: -1, callbacks: 1))),
