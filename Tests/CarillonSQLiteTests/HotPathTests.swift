@@ -252,8 +252,6 @@ struct HotPathTests {
         var trace = Trace(store)
         let inserted = try await trace.run { try await fixture.insert(new, secret: [9, 1]) }
         let device = try #require(inserted)
-        // A device that says something of itself may have subscriptions.
-        if token != nil { try await trace.run { _ = try await store.serials(of: device.serial) } }
         // The second request has the credential of the first.
         try await trace.run { _ = try await store.device(device.id) }
         try await trace.run { _ = try await StoreFixture.open(1, of: device, in: store) }

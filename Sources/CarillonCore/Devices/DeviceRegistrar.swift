@@ -60,7 +60,8 @@ package struct DeviceRegistrar: Sendable {
         let inserted = try await devices.insertDevice(new, at: time.now(), credential: .made(of: secret))
         switch inserted {
         case .stored(let device):
-            if profile != nil { try await subscriptions.deviceChanged(device.serial) }
+            // A device that is new has the proposed identifier, and no subscriptions yet.
+            if profile != nil, device.id != proposed { try await subscriptions.deviceChanged(device.serial) }
             return (device, DeviceCredential(device: device.id, of: secret))
         case .handedOver(let device, let ended):
             try await dropFormerUser(of: device.serial, ended)

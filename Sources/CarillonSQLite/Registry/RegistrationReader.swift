@@ -34,11 +34,7 @@ struct RegistrationReader {
         select.bind(app.rawValue)
         select.bind(address.platform.rawValue)
         select.bind(address.token.bytes)
-        return try select.first { columns in
-            TokenFacts(
-                holder: try DeviceRegistration(ifAny: columns, from: 2),
-                released: columns.integerIfAny(0).map { .init(count: Int($0), day: columns.integer(1)) })
-        } ?? TokenFacts()
+        return try select.first { try TokenFacts($0) } ?? TokenFacts()
     }
 
     // MARK: Devices
@@ -48,6 +44,8 @@ struct RegistrationReader {
         select.bind(new.app.text)
         select.bind(new.key.map { Int64(bitPattern: $0.value) })
         select.bind(new.registration?.bytes)
+        select.bind(new.profile?.address?.platform.rawValue)
+        select.bind(new.profile?.address?.token.bytes)
         let saysAnything = new.profile != nil || new.user != nil
         return try select.first { columns in
             try NewDeviceFacts(
@@ -55,7 +53,8 @@ struct RegistrationReader {
                     serial: AppSerial(columns.integer(0)), devices: Int(columns.integer(1)),
                     isKeyInForce: columns.integerIfAny(2) != nil),
                 known: columns.integerIfAny(3).map { _ in try Device(columns, from: 3) },
-                stored: saysAnything ? DeviceRegistration(ifAny: columns, from: 11) : nil)
+                stored: saysAnything ? DeviceRegistration(ifAny: columns, from: 11) : nil,
+                token: TokenFacts(columns, from: 11 + DeviceRegistration.columnCount))
         } ?? NewDeviceFacts(app: nil)
     }
 
@@ -117,7 +116,7 @@ struct RegistrationReader {
         """
 
     private static let selectToken = """
-        SELECT released.takings, released.taken_on, \(DeviceRegistration.columns(of: "holder"))
+        SELECT \(TokenFacts.columns)
         FROM (SELECT 1 AS one) AS asked
         LEFT JOIN device_profile AS holder
             ON holder.app = ?1 AND holder.platform = ?2 AND holder.token = ?3 AND holder.token IS NOT NULL
@@ -128,12 +127,16 @@ struct RegistrationReader {
     private static let selectNewDevice = """
         SELECT app.serial, \(CounterTable.sum(.devices, of: "app.serial")), opening.id, device.serial, device.id,
             device.app, app.id, device.credential_hash, device.created_at, device.is_anonymous, device.seen_at,
-            \(DeviceRegistration.columns(of: "profile"))
+            \(DeviceRegistration.columns(of: "profile")), \(TokenFacts.columns)
         FROM app
         LEFT JOIN access_key AS opening ON opening.id = ?2 AND opening.revoked_at IS NULL
         LEFT JOIN registration ON registration.app = app.serial AND registration.secret_hash = ?3
         LEFT JOIN device ON device.serial = registration.device
         LEFT JOIN device_profile AS profile ON profile.device = device.serial
+        LEFT JOIN device_profile AS holder
+            ON holder.app = app.serial AND holder.platform = ?4 AND holder.token = ?5 AND holder.token IS NOT NULL
+        LEFT JOIN released_token AS released
+            ON released.app = app.serial AND released.platform = ?4 AND released.token = ?5
         WHERE app.id = ?1
         """
 
@@ -176,6 +179,18 @@ extension DeviceEndFacts {
     }
 }
 
+extension TokenFacts {
+    /// The columns that ``init(_:from:)`` reads.
+    fileprivate static let columns = "released.takings, released.taken_on, \(DeviceRegistration.columns(of: "holder"))"
+
+    /// - Parameter place: Where the first of the columns is.
+    fileprivate init(_ columns: StatementColumns, from place: Int32 = 0) throws {
+        self.init(
+            holder: try DeviceRegistration(ifAny: columns, from: place + 2),
+            released: columns.integerIfAny(place).map { .init(count: Int($0), day: columns.integer(place + 1)) })
+    }
+}
+
 extension DeviceRegistration {
     private static let columnNames = [
         "device", "platform", "token", "environment", "revision", "confirmed_at", "takings", "taken_on", "reason",
@@ -187,6 +202,8 @@ extension DeviceRegistration {
     ///
     /// - Parameter table: The name of `device_profile` in the statement.
     static func columns(of table: String) -> String { columnNames.map { "\(table).\($0)" }.joined(separator: ", ") }
+
+    fileprivate static var columnCount: Int32 { Int32(columnNames.count) }
 
     /// Nil if the statement found no registration.
     fileprivate init?(ifAny columns: StatementColumns, from place: Int32) throws {

@@ -42,7 +42,6 @@ struct RegistrationTable {
         while true {
             switch RegistrationRules.insert(new, limit: limit, at: now, knowing: facts, credential: credential) {
             case .needsDevices(let share): facts.devicesOfAddress = try reader.devices(of: share)
-            case .needsToken(let address, let app): facts.token = try reader.facts(of: address, in: app)
             case .refused(let result): return result
             case .decided(var device, var changes):
                 if let new = changes.new {

@@ -56,15 +56,18 @@ package struct NewDeviceFacts: Equatable, Sendable {
     package var known: Device?
     /// The registration of the known device. Nil if the device says nothing now, or said nothing before.
     package var stored: DeviceRegistration?
+    /// What is known of the push token that the device says now. Empty if the device says none.
+    package var token: TokenFacts
     /// The number of devices of the address, or the limit if there are more. Nil until it is asked for.
     package var devicesOfAddress: Int?
-    /// Nil until it is asked for.
-    package var token: TokenFacts?
 
-    package init(app: App?, known: Device? = nil, stored: DeviceRegistration? = nil) {
+    package init(
+        app: App?, known: Device? = nil, stored: DeviceRegistration? = nil, token: TokenFacts = TokenFacts()
+    ) {
         self.app = app
         self.known = known
         self.stored = stored
+        self.token = token
     }
 }
 

@@ -10,8 +10,6 @@ extension RegistrationRules {
     package enum Insertion: Sendable {
         /// Read how many devices the address has as well, and decide again.
         case needsDevices(of: AddressShare)
-        /// Read what is known of the token as well, and decide again.
-        case needsToken(DeviceProfile.Address, of: AppSerial)
         case refused(InsertedDevice)
         /// The store assigns the serial of a new device.
         case decided(Device, RegistrationChanges)
@@ -57,13 +55,10 @@ extension RegistrationRules {
             let current =
                 facts.stored
                 ?? DeviceRegistration(device: facts.known?.serial ?? DeviceSerial(0), at: facts.known?.createdAt ?? now)
-            let profile = new.profile ?? current.profile
-            if let address = tokenToAsk(for: profile, over: current, facts.token) {
-                return .needsToken(address, of: app.serial)
-            }
             do throws(Refusal) {
                 decision = try register(
-                    profile, confirms: new.profile != nil, over: current, facts.token, user: new.user, at: now)
+                    new.profile ?? current.profile, confirms: new.profile != nil, over: current, facts.token,
+                    user: new.user, at: now)
             } catch {
                 return .refused(.refused(error))
             }

@@ -83,15 +83,16 @@ struct NewDeviceRulesTests {
         #expect(changes == expected)
     }
 
-    @Test func `facts of a token are asked for if the device had another`() throws {
+    @Test func `facts of a token count if the device had another`() throws {
         let new = Sample.new(registration: 4, saying: Sample.profile(1))
-        guard case .needsToken(let address, let app) = insert(new, facts()) else { throw Undecided() }
-        #expect(address == Sample.address(1) && app == Sample.app)
         var known = facts(known: Sample.known())
         known.stored = Sample.registration(Sample.device, 1)
+        known.token = TokenFacts(holder: known.stored)
         #expect(try decided(insert(new, known)).changes.profiles.isEmpty)
         known.stored = Sample.registration(Sample.device, 2)
-        guard case .needsToken = insert(new, known) else { throw Undecided() }
+        known.token = TokenFacts(holder: Sample.registration(DeviceSerial(9), 1))
+        let taken = try decided(insert(new, known)).changes.profiles.map(\.registration.device)
+        #expect(taken == [DeviceSerial(9), Sample.device])
         #expect(try decided(insert(Sample.new(saying: Sample.profile(nil)), facts())).changes.profiles.isEmpty)
     }
 
@@ -118,7 +119,7 @@ struct NewDeviceRulesTests {
         #expect(changes.profiles.map(\.isStatusChanged) == [true, false])
         #expect(changes.profiles.map(\.isOfNewDevice) == [false, true])
         #expect(changes.released == nil)
-        known.token?.holder?.takings = 5
+        known.token.holder?.takings = 5
         #expect(refusal(insert(new, known)) == .pushTokenContested)
     }
 

@@ -63,6 +63,7 @@ struct TableRegistrations {
         var facts = NewDeviceFacts(
             app: .init(serial: app, devices: counts[app, default: 0], isKeyInForce: false), known: known?.device)
         if new.profile != nil || new.user != nil { facts.stored = known.flatMap { profiles[$0.device.serial] } }
+        if let address = new.profile?.address { facts.token = token(address, app) }
         while true {
             let insertion = RegistrationRules.insert(
                 new, limit: NaiveRegistrations.devicesPerApp, at: now, knowing: facts,
@@ -70,7 +71,6 @@ struct TableRegistrations {
             switch insertion {
             case .needsDevices(let share):
                 facts.devicesOfAddress = devices.values.count { $0.address == share.address }
-            case .needsToken(let address, let app): facts.token = token(address, app)
             case .refused(.addressFull): return "address full"
             case .refused(.refused(let refusal)): return refusal.code == .devicesTooMany ? "app full" : "contested"
             case .refused: return "not allowed"
