@@ -47,10 +47,12 @@ package protocol ServiceStore: Sendable {
 
     /// Returns the request of an id; nil if it was not made, or is forgotten.
     func serviceRequest(_ id: ServiceRequestID) async throws -> ServiceRequest?
-    /// Returns the request of an id if it was made, by whichever device; otherwise the first provider that
-    /// ``serviceProviders(for:_:limit:)`` finds. Both are one read. The users in the reach are compared again when the request is made
+    /// Returns the request of an id if it was made, by whichever device; otherwise what ``serviceProviders(for:_:limit:)`` finds of one
+    /// device of an app. Both are one read. The users in the reach are compared again when the request is made
     /// (``RequestStep/made(_:between:)``): a change of a user in between refuses it.
-    func asking(_ id: ServiceRequestID, by caller: DeviceSerial, _ query: ServiceQuery) async throws -> RequestBeginning
+    func asking(
+        _ id: ServiceRequestID, by caller: DeviceSerial, to provider: DeviceID, of app: AppID
+    ) async throws -> RequestBeginning
     /// Returns the number of requests of a device that have no result, without those that a former user made. The limit
     /// ``ServiceRequest/mostOfConsumer`` is checked when a request is made, in that transaction.
     func unfinishedRequestCount(of consumer: DeviceSerial) async throws -> Int

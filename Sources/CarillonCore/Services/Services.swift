@@ -58,9 +58,8 @@ package struct Services: Sendable {
     /// - Returns: Until when its provider may answer.
     package func ask(_ wish: Wish, by consumer: Device) async throws -> Timestamp {
         try allowances.takeServiceRequest(by: consumer.serial)
-        let query = ServiceQuery(app: wish.app, device: wish.device)
         let reach: ServiceReach?
-        switch try await store.asking(wish.header.id, by: consumer.serial, query) {
+        switch try await store.asking(wish.header.id, by: consumer.serial, to: wish.device, of: wish.app) {
         case .made(let earlier): return try same(earlier, wish, consumer)
         case .new(let found): reach = found
         }

@@ -9,11 +9,11 @@ final class Effects {
     private let requests: RequestSteps
     private let watches: WatchEffects
 
-    init(_ db: Database) {
+    init(_ db: Database, memory: InboxMemory) {
         self.db = db
         completions = CompletionEffects(db)
         firings = FiringTransaction(db)
-        requests = RequestSteps(db)
+        requests = RequestSteps(db, memory: memory.requests)
         watches = WatchEffects(db)
     }
 

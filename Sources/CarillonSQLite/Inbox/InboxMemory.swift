@@ -7,6 +7,7 @@ final class InboxMemory: Sendable {
     let index: InboxIndex
     let due: DueTimes
     let pushes = PushMemory()
+    let requests = RequestMemory()
 
     init(settings: StoreSettings, indexCapacity: Int) {
         index = InboxIndex(capacity: indexCapacity)
@@ -18,6 +19,7 @@ final class InboxMemory: Sendable {
         usage.forgetAll()
         due.forgetAll()
         pushes.forgetAll()
+        requests.forgetAll()
         do { try InboxIndexWriter.read(into: index, from: db) } catch { index.lose() }
     }
 }

@@ -57,7 +57,7 @@ struct InboxReader {
         }
         for (device, moment) in questions.overdue { facts.overdue[device] = try overdue(of: device, at: moment) }
         for (share, moment) in questions.shares {
-            facts.shares[share] = try RequestTable(db).waiting(share, at: moment)
+            facts.shares[share] = try RequestReader(db).waiting(share, at: moment)
         }
         for device in questions.inboxes {
             facts.inboxes[device] = try rows(of: device)

@@ -33,7 +33,7 @@ final class InboxTransaction {
     private func performed(_ operations: [InboxOperation]) throws -> (results: [InboxResult], changes: InboxChanges) {
         var asked = rules.questions(for: operations)
         var facts = InboxFacts()
-        let effects = Effects(db)
+        let effects = Effects(db, memory: memory)
         try reader.answer(asked, into: &facts, judging: effects)
         while true {
             switch rules.decide(operations, knowing: facts, asked: asked) {
@@ -79,12 +79,17 @@ final class InboxTransaction {
         -> [Int64]
     {
         let pushes = PushTable(db, memory: memory, settings: settings)
-        let change = UserChangeTable(db, callbacks: settings.callbacks)
+        let change = UserChangeTable(db, callbacks: settings.callbacks, requests: memory.requests)
         if hadUser { try pushes.cancelOfUser(of: registration.device, at: now) }
         let ended = try changeUser(of: registration.device, hadUser: hadUser, at: now)
         try pushes.cancel(of: registration.device, forEndedAt: ended, at: now)
         try change.end(of: registration, in: app, hadUser: hadUser, at: now)
         return ended
+    }
+
+    /// Ends the requests of services of a device that is no more, and those to it.
+    func endRequests(of device: DeviceSerial) throws {
+        try RequestTable(db, memory: memory.requests).write(RequestRules().end(of: device, because: .deviceDeleted))
     }
 
     /// What is not sent yet for a device that is no more.

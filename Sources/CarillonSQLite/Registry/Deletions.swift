@@ -27,7 +27,7 @@ struct Deletions {
         try SubscriptionTable(db).remove("device = ?", [device.rawValue])
         try AttachmentTable(db).deviceGone(device, of: changes.app)
         try RegistrationChangeWriter(db).writeEnd(changes)
-        try RequestTable(db).write(RequestRules().end(of: device, because: .deviceDeleted))
+        try inboxes.endRequests(of: device)
         try inboxes.cancelPushes(of: device, at: now)
         let (rows, isDone) = try inboxes.end(limit, of: device, at: now)
         if !isDone { try db.run("INSERT INTO ended_device (serial) VALUES (?)", [device.rawValue]) }

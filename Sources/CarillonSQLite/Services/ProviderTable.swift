@@ -11,7 +11,7 @@ import GRDB
 
 /// Who provides services, and who may find whom, inside a transaction.
 struct ProviderTable {
-    private let db: Database
+    let db: Database
 
     init(_ db: Database) { self.db = db }
 
@@ -62,10 +62,7 @@ struct ProviderTable {
         let select = try db.cachedStatement(
             sql: "SELECT service, version FROM service_offer WHERE device = ? ORDER BY service, version")
         return try Row.fetchAll(select, arguments: [device.rawValue]).compactMap { row in
-            guard let service = ServiceID(row[0] as String), let version = ServiceVersion(row[1] as String) else {
-                return nil
-            }
-            return ServiceOffer(service, version)
+            ServiceOffer(row, from: 0)
         }
     }
 
@@ -80,11 +77,9 @@ struct ProviderTable {
     // MARK: Finding
 
     func reach(of caller: DeviceSerial, _ query: ServiceQuery, limit: Int) throws -> ServiceReach? {
+        guard query.device == nil else { return try reach(ofNamed: query, by: caller) }
         guard let from = try origin(of: caller) else { return nil }
         let search = Search(from: from, caller: caller, query: query)
-        if query.device != nil {
-            return ServiceReach(caller: from.caller, providers: try providers(Self.ofDevice, search, limit: 1))
-        }
         var found: [ServiceProvider] = []
         if query.kind != .application { found = try providers(Self.ofClusters, search, limit: limit) }
         if query.kind != .server, search.user != nil {
@@ -101,34 +96,23 @@ struct ProviderTable {
     }
 
     private func origin(of caller: DeviceSerial) throws -> Place? {
-        let select = try db.cachedStatement(
-            sql: """
-                SELECT d.app, r.bytes, p.user, EXISTS (SELECT 1 FROM service_cluster c WHERE c.device = d.serial)
-                FROM device d JOIN app a ON a.serial = d.app LEFT JOIN device_profile p ON p.device = d.serial
-                    LEFT JOIN app_document r ON r.app = a.serial AND r.kind = 'realm' AND r.name = ''
-                WHERE d.serial = ? AND a.ended_at IS NULL
-                """)
-        let place = try Row.first(select, [caller.rawValue]) { row -> Place? in
-            if row[3] { return Place(caller: .server, app: row[0], realm: row[1]) }
-            guard let user = (row[2] as String?).flatMap(UserID.init) else { return nil }
-            return Place(caller: .user(user), app: row[0], realm: row[1])
+        let place = try Row.first(
+            db.cachedStatement(sql: Self.selectCaller), ["caller": caller.rawValue]
+        ) { row -> Place? in
+            guard let caller = ServiceReach.Caller(row, from: 0) else { return nil }
+            return Place(caller: caller, app: row[2], realm: row[3])
         }
         return place ?? nil
     }
 
-    /// The present users of two devices; nil if the first may call nobody, or the second provides nothing, or belongs to a deleted app.
-    func parties(_ consumer: DeviceSerial, _ provider: DeviceSerial) throws -> RequestParties? {
-        guard let caller = try origin(of: consumer)?.caller else { return nil }
-        let select = try db.cachedStatement(
-            sql: """
-                SELECT p.user FROM service_provider s JOIN device d ON d.serial = s.device
-                    JOIN app a ON a.serial = d.app AND a.ended_at IS NULL LEFT JOIN device_profile p ON p.device = s.device
-                WHERE s.device = ?
-                """)
-        return try Row.first(select, [provider.rawValue]) { row in
-            RequestParties(consumer: caller, provider: (row[0] as String?).flatMap(UserID.init))
-        }
-    }
+    /// Whether a device is a server, its user, its app and the realm of its app. No row if its app was deleted.
+    static let selectCaller = """
+        SELECT EXISTS (SELECT 1 FROM service_cluster c WHERE c.device = d.serial) AS is_server, p.user AS own_user,
+            d.app, r.bytes AS realm
+        FROM device d JOIN app a ON a.serial = d.app LEFT JOIN device_profile p ON p.device = d.serial
+            LEFT JOIN app_document r ON r.app = a.serial AND r.kind = 'realm' AND r.name = ''
+        WHERE d.serial = :caller AND a.ended_at IS NULL
+        """
 
     private struct Search {
         var from: Place
@@ -144,7 +128,6 @@ struct ProviderTable {
         }
     }
 
-    private static let ofDevice = select("device d JOIN app a ON a.serial = d.app", "d.id = :device")
     private static let ofClusters = select(
         "app a JOIN service_cluster x ON x.app = a.serial JOIN device d ON d.serial = x.device", "true")
     private static let ofUser = select(
@@ -153,18 +136,33 @@ struct ProviderTable {
 
     private static func select(_ source: String, _ condition: String) -> String {
         """
-        SELECT d.serial, d.id, d.app, a.id, d.seen_at, s.name, s.version, s.keys, s.icon_name,
-            c.device IS NOT NULL, c.host, c.port, c.priority, p.user
+        SELECT \(columns)
         FROM \(source) JOIN service_provider s ON s.device = d.serial LEFT JOIN service_cluster c ON c.device = d.serial
             LEFT JOIN device_profile p ON p.device = d.serial
-        WHERE \(condition) AND a.serial IN (SELECT :app UNION SELECT r.app FROM app_document r
-                WHERE r.kind = 'realm' AND r.bytes = :realm)
-            AND a.ended_at IS NULL AND d.serial <> :self
-            AND (c.device IS NOT NULL OR p.user = :user OR (:isServer AND :user IS NULL AND p.user IS NOT NULL))
+        WHERE \(condition) AND \(isFound(inAppsOf: ":app", ":realm", user: ":user", isServer: ":isServer"))
+        ORDER BY d.serial LIMIT :limit
+        """
+    }
+
+    static let columns = """
+        d.serial, d.id, d.app, a.id, d.seen_at, s.name, s.version, s.keys, s.icon_name, c.device IS NOT NULL, c.host, c.port,
+        c.priority, p.user
+        """
+
+    /// The condition that a caller finds a provider.
+    ///
+    /// - Parameters:
+    ///   - app: The app of the caller, and its realm.
+    ///   - user: The user whose devices are found; for a server without one, those of all users.
+    static func isFound(inAppsOf app: String, _ realm: String, user: String, isServer: String) -> String {
+        """
+        a.serial IN (SELECT \(app) UNION SELECT r.app FROM app_document r
+                WHERE r.kind = 'realm' AND r.bytes = \(realm))
+            AND a.ended_at IS NULL AND d.serial <> :caller
+            AND (c.device IS NOT NULL OR p.user = \(user) OR (\(isServer) AND \(user) IS NULL AND p.user IS NOT NULL))
             AND (:appName IS NULL OR a.id = :appName)
             AND (:service IS NULL OR EXISTS (SELECT 1 FROM service_offer o WHERE o.device = d.serial AND o.service = :service
                 AND (:version IS NULL OR o.version = :version)))
-        ORDER BY d.serial LIMIT :limit
         """
     }
 
@@ -173,8 +171,8 @@ struct ProviderTable {
         let rows = try Row.fetchAll(
             db.cachedStatement(sql: sql),
             arguments: [
-                "app": from.app, "realm": from.realm, "self": search.caller.rawValue, "user": search.user,
-                "isServer": from.caller == .server, "device": query.device?.value.data, "appName": query.app?.text,
+                "app": from.app, "realm": from.realm, "caller": search.caller.rawValue, "user": search.user,
+                "isServer": from.caller == .server, "appName": query.app?.text,
                 "service": query.service?.text, "version": query.version?.text, "limit": limit,
             ])
         return try rows.map { try ServiceProvider($0, offers: try offers(of: DeviceSerial($0[0]))) }
@@ -233,8 +231,34 @@ struct ProviderTable {
     }
 }
 
+extension ServiceReach.Caller {
+    /// Nil for a device that may call nobody.
+    ///
+    /// - Parameter place: Of whether the device is a server, which is NULL without a device. The device's user follows.
+    init?(_ row: Row, from place: Int) {
+        guard let isServer = row[place] as Bool? else { return nil }
+        if isServer {
+            self = .server
+        } else {
+            guard let user = (row[place + 1] as String?).flatMap(UserID.init) else { return nil }
+            self = .user(user)
+        }
+    }
+}
+
+extension ServiceOffer {
+    /// - Parameter place: Of the service, which is NULL without an offer. The version follows.
+    init?(_ row: Row, from place: Int) {
+        guard let service = (row[place] as String?).flatMap(ServiceID.init),
+            let version = (row[place + 1] as String?).flatMap(ServiceVersion.init)
+        else { return nil }
+        self.init(service, version)
+    }
+}
+
 extension ServiceProvider {
-    fileprivate init(_ row: Row, offers: [ServiceOffer]) throws {
+    /// - Parameter row: A row that begins with ``ProviderTable/columns``.
+    init(_ row: Row, offers: [ServiceOffer]) throws {
         guard let app = AppID(row[3] as String) else { throw StoreFault(.unavailable, "the app of a provider has no name") }
         self.init(
             device: DeviceSerial(row[0]), id: DeviceID(try row.bytes16(at: 1)), app: AppSerial(row[2]), appID: app,

@@ -8,7 +8,7 @@ final class RequestSteps {
     private var facts = RequestFacts()
     private var accepted: [RequestStep] = []
 
-    init(_ db: Database) { table = RequestTable(db) }
+    init(_ db: Database, memory: RequestMemory) { table = RequestTable(db, memory: memory) }
 
     func readFacts(of steps: [RequestStep]) throws { try table.answer(rules.questions(for: steps), into: &facts) }
 

@@ -8,33 +8,72 @@ import GRDB
     import Foundation
 #endif
 
-/// Reads and writes the rows of requests of services, inside a transaction. ``RequestRules`` decides.
+/// Reads the facts of ``RequestRules`` and writes their decisions, inside a transaction.
 struct RequestTable {
     private let db: Database
+    private let memory: RequestMemory
+    private let reader: RequestReader
 
-    init(_ db: Database) { self.db = db }
+    init(_ db: Database, memory: RequestMemory) {
+        self.db = db
+        self.memory = memory
+        reader = RequestReader(db)
+    }
 
     // MARK: Facts
 
     func answer(_ questions: RequestQuestions, into facts: inout RequestFacts) throws {
         for serial in questions.requests { facts.requests[serial] = try request(serial) }
-        for id in questions.ids where try isUsed(id) { facts.usedIDs.insert(id) }
-        for pair in questions.pairs {
-            facts.parties[pair] = try ProviderTable(db).parties(pair.consumer, pair.provider)
-        }
-        for consumer in questions.unfinished { facts.unfinished[consumer] = try unfinishedCount(of: consumer) }
+        for candidate in questions.candidates { try answer(candidate, into: &facts) }
     }
+
+    private func request(_ serial: RequestSerial) throws -> ServiceRequest? {
+        if let known = memory.request(serial) { return known }
+        let request = try reader.request(serial)
+        if let request, request.state != .finished { memory.note(request, in: db) }
+        return request
+    }
+
+    private func answer(_ candidate: RequestQuestions.Candidate, into facts: inout RequestFacts) throws {
+        let (pair, isCounted) = (candidate.pair, facts.unfinished[candidate.pair.consumer] != nil)
+        // The requests of a consumer are counted once for the whole batch.
+        let counted = isCounted ? nil : pair.consumer.rawValue
+        let rows = try Row.fetchAll(
+            db.cachedStatement(sql: Self.selectCandidate),
+            arguments: [
+                "id": candidate.id.value.data, "counted": counted, "caller": pair.consumer.rawValue,
+                "provider": pair.provider.rawValue,
+            ])
+        for row in rows {
+            if row[0] { facts.usedIDs.insert(candidate.id) }
+            if !isCounted { facts.unfinished[pair.consumer] = row[1] }
+            guard let caller = ServiceReach.Caller(row, from: 2), !row.hasNull(atIndex: 4) else { continue }
+            let user = (row[5] as String?).flatMap(UserID.init)
+            facts.parties[pair] = RequestParties(consumer: caller, provider: user)
+        }
+    }
+
+    /// One row: whether an id was used, the number of unfinished requests, and the present users of two devices.
+    private static let selectCandidate = """
+        SELECT EXISTS (SELECT 1 FROM service_request WHERE id = :id),
+            (SELECT count(*) FROM service_request WHERE state < 2 AND consumer = :counted AND NOT is_abandoned),
+            caller.is_server, caller.own_user, provider.device, provider.own_user
+        FROM (SELECT 1 AS one) AS one LEFT JOIN (\(ProviderTable.selectCaller)) AS caller ON TRUE
+            LEFT JOIN (SELECT s.device, p.user AS own_user FROM service_provider s JOIN device d ON d.serial = s.device
+                JOIN app a ON a.serial = d.app AND a.ended_at IS NULL LEFT JOIN device_profile p ON p.device = s.device
+                WHERE s.device = :provider) AS provider ON TRUE
+        """
 
     /// Reads a request, and the number of undelivered requests of its consumer.
     func facts(toCancel serial: RequestSerial) throws -> RequestFacts {
         let select = try db.cachedStatement(
             sql: """
-                SELECT \(Self.columns), (SELECT count(*) FROM service_request AS undelivered
+                SELECT \(RequestReader.columns), (SELECT count(*) FROM service_request AS undelivered
                     WHERE undelivered.consumer = service_request.consumer AND undelivered.is_undelivered)
                 FROM service_request WHERE serial = ?
                 """)
         let found = try Row.first(select, [serial.rawValue]) { row in
-            (request: try ServiceRequest(row: row), undelivered: row[14] as Int)
+            (request: try ServiceRequest(row), undelivered: row[14] as Int)
         }
         var facts = RequestFacts()
         if let found {
@@ -44,23 +83,20 @@ struct RequestTable {
         return facts
     }
 
-    private func request(_ serial: RequestSerial) throws -> ServiceRequest? {
-        let select = try db.cachedStatement(sql: "SELECT \(Self.columns) FROM service_request WHERE serial = ?")
-        return try Row.first(select, [serial.rawValue], ServiceRequest.init)
-    }
-
-    private func isUsed(_ id: ServiceRequestID) throws -> Bool {
-        try Int64.first(db, "SELECT 1 FROM service_request WHERE id = ?", [id.value.data]) != nil
-    }
-
     // MARK: Changes
 
     /// - Throws: ``StoreFault`` if a changed request was removed or finished since its facts were read.
     func write(_ changes: RequestChanges) throws {
-        for request in changes.made { try insert(request) }
+        for request in changes.made {
+            try insert(request)
+            memory.note(request, in: db)
+        }
         // In one order, so that transactions of several writers do not wait for each other in a circle.
         let changed = changes.changed.sorted { $0.key.rawValue < $1.key.rawValue }
-        for (serial, change) in changed { try write(change, of: serial) }
+        for (serial, change) in changed {
+            try write(change, of: serial)
+            memory.note(change, of: serial, in: db)
+        }
         for ending in changes.endings { try write(ending) }
         for (consumer, count) in changes.forgotten { try forgetUndelivered(count, of: consumer) }
     }
@@ -104,16 +140,25 @@ struct RequestTable {
     private func write(_ ending: RequestChanges.Ending) throws {
         switch ending {
         case .remove(let consumer):
-            try db.run("DELETE FROM service_request WHERE state < 2 AND consumer = ?", [consumer.rawValue])
+            try end(
+                "DELETE FROM service_request WHERE state < 2 AND consumer = ? RETURNING serial", [consumer.rawValue])
         case .abandon(let consumer, let dueAt):
-            try db.run(
-                "UPDATE service_request SET due_at = ?, is_abandoned = ? WHERE state < 2 AND consumer = ?",
-                [dueAt.milliseconds, true, consumer.rawValue])
+            try end(
+                """
+                UPDATE service_request SET due_at = ?, is_abandoned = ? WHERE state < 2 AND consumer = ?
+                RETURNING serial
+                """, [dueAt.milliseconds, true, consumer.rawValue])
         case .fail(let provider, let fault, let dueAt):
-            try db.run(
-                "UPDATE service_request SET due_at = ?, fault = ? WHERE state < 2 AND provider = ?",
+            try end(
+                "UPDATE service_request SET due_at = ?, fault = ? WHERE state < 2 AND provider = ? RETURNING serial",
                 [dueAt.milliseconds, fault.rawValue, provider.rawValue])
         }
+    }
+
+    /// - Parameter change: Returns the serials of the requests that it changes.
+    private func end(_ change: String, _ arguments: StatementArguments) throws {
+        let changed = try Int64.fetchAll(db.cachedStatement(sql: change), arguments: arguments)
+        for serial in changed { memory.forget(RequestSerial(serial)) }
     }
 
     private func forgetUndelivered(_ count: Int, of consumer: DeviceSerial) throws {
@@ -137,75 +182,5 @@ struct RequestTable {
             """,
             shards.arguments(with: [cutoff.wall.milliseconds, cutoff.served, limit]))
         return db.changesCount
-    }
-
-    // MARK: Reading
-
-    /// How much waits in a provider's inbox of what a consumer asked.
-    func waiting(_ share: ShareKey, at now: Timestamp) throws -> InboxUsage.Waiting {
-        var select = try BoundStatement(
-            db,
-            """
-            SELECT count(*), coalesce(sum(envelope.size), 0) FROM service_request AS request
-                \(IndexHint.sql("service_request_of_consumer"))
-            JOIN envelope ON envelope.position = request.serial AND envelope.expires_at > ?
-            WHERE request.state < 2 AND request.consumer = ? AND request.provider = ?
-            """)
-        select.bind(now.milliseconds)
-        select.bind(share.consumer.rawValue)
-        select.bind(share.device.rawValue)
-        return try select.first { .init(envelopes: Int($0.integer(0)), bytes: Int($0.integer(1))) } ?? .init()
-    }
-
-    private static let columns = """
-        serial, secret, id, consumer, consumer_app, provider, provider_app, fingerprint, expires_at, state, is_unwanted, fault,
-        reply_hash, is_abandoned
-        """
-
-    func request(_ id: ServiceRequestID) throws -> ServiceRequest? {
-        let select = try db.cachedStatement(sql: "SELECT \(Self.columns) FROM service_request WHERE id = ?")
-        return try Row.first(select, [id.value.data], ServiceRequest.init)
-    }
-
-    func unfinishedCount(of consumer: DeviceSerial) throws -> Int {
-        let count = try Int64.first(
-            db, "SELECT count(*) FROM service_request WHERE state < 2 AND consumer = ? AND NOT is_abandoned",
-            [consumer.rawValue])
-        return Int(count ?? 0)
-    }
-
-    func unfinished(of consumer: DeviceSerial, to provider: DeviceSerial, limit: Int) throws -> [ServiceRequest] {
-        try requests(
-            "state < 2 AND consumer = ? AND provider = ? AND NOT is_abandoned LIMIT ?",
-            [consumer.rawValue, provider.rawValue, limit])
-    }
-
-    func due(in shards: ShardSet, at now: Timestamp, limit: Int) throws -> [ServiceRequest] {
-        try requests(
-            "(state = 2) = FALSE AND due_at <= ? \(shards.condition(on: "provider")) ORDER BY due_at LIMIT ?",
-            shards.arguments(with: [now.milliseconds, limit]))
-    }
-
-    private func requests(_ condition: String, _ arguments: StatementArguments) throws -> [ServiceRequest] {
-        let select = try db.cachedStatement(sql: "SELECT \(Self.columns) FROM service_request WHERE \(condition)")
-        return try Row.fetchAll(select, arguments: arguments).map(ServiceRequest.init)
-    }
-}
-
-extension ServiceRequest {
-    fileprivate init(row: Row) throws {
-        self.init(
-            id: ServiceRequestID(try row.bytes16(at: 2)),
-            envelope: MessageID(position: row[0], secret: try row.bytes16(at: 1)), consumer: DeviceSerial(row[3]),
-            consumerApp: AppSerial(row[4]), provider: DeviceSerial(row[5]), providerApp: AppSerial(row[6]),
-            fingerprint: row.bytes(at: 7) ?? [], expiresAt: row.timestamp(at: 8))
-        guard let state = State(rawValue: row[9]) else {
-            throw StoreFault(.unavailable, "the state of a request is unknown")
-        }
-        self.state = state
-        isUnwanted = row[10]
-        fault = (row[11] as String?).flatMap(ErrorCode.init(rawValue:))
-        replyHash = row.bytes(at: 12)
-        isAbandoned = row[13]
     }
 }

@@ -28,14 +28,15 @@ extension SQLiteStore: ServiceStore {
     }
 
     package func setClusterPlace(_ place: ClusterPlace?, of device: DeviceID, app: AppSerial) async throws -> Bool? {
-        try await group.run { [registry] db -> Bool? in
+        try await group.run { [registry, memory] db -> Bool? in
             let isSet = try ProviderTable(db).setPlace(place, of: device, app: app)
             guard isSet == true else { return isSet }
             try registry.increment(in: db)
             guard place == nil else { return true }
             let select = "SELECT serial FROM device WHERE id = ?"
             if let server = try Int64.first(db, select, [device.value.data]).map(DeviceSerial.init) {
-                try RequestTable(db).write(RequestRules().end(of: server, because: .serverRemoved))
+                let changes = RequestRules().end(of: server, because: .serverRemoved)
+                try RequestTable(db, memory: memory.requests).write(changes)
             }
             return true
         }
@@ -48,31 +49,31 @@ extension SQLiteStore: ServiceStore {
     // MARK: Requests
 
     package func serviceRequest(_ id: ServiceRequestID) async throws -> ServiceRequest? {
-        try await read { db in try RequestTable(db).request(id) }
+        if let request = memory.requests.committed(id) { return request }
+        return try await read { db in try RequestReader(db).request(id) }
     }
 
     package func asking(
-        _ id: ServiceRequestID, by caller: DeviceSerial, _ query: ServiceQuery
+        _ id: ServiceRequestID, by caller: DeviceSerial, to provider: DeviceID, of app: AppID
     ) async throws -> RequestBeginning {
         try await read { db in
-            if let request = try RequestTable(db).request(id) { return .made(request) }
-            return .new(try ProviderTable(db).reach(of: caller, query, limit: 1))
+            try ProviderTable(db).asking(id, by: caller, ServiceQuery(app: app, device: provider))
         }
     }
 
     package func unfinishedRequestCount(of consumer: DeviceSerial) async throws -> Int {
-        try await read { db in try RequestTable(db).unfinishedCount(of: consumer) }
+        try await read { db in try RequestReader(db).unfinishedCount(of: consumer) }
     }
 
     package func unfinishedRequests(
         of consumer: DeviceSerial, to provider: DeviceSerial, limit: Int
     ) async throws -> [ServiceRequest] {
-        try await read { db in try RequestTable(db).unfinished(of: consumer, to: provider, limit: limit) }
+        try await read { db in try RequestReader(db).unfinished(of: consumer, to: provider, limit: limit) }
     }
 
     package func cancelRequest(_ request: RequestSerial, at now: Timestamp) async throws -> Bool {
-        try await group.run { db in
-            let table = RequestTable(db)
+        try await group.run { [memory] db in
+            let table = RequestTable(db, memory: memory.requests)
             let facts = try table.facts(toCancel: request)
             guard let changes = RequestRules().cancel(request, at: now, knowing: facts) else { return false }
             try table.write(changes)
@@ -81,12 +82,13 @@ extension SQLiteStore: ServiceStore {
     }
 
     package func dueRequests(in shards: ShardSet, at now: Timestamp, limit: Int) async throws -> [ServiceRequest] {
-        try await read { db in try RequestTable(db).due(in: shards, at: now, limit: limit) }
+        try await read { db in try RequestReader(db).due(in: shards, at: now, limit: limit) }
     }
 
     package func forgetRequests(in shards: ShardSet, by retention: RetentionTime, limit: Int) async throws -> Int {
-        try await group.run { db in
-            try RequestTable(db).forget(in: shards, by: RequestRules().cutoff(by: retention), limit: limit)
+        try await group.run { [memory] db in
+            let cutoff = RequestRules().cutoff(by: retention)
+            return try RequestTable(db, memory: memory.requests).forget(in: shards, by: cutoff, limit: limit)
         }
     }
 }

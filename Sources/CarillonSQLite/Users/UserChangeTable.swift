@@ -6,10 +6,12 @@ import GRDB
 struct UserChangeTable {
     private let db: Database
     private let callbacks: CallbackLimits
+    private let requests: RequestMemory
 
-    init(_ db: Database, callbacks: CallbackLimits) {
+    init(_ db: Database, callbacks: CallbackLimits, requests: RequestMemory) {
         self.db = db
         self.callbacks = callbacks
+        self.requests = requests
     }
 
     /// - Parameters:
@@ -19,7 +21,7 @@ struct UserChangeTable {
         let device = registration.device
         try BindingTransaction(db).userChanged(of: device, to: registration.user, at: now)
         _ = try ProviderTable(db).remove(device)
-        try RequestTable(db).write(RequestRules().end(of: device, because: .userChanged))
+        try RequestTable(db, memory: requests).write(RequestRules().end(of: device, because: .userChanged))
         guard hadUser else { return }
         try closeChannels(of: device, at: now)
         try SubscriptionTable(db).remove("device = ? AND subscription.user IS NOT NULL", [device.rawValue])

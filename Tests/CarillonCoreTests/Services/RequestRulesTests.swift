@@ -37,10 +37,10 @@ struct RequestRulesTests {
     @Test func `a new request asks for its id, its users and what its consumer has`() {
         let questions = rules.questions(for: [made(request(1)), made(request(2))])
         var expected = RequestQuestions()
-        expected.ids = [request(1).id, request(2).id]
-        expected.pairs = [RequestPair(consumer: consumer, provider: provider)]
-        expected.unfinished = [consumer]
+        expected.candidates = [.init(request(1)), .init(request(2))]
         #expect(questions == expected)
+        #expect(Set(expected.candidates.map(\.id)) == [request(1).id, request(2).id])
+        #expect(Set(expected.candidates.map(\.pair)) == [RequestPair(consumer: consumer, provider: provider)])
     }
 
     @Test func `each other step asks for its request`() {

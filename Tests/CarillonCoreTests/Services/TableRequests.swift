@@ -46,12 +46,13 @@ struct TableRequests {
     private func answers(to questions: RequestQuestions) -> RequestFacts {
         var facts = RequestFacts()
         for serial in questions.requests { facts.requests[serial] = rows[serial]?.request }
-        for row in rows.values where questions.ids.contains(row.request.id) { facts.usedIDs.insert(row.request.id) }
-        for pair in questions.pairs { facts.parties[pair] = parties[pair] }
-        for consumer in questions.unfinished {
-            facts.unfinished[consumer] =
+        for candidate in questions.candidates {
+            if rows.values.contains(where: { $0.request.id == candidate.id }) { facts.usedIDs.insert(candidate.id) }
+            facts.parties[candidate.pair] = parties[candidate.pair]
+            facts.unfinished[candidate.pair.consumer] =
                 rows.values.filter { row in
-                    row.request.consumer == consumer && row.request.state != .finished && !row.request.isAbandoned
+                    row.request.consumer == candidate.pair.consumer && row.request.state != .finished
+                        && !row.request.isAbandoned
                 }.count
         }
         return facts

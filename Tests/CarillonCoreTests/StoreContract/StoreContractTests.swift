@@ -76,7 +76,7 @@ struct StoreContractTests {
 
     /// Methods of a home that write nothing. Each other method has a case that calls it through the handle of a removed home.
     private static let reads: Set<String> = [
-        "appsWithUnappliedRules()", "armed(_:)", "armed(on:after:limit:)", "arrival(of:_:at:)", "asking(_:by:_:)",
+        "appsWithUnappliedRules()", "armed(_:)", "armed(on:after:limit:)", "arrival(of:_:at:)", "asking(_:by:to:of:)",
         "audit(of:before:limit:)", "bindingCount(of:)", "bindings(of:after:limit:)", "bindingsToRelease(in:limit:)",
         "bindingsToWake(of:after:limit:)", "channel(_:)", "channel(_:device:)", "channelsOfFormerUsers(of:in:limit:)",
         "cluster(of:)", "completions(of:_:)", "completions(of:at:)", "completions(of:in:after:limit:)", "counts(of:)",

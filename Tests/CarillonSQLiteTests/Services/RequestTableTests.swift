@@ -22,7 +22,7 @@ struct RequestTableTests {
                     consumer: DeviceSerial(1), consumerApp: AppSerial(1), provider: DeviceSerial(2),
                     providerApp: AppSerial(1), fingerprint: [1], expiresAt: now)
             ]
-            try RequestTable(db).write(changes)
+            try RequestTable(db, memory: RequestMemory()).write(changes)
         }
         return queue
     }
@@ -41,7 +41,7 @@ struct RequestTableTests {
     func `a step is not written over a request that was finished or removed since`(sql: String, step: RequestStep) throws {
         let queue = try makeQueue()
         try queue.write { db in
-            let steps = RequestSteps(db)
+            let steps = RequestSteps(db, memory: RequestMemory())
             try steps.readFacts(of: [step])
             #expect(steps.counts(step))
             steps.accept(step)
@@ -55,7 +55,7 @@ struct RequestTableTests {
     @Test func `steps are written once, and their facts do not outlive that`() throws {
         let queue = try makeQueue()
         try queue.write { db in
-            let steps = RequestSteps(db)
+            let steps = RequestSteps(db, memory: RequestMemory())
             let step = RequestStep.received(serial)
             try steps.readFacts(of: [step])
             steps.accept(step)

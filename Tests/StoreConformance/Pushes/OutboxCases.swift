@@ -474,7 +474,8 @@ private func copyIsRemoved(_ stores: any StoreMaker) async throws {
         id: fixture.base.envelope(1).id, device: device, app: fixture.app, origin: subscription.origin,
         kind: .fired(body: [1], countsBadge: true), acceptedAt: start, expiresAt: start.after(1000))
     let wish = WakeWish(.alert, dueAt: start, isUnconditional: true, needsAlertText: false)
-    #expect(try await store.commit([.append(envelope, AppendRules(wake: wish))]) == [.stored(replaced: nil)])
+    let results = try await store.commit([.append(envelope, AppendRules(wake: wish))])
+    #expect(results == [.stored(replaced: nil)])
     let lane = PushLane(app: fixture.app, environment: .production)
     func lease() async throws -> LeasedPush {
         let leased = try await store.leasePushes(of: lane, limit: 9, at: start, until: start.after(60))

@@ -21,19 +21,30 @@ private func requestIsMade(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let (phone, tablet) = (try await fixture.device(1), try await fixture.device(2))
     try await fixture.offer(tablet)
-    let (id, query) = (ServiceFixture.id(1), ServiceQuery(device: tablet.id))
-    guard case .new(let reach?) = try await store.asking(id, by: phone.serial, query) else { throw StoreFixture.Missing() }
-    #expect(reach.providers.map(\.id) == [tablet.id])
-    #expect(try await store.asking(id, by: fixture.base.device.serial, query) == .new(nil))
+    let id = ServiceFixture.id(1)
+    func asking(_ caller: Device, _ provider: Device, of app: Device) async throws -> RequestBeginning {
+        try await store.asking(id, by: caller.serial, to: provider.id, of: app.appID)
+    }
+    let query = ServiceQuery(app: tablet.appID)
+    let found = try #require(try await store.serviceProviders(for: phone.serial, query, limit: 1))
+    #expect(found.providers.map(\.id) == [tablet.id])
+    #expect(try await asking(phone, tablet, of: tablet) == .new(found))
+    let elsewhere = try await fixture.device(3, app: "com.example.other")
+    let nothing = RequestBeginning.new(ServiceReach(caller: found.caller, providers: []))
+    #expect(try await asking(phone, tablet, of: elsewhere) == nothing, "it is a device of another app")
+    #expect(try await asking(phone, phone, of: phone) == nothing, "it is the device itself")
+    #expect(try await asking(elsewhere, tablet, of: tablet) == nothing, "it is in no realm with the other app")
+    #expect(try await asking(fixture.base.device, tablet, of: tablet) == .new(nil), "it may call nobody")
     #expect(try await store.serviceRequest(id) == nil)
     let request = try await fixture.make(1, from: phone, to: tablet)
     #expect(request.state == .waiting && !request.isUnwanted && !request.isAbandoned && request.fault == nil)
     #expect(try await store.serviceRequest(id) == request)
     #expect(try await store.serviceRequest(ServiceFixture.id(2)) == nil)
     // The id names the request for everybody: whoever asks compares the consumer.
-    for caller in [phone, fixture.base.device] {
-        #expect(try await store.asking(id, by: caller.serial, query) == .made(request))
+    for caller in [phone, elsewhere, fixture.base.device] {
+        #expect(try await asking(caller, tablet, of: tablet) == .made(request))
     }
+    #expect(try await asking(phone, fixture.base.device, of: elsewhere) == .made(request), "whatever it names")
     #expect(try await store.unfinishedRequestCount(of: phone.serial) == 1)
     #expect(try await store.unfinishedRequestCount(of: tablet.serial) == 0)
     #expect(try await store.unfinishedRequests(of: phone.serial, to: tablet.serial, limit: 9) == [request])

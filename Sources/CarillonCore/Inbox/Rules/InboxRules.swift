@@ -26,9 +26,6 @@ package struct InboxRules: Sendable {
                 questions.ask(for: envelope, rules)
                 questions.origins.insert(envelope.origin.key)
                 if envelope.behaviour.needsRoom { questions.waiting.insert(envelope.device) }
-                if let consumer = rules.consumer {
-                    questions.shares[ShareKey(envelope.device, of: consumer)] = envelope.acceptedAt
-                }
                 if envelope.behaviour.endsOrigin {
                     questions.holdings.insert(DeviceOrigin(envelope.device, envelope.origin.key))
                     questions.outcomes.insert(envelope.device)

@@ -121,29 +121,40 @@ struct InboxRuling {
     }
 
     private mutating func fits(_ envelope: Envelope, insteadOf row: InboxRow?) -> Bool {
-        guard asked.waiting.contains(envelope.device) else {
-            missing.waiting.insert(envelope.device)
-            return true
-        }
-        let change = usage[envelope.device] ?? .init()
-        var waiting = facts.usage[envelope.device]?.waiting ?? .init()
-        waiting.envelopes += change.envelopes
-        waiting.bytes += change.bytes
+        guard let waiting = waiting(for: envelope.device) else { return true }
         return waiting.envelopes - (row == nil ? 0 : 1) < limits.envelopes
             && waiting.bytes - (row?.byteCount ?? 0) + envelope.byteCount <= limits.bytes
     }
 
-    /// Whether the share of a consumer has room.
+    /// Whether the share of a consumer has room. The share is a part of what waits for the device: while all of that is less than the
+    /// limit, nothing more must be known.
     private mutating func fits(_ envelope: Envelope, into share: ShareKey) -> Bool {
+        let limit = limits.consumerShare
+        guard let waiting = waiting(for: envelope.device),
+            waiting.envelopes >= limit.envelopes || waiting.bytes + envelope.byteCount > limit.bytes
+        else { return true }
         guard asked.shares[share] != nil else {
             missing.shares[share] = envelope.acceptedAt
             return true
         }
-        let (stored, added, limit) = (facts.shares[share] ?? .init(), shares[share] ?? .init(), limits.consumerShare)
+        let (stored, added) = (facts.shares[share] ?? .init(), shares[share] ?? .init())
         let envelopes = stored.envelopes + added.envelopes
         // The first fits, however large it is.
         return envelopes == 0
             || envelopes < limit.envelopes && stored.bytes + added.bytes + envelope.byteCount <= limit.bytes
+    }
+
+    /// What waits for a device after the operations before; nil if that must be asked for.
+    private mutating func waiting(for device: DeviceSerial) -> InboxUsage.Waiting? {
+        guard asked.waiting.contains(device) else {
+            missing.waiting.insert(device)
+            return nil
+        }
+        let change = usage[device] ?? .init()
+        var waiting = facts.usage[device]?.waiting ?? .init()
+        waiting.envelopes += change.envelopes
+        waiting.bytes += change.bytes
+        return waiting
     }
 
     /// Answers what was replaced.

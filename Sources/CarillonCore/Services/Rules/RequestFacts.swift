@@ -13,14 +13,22 @@ package struct RequestPair: Hashable, Sendable {
 
 /// The facts that ``RequestRules`` needs from the store.
 package struct RequestQuestions: Equatable, Sendable {
+    /// A request that is to be made.
+    package struct Candidate: Hashable, Sendable {
+        package var id: ServiceRequestID
+        package var pair: RequestPair
+
+        package init(_ request: ServiceRequest) {
+            id = request.id
+            pair = request.pair
+        }
+    }
+
     /// The rows of these requests.
     package var requests: Set<RequestSerial> = []
-    /// Whether the id was used.
-    package var ids: Set<ServiceRequestID> = []
-    /// The present users of the two devices.
-    package var pairs: Set<RequestPair> = []
-    /// The number of unfinished requests of the device that are not abandoned.
-    package var unfinished: Set<DeviceSerial> = []
+    /// Whether the id was used, the present users of the two devices, and the number of unfinished requests of the consumer that are not
+    /// abandoned.
+    package var candidates: Set<Candidate> = []
 
     package init() {}
 }

@@ -40,9 +40,7 @@ package struct RequestRules: Sendable {
         for step in steps {
             switch step {
             case .made(let request, _):
-                questions.ids.insert(request.id)
-                questions.pairs.insert(request.pair)
-                questions.unfinished.insert(request.consumer)
+                questions.candidates.insert(RequestQuestions.Candidate(request))
             case .received(let serial), .unwanted(let serial), .finished(let serial, _, _):
                 questions.requests.insert(serial)
             }
