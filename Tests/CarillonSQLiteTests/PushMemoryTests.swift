@@ -116,6 +116,16 @@ struct PushMemoryTests {
         #expect(world.store.memory.pushes[world.device]?.kept == 0)
     }
 
+    @Test func `a message that wakes nobody takes no place among the devices that are remembered`() async throws {
+        let world = try await World()
+        world.store.memory.pushes.forgetAll()
+        world.store.memory.usage.forgetAll()
+        let results = try await world.store.commit([.append(world.fixture.envelope(1), AppendRules())])
+        #expect(results == [.stored(replaced: nil)])
+        #expect(world.store.memory.pushes[world.device] == nil)
+        #expect(world.store.memory.usage.usage(of: world.device).waiting?.envelopes == 1)
+    }
+
     /// Whether a statement looks for what wakes a device.
     private func isSearch(_ sql: String) -> Bool { sql.contains("FROM envelope") || sql.contains("FROM inbox_index") }
 

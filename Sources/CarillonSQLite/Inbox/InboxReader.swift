@@ -39,7 +39,7 @@ struct InboxReader {
         }
         try rows(at: questions.rows, into: &facts)
         for device in questions.waiting {
-            try know(device, \.waiting) { try waiting(of: device) }
+            try know(device, \.waiting) { try waiting(of: device, isWoken: questions.woken.contains(device)) }
             facts.usage[device, default: .init()].waiting = usage.usage(of: device).waiting
         }
         for topic in questions.topics where !isKnownToBeEmpty(topic.origin.device) {
@@ -261,12 +261,13 @@ struct InboxReader {
     /// Whether nothing waits for a device. False if that is not remembered.
     private func isKnownToBeEmpty(_ device: DeviceSerial) -> Bool { usage.usage(of: device).waiting?.envelopes == 0 }
 
-    /// If it is not known how the device can be pushed to, that is read by the same statement.
-    private func waiting(of device: DeviceSerial) throws -> InboxUsage.Waiting {
-        let isReachKnown = memory.pushes[device] != nil
+    /// If the device is to be woken, and it is not known how, that is read by the same statement. Of other devices it is not
+    /// read, so that it does not take the place of what is remembered of devices that are woken.
+    private func waiting(of device: DeviceSerial, isWoken: Bool) throws -> InboxUsage.Waiting {
+        let readsReach = isWoken && memory.pushes[device] == nil
         let slots =
-            try isReachKnown
-            ? index.slots(of: device, isFinal: false) : ReachReader(db, memory: memory).readWithInbox(of: device)
+            try readsReach
+            ? ReachReader(db, memory: memory).readWithInbox(of: device) : index.slots(of: device, isFinal: false)
         return .init(envelopes: slots.count, bytes: slots.reduce(0) { $0 + $1.size })
     }
 

@@ -8,6 +8,7 @@ private let start = PushFixture.start
 extension StoreCase {
     static let outbox: [StoreCase] = [
         StoreCase("a lease that was lost says nothing any more", lostLease),
+        StoreCase("a lease that was lost says nothing of a device with another address", lostLeaseElsewhere),
         StoreCase("answers that are written at once take those before them into account", endedAtOnce),
         StoreCase("what is tried again comes at its time, and counts as it should", triedAgain),
         StoreCase("a push for what does not wait any more is cancelled", cancelledPush),
@@ -55,6 +56,23 @@ private func lostLease(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.standings(1, at: end) == [.state(.leased)])
     #expect(try await fixture.end(second, .handed, at: end) == .handed(.wake))
     #expect(try await fixture.end(second, .handed, at: end) == nil, "once")
+}
+
+private func lostLeaseElsewhere(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    let first = try await fixture.lease()[0]
+    let end = start.after(LeasedPush.leaseSeconds)
+    let second = try await fixture.lease(at: end)[0]
+    try await fixture.register("aa02", at: end)
+    let verdicts: [PushVerdict] = [
+        .again(at: end, isSpent: true, reason: "busy"), .elsewhere, .tokenDead(reason: "Unregistered", since: nil),
+        .parked(reason: "BadDeviceToken", isOfAddress: true),
+    ]
+    for verdict in verdicts { #expect(try await fixture.end(first, verdict, at: end) == nil, "\(verdict)") }
+    #expect(try await fixture.standings(1, at: end) == [.state(.leased)], "the second lease is under way")
+    #expect(try await fixture.lease(at: end).isEmpty)
+    #expect(try await fixture.end(second, .handed, at: end) == .handed(.wake))
 }
 
 private func endedAtOnce(_ stores: any StoreMaker) async throws {

@@ -98,6 +98,8 @@ package struct InboxQuestions: Equatable, Sendable {
     package var topics: Set<TopicKey> = []
     package var claims: Set<ClaimKey> = []
     package var waiting: Set<DeviceSerial> = []
+    /// Devices that an envelope is to wake. Nothing is answered: how such a device is woken can be read with what waits for it.
+    package var woken: Set<DeviceSerial> = []
     package var outcomes: Set<DeviceSerial> = []
     package var keys: Set<DeviceSerial> = []
     /// Which rows of the device wait no longer than until this moment?

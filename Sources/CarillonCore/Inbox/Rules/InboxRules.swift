@@ -26,6 +26,7 @@ package struct InboxRules: Sendable {
                 questions.ask(for: envelope, rules)
                 questions.origins.insert(envelope.origin.key)
                 if envelope.behaviour.needsRoom { questions.waiting.insert(envelope.device) }
+                if rules.wake != nil { questions.woken.insert(envelope.device) }
                 if envelope.behaviour.endsOrigin {
                     questions.holdings.insert(DeviceOrigin(envelope.device, envelope.origin.key))
                     questions.outcomes.insert(envelope.device)
