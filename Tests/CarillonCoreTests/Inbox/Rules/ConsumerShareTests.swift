@@ -5,7 +5,8 @@ import Testing
 /// The share of a consumer in the inbox of a provider: two of twenty envelopes, and 10,000 of 100,000 bytes.
 struct ConsumerShareTests {
     private let rules = InboxRules(limits: InboxLimits(envelopes: 20, bytes: 100_000))
-    private let (device, now) = (DeviceSerial(1), Sample.now)
+    private let device = DeviceSerial(1)
+    private let now = Sample.now
     private let step = Effect.request(.received(RequestSerial(5)))
     private var share: ShareKey { ShareKey(device, of: DeviceSerial(2)) }
 
