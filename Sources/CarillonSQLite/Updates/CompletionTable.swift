@@ -64,6 +64,12 @@ struct CompletionTable {
         return try select.run()
     }
 
+    /// Whether a completion of a binding of the statement is due at a bound moment.
+    static let dueExists = """
+        EXISTS (SELECT 1 FROM completion \(IndexHint.sql("completion_unfinished"))
+            WHERE completion.binding = binding.serial AND completion.state < 10 AND due_at IS NOT NULL AND due_at <= ?)
+        """
+
     /// Of an update in one state, in the order of their bindings.
     func page(
         of update: UpdateSerial, in state: CompletionMachine.State, after: CompletionKey?, limit: Int

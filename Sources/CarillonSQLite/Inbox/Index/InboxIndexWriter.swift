@@ -67,6 +67,9 @@ final class InboxIndexWriter {
         return Array(InboxIndex.merged(inTable, inMemory).prefix(limit))
     }
 
+    /// Whether something in the table waits for a device of the statement.
+    static let hasEntries = "EXISTS (SELECT 1 FROM inbox_index WHERE inbox_index.device = device.serial AND is_final = 0)"
+
     // MARK: Beside the commits
 
     /// Appends what was changed to the log, and moves a part of what is on its way to the table; to be called once, after the
