@@ -69,7 +69,7 @@ extension InboxQuestions {
     fileprivate mutating func ask(for envelope: Envelope, _ rules: AppendRules) {
         if let topic = rules.topic {
             topics.insert(TopicKey(DeviceOrigin(envelope.device, envelope.origin.key), topic))
-            outcomes.insert(envelope.device)
+            if envelope.behaviour.keepsOutcome { outcomes.insert(envelope.device) }
         }
         if let claim = rules.idempotency {
             claims.insert(ClaimKey(origin: envelope.origin.key, keyHash: claim.keyHash))
