@@ -117,27 +117,6 @@ struct CompletionTable {
         return found
     }
 
-    /// Of updates that live, from one on: of each the last entry, ascending.
-    func lastOfLive(of binding: BindingSerial, from first: UpdateSerial) throws -> [Completion] {
-        var select = try BoundStatement(
-            db,
-            """
-            SELECT \(Self.columns) FROM completion
-            JOIN audience_update ON audience_update.serial = in_update AND audience_update.status = 0
-            WHERE completion.binding = ? AND in_update >= ? ORDER BY in_update, entry
-            """)
-        select.bind(binding.rawValue)
-        select.bind(first.rawValue)
-        var found: [Completion] = []
-        try select.forEachRow { columns in
-            let completion = Completion(columns, from: 0)
-            if found.last?.key.update == completion.key.update { found.removeLast() }
-            found.append(completion)
-            return true
-        }
-        return found
-    }
-
     /// The envelope of it that waits in the inbox of its device.
     func envelope(of key: CompletionKey) throws -> MessageID? {
         var select = try BoundStatement(

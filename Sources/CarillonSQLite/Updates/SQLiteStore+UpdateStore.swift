@@ -256,8 +256,10 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func lastOfLive(of binding: BindingSerial, from first: UpdateSerial) async throws -> [Completion] {
-        try await read { db in try CompletionTable(db).lastOfLive(of: binding, from: first) }
+    package func standing(
+        of binding: BindingSerial, from first: UpdateSerial, under rules: Int64
+    ) async throws -> BindingStanding? {
+        try await read { db in try BindingReader(db).standing(of: binding, from: first, under: rules) }
     }
 
     package func unfinished(of binding: BindingSerial) async throws -> [Completion] {
@@ -297,15 +299,6 @@ extension SQLiteStore: UpdateStore {
 
     package func unreceivedContent(of binding: BindingSerial) async throws -> UnreceivedContent {
         try await read { db in try CompletionTable(db).unreceivedContent(of: binding) }
-    }
-
-    package func standing(
-        of binding: BindingSerial, _ updates: [UpdateSerial]
-    ) async throws -> (completions: [Completion], unreceived: UnreceivedContent) {
-        try await read { db in
-            let table = CompletionTable(db)
-            return (try updates.compactMap { try table.last(of: binding, $0) }, try table.unreceivedContent(of: binding))
-        }
     }
 
     package func envelopes(of completions: [CompletionKey]) async throws -> [MessageID] {
