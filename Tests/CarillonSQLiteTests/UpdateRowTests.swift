@@ -118,8 +118,10 @@ struct UpdateRowTests {
         #expect(held == 2)
         let found = try await run { _ = try await store.presentBinding(of: fixture.device.serial) }
         #expect(found == 1)
-        let standing = try await run { _ = try await store.standing(of: binding.serial, [UpdateSerial(1)]) }
-        #expect(standing == 2)
+        let standing = try await run {
+            _ = try await store.standing(of: binding.serial, from: UpdateSerial(1), under: 1)
+        }
+        #expect(standing == 1)
         let changed = try await run { _ = try await store.change(binding, hasOtherKinds: false, at: start) }
         #expect(changed == 1)
     }

@@ -150,9 +150,12 @@ package struct UpdateOffer: Equatable, Sendable {
     package var attempt: Int
     package var orderKey: String?
     package var at: Timestamp
+    /// How far the log was held against the binding, if this is noted with the offer.
+    package var heldTo: HeldTo?
 
     package init(
-        key: CompletionKey, revision: Int64, isAgain: Bool = false, attempt: Int, orderKey: String?, at: Timestamp
+        key: CompletionKey, revision: Int64, isAgain: Bool = false, attempt: Int, orderKey: String?, at: Timestamp,
+        heldTo: HeldTo? = nil
     ) {
         self.key = key
         self.revision = revision
@@ -160,5 +163,6 @@ package struct UpdateOffer: Equatable, Sendable {
         self.attempt = attempt
         self.orderKey = orderKey
         self.at = at
+        self.heldTo = heldTo
     }
 }

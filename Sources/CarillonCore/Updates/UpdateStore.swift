@@ -101,8 +101,15 @@ package protocol UpdateStore: Sendable {
 
     /// Returns the last entry of each of these updates at a binding, in their order; updates without one are left out.
     func completions(of binding: BindingSerial, _ updates: [UpdateSerial]) async throws -> [Completion]
-    /// Returns the last entry of each live update from one on at a binding, ascending.
-    func lastOfLive(of binding: BindingSerial, from first: UpdateSerial) async throws -> [Completion]
+    /// Returns a binding that did not end, and the last entry of each live update after its place at it, ascending, as of one moment. Under
+    /// other rules than its place the binding has no place. Nil if the binding ended or there is none.
+    ///
+    /// - Parameters:
+    ///   - first: Updates before this one are left out.
+    ///   - rules: The version of the rules of the log.
+    func standing(
+        of binding: BindingSerial, from first: UpdateSerial, under rules: Int64
+    ) async throws -> BindingStanding?
     /// Returns a binding's completions that are not final, in the order of their updates.
     func unfinished(of binding: BindingSerial) async throws -> [Completion]
     /// Writes how far the log was held against a binding, with completions that have no envelope. Completions that exist stay as they are,
@@ -126,10 +133,6 @@ package protocol UpdateStore: Sendable {
     func offerAgain(to binding: BindingSerial, needsResync: Bool, at now: Timestamp) async throws
     /// Returns a binding's completions of content that its device does not have, in the order of their updates.
     func unreceivedContent(of binding: BindingSerial) async throws -> UnreceivedContent
-    /// Returns ``completions(of:_:)`` and ``unreceivedContent(of:)`` as of one moment.
-    func standing(
-        of binding: BindingSerial, _ updates: [UpdateSerial]
-    ) async throws -> (completions: [Completion], unreceived: UnreceivedContent)
     /// Returns the envelopes of completions that are in inboxes.
     func envelopes(of completions: [CompletionKey]) async throws -> [MessageID]
     /// Ends completions that later content stands for, unless their device received them, and takes them out of the inbox. Returns what was
@@ -242,6 +245,18 @@ package struct ReportAnswers: Sendable {
     package init(answers: [ReportAnswer], isAnyDue: Bool) {
         self.answers = answers
         self.isAnyDue = isAnyDue
+    }
+}
+
+/// A binding, and what became of updates there that are held against it next.
+package struct BindingStanding: Sendable {
+    package var binding: UpdateBinding
+    /// One for each update that has some, in the order of the updates.
+    package var completions: [Completion]
+
+    package init(binding: UpdateBinding, completions: [Completion] = []) {
+        self.binding = binding
+        self.completions = completions
     }
 }
 

@@ -210,9 +210,8 @@ struct InboxReader {
         case .channel: sql = "SELECT of_user < 2 FROM channel WHERE serial = ?"
         case .device: sql = "SELECT 1 FROM device WHERE serial = ?"
         case .subscription: sql = "SELECT 1 FROM subscription WHERE serial = ?"
-        case .update: sql = "SELECT 1 FROM audience_update WHERE serial = ?"
-        // What is told of a request comes with an effect, which knows it.
-        case .request: return .open
+        // What is told of an update or a request comes with an effect, which knows it.
+        case .update, .request: return .open
         }
         var select = try BoundStatement(db, sql)
         select.bind(origin.serial)

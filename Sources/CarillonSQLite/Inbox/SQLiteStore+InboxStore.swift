@@ -85,7 +85,6 @@ extension SQLiteStore: InboxStore {
         let inMemory = try memory.index.slotsForReaders(of: key, after: position)
         return try await readPage(of: bytes) { db in
             let slots = WaitingSlots(key, inMemory: inMemory, after: position, in: db)
-            guard try Self.exists(device, in: db) else { return nil }
             return try slots.envelopes(limit: limit, bytes: bytes, at: now)
         }
     }
@@ -128,9 +127,7 @@ extension SQLiteStore: InboxStore {
             key, inMemory: try memory.index.slotsForReaders(of: key, after: load.after), after: load.after, in: db)
         var envelopes: [Envelope]?
         try db.inTransaction(.deferred) {
-            if try exists(device, in: db) {
-                envelopes = try slots.envelopes(limit: load.limit, bytes: load.bytes, at: now)
-            }
+            envelopes = try slots.envelopes(limit: load.limit, bytes: load.bytes, at: now)
             return .commit
         }
         return envelopes

@@ -18,10 +18,13 @@ struct WaitingSlots {
     }
 
     /// The first of those that do not expire by `now`; one at least when there is one, however large, and none if the limit is 0.
-    func envelopes(limit: Int, bytes: Int, at now: Timestamp) throws -> [Envelope] {
+    ///
+    /// - Returns: Nil if there is no such device, or its app was deleted.
+    func envelopes(limit: Int, bytes: Int, at now: Timestamp) throws -> [Envelope]? {
+        guard let first = try slotsOfDevice(limit: limit) else { return nil }
         var envelopes: [Envelope] = []
         var size = 0
-        try forEachRow(Self.selectEnvelopes, pages: limit) { columns in
+        try forEachRow(Self.selectEnvelopes, pages: limit, inTable: first) { columns in
             guard Envelope.expiry(columns) > now else { return true }
             let envelope = try Envelope(columns)
             size += envelope.byteCount
@@ -55,19 +58,46 @@ struct WaitingSlots {
         return count
     }
 
+    /// The first entries of the table; nil if there is no such device, or its app was deleted.
+    private func slotsOfDevice(limit: Int) throws -> [InboxIndex.Slot]? {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT inbox_index.position, inbox_index.size FROM \(Device.tables)
+            LEFT JOIN inbox_index ON inbox_index.device = device.serial AND is_final = ? AND inbox_index.position > ?
+            WHERE device.serial = ? ORDER BY inbox_index.position LIMIT ?
+            """)
+        select.bind(key.isFinal ? 1 : 0)
+        select.bind(position)
+        select.bind(key.device)
+        // A device without entries has one row as well.
+        select.bind(max(1, limit))
+        var slots: [InboxIndex.Slot]?
+        try select.forEachRow { columns in
+            slots = slots ?? []
+            guard let position = columns.integerIfAny(0) else { return true }
+            slots?.append(.init(position: position, size: Int(columns.integer(1))))
+            return true
+        }
+        return slots
+    }
+
     /// - Parameters:
     ///   - pages: How many entries are looked up in the index at a time.
+    ///   - first: The first entries of the table, if they were read.
     ///   - body: Answers whether it wants more.
     private func forEachRow(
-        _ select: String, pages: Int, _ body: (StatementColumns) throws -> Bool
+        _ select: String, pages: Int, inTable first: [InboxIndex.Slot]? = nil, _ body: (StatementColumns) throws -> Bool
     ) throws {
         var wantsMore = true
         var after = position
         var inMemory = inMemory[...]
+        var first = first
         while true {
             inMemory = inMemory.drop { $0.position <= after }
-            let slots = try InboxIndexWriter.slots(
-                of: key, inMemory: Array(inMemory.prefix(pages)), after: after, limit: pages, in: db)
+            let inTable = try first ?? InboxIndexWriter.slotsInTable(of: key, after: after, limit: pages, in: db)
+            first = nil
+            let slots = InboxIndex.merged(inTable, inMemory.prefix(pages)).prefix(pages)
             if slots.isEmpty { return }
             var select = try BoundStatement(db, select)
             for start in stride(from: 0, to: slots.count, by: Self.rowsAtOnce) {

@@ -154,10 +154,7 @@ extension SQLiteStore: DeviceStore {
 
     private static let rowsAtOnce = 500
 
-    private static let selectDevices = """
-        SELECT device.serial, device.id, device.app, app.id, device.credential_hash, device.created_at, device.is_anonymous,
-            device.seen_at FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL
-        """
+    private static let selectDevices = "SELECT \(Device.columns) FROM \(Device.tables)"
     private static let selectBySerial = selectDevices + " WHERE device.serial = ?"
     private static let selectByID = selectDevices + " WHERE device.id = ?"
     private static let selectByIDAndCredential = selectByID + " AND device.credential_hash = ?"
@@ -166,9 +163,15 @@ extension SQLiteStore: DeviceStore {
 }
 
 extension Device {
-    /// - Parameters:
-    ///   - columns: As `selectDevices` returns them.
-    ///   - place: Where the first of them is.
+    static let columns = """
+        device.serial, device.id, device.app, app.id, device.credential_hash, device.created_at, device.is_anonymous,
+        device.seen_at
+        """
+    static let columnCount: Int32 = 8
+    /// Devices of apps that exist.
+    static let tables = "device JOIN app ON app.serial = device.app AND app.ended_at IS NULL"
+
+    /// - Parameter place: Of the first of ``columns``.
     init(_ columns: StatementColumns, from place: Int32 = 0) throws {
         guard let app = columns.text(place + 3).flatMap(AppID.init), let hash = columns.bytes(place + 4) else {
             throw StoreFault(.unavailable, "a device's row cannot be read")

@@ -101,18 +101,55 @@ struct BindingReader {
     /// Nil if the binding ended.
     func heldFacts(of binding: BindingSerial) throws -> HeldFacts? {
         var select = try BoundStatement(
+            db, "SELECT \(HeldFacts.columns) FROM binding WHERE binding.serial = ? AND binding.ended_at IS NULL")
+        select.bind(binding.rawValue)
+        return try select.first { HeldFacts($0, from: 0) }
+    }
+
+    /// See ``UpdateStore/standing(of:from:under:)``.
+    func standing(of binding: BindingSerial, from first: UpdateSerial, under rules: Int64) throws -> BindingStanding? {
+        var select = try BoundStatement(
             db,
             """
-            SELECT revision, held_to, held_by, seen_to, coalesce((SELECT max(serial) FROM audience_update
-                    WHERE audience_update.app = binding.app AND status = 3 AND kind = 'content'), 0)
-            FROM binding WHERE serial = ? AND ended_at IS NULL
+            SELECT \(CompletionTable.columns), \(BindingTable.columns) FROM binding
+            LEFT JOIN completion ON completion.binding = binding.serial
+                AND in_update >= CASE WHEN held_by = ? AND held_to >= ? THEN held_to + 1 ELSE ? END
+                AND EXISTS (SELECT 1 FROM audience_update WHERE audience_update.serial = in_update AND audience_update.status = 0)
+            WHERE binding.serial = ? AND binding.ended_at IS NULL ORDER BY in_update, entry
             """)
+        select.bind(rules)
+        select.bind(first.rawValue)
+        select.bind(first.rawValue)
         select.bind(binding.rawValue)
-        return try select.first { columns in
-            HeldFacts(
-                revision: columns.integer(0), heldTo: HeldTo(UpdateSerial(columns.integer(1)), rules: columns.integer(2)),
-                seenTo: UpdateSerial(columns.integer(3)), lastExpired: UpdateSerial(columns.integer(4)))
+        var standing: BindingStanding?
+        try select.forEachRow { columns in
+            if standing == nil {
+                standing = BindingStanding(binding: UpdateBinding(columns, from: CompletionTable.columnCount))
+            }
+            // A binding without completions has one row without a completion.
+            guard columns.integerIfAny(0) != nil else { return true }
+            let completion = Completion(columns, from: 0)
+            if standing?.completions.last?.key.update == completion.key.update { standing?.completions.removeLast() }
+            standing?.completions.append(completion)
+            return true
         }
+        return standing
+    }
+}
+
+extension HeldFacts {
+    /// Of a binding of the statement.
+    static let columns = """
+        binding.revision, held_to, held_by, seen_to, coalesce((SELECT max(expired.serial) FROM audience_update AS expired
+            WHERE expired.app = binding.app AND expired.status = 3 AND expired.kind = 'content'), 0)
+        """
+
+    /// - Parameter place: Of the first of ``columns``.
+    init(_ columns: StatementColumns, from place: Int32) {
+        self.init(
+            revision: columns.integer(place),
+            heldTo: HeldTo(UpdateSerial(columns.integer(place + 1)), rules: columns.integer(place + 2)),
+            seenTo: UpdateSerial(columns.integer(place + 3)), lastExpired: UpdateSerial(columns.integer(place + 4)))
     }
 }
 

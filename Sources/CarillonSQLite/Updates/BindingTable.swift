@@ -34,18 +34,11 @@ struct BindingTable {
         return try select.first(UpdateBinding.init)
     }
 
-    /// The one that a device came with last, unless it ended, or was another user's.
-    func presentOfUser(_ device: DeviceSerial) throws -> UpdateBinding? {
-        var select = try BoundStatement(
-            db,
-            """
-            SELECT \(Self.columns) FROM binding
-            WHERE device = ?1 AND coalesce(binding.user, '') = \(Self.presentUser("?1"))
-                AND ended_at IS NULL
-            """)
-        select.bind(device.rawValue)
-        return try select.first(UpdateBinding.init)
-    }
+    /// Selects the binding that a device of the statement came with last, unless the binding ended or is another user's.
+    static let isPresent = """
+        binding.device = device.serial AND coalesce(binding.user, '') = \(presentUser("device.serial"))
+        AND binding.ended_at IS NULL
+        """
 
     /// The one that a device came with last, unless it ended.
     func present(of device: DeviceSerial) throws -> UpdateBinding? {

@@ -7,12 +7,16 @@ final class CompletionEffects {
     private let transaction: CompletionTransaction
     private let reader: CompletionReader
     private let writer: CompletionChangeWriter
+    private let bindings: BindingChangeWriter
     private var facts: [CompletionKey: CompletionFacts] = [:]
+    /// How far the log was held against bindings, as offers of the batch left it.
+    private var held: [BindingSerial: HeldFacts] = [:]
 
     init(_ db: Database) {
         transaction = CompletionTransaction(db)
         reader = CompletionReader(db)
         writer = CompletionChangeWriter(db)
+        bindings = BindingChangeWriter(db)
     }
 
     func counts(_ effect: CompletionEffect) throws -> Bool {
@@ -31,23 +35,40 @@ final class CompletionEffects {
     }
 
     private func counts(_ offer: UpdateOffer) throws -> Bool {
-        let known = try reader.facts(of: offer.key)
+        let known = try reader.facts(of: offer)
         facts[offer.key] = known
         return rules.offer(offer, knowing: known) != nil
     }
 
     /// Returns whether the offer counted. It changes no other completion, except final ones that are forgotten.
     private func apply(_ offer: UpdateOffer) throws -> Bool {
-        let known = try facts.removeValue(forKey: offer.key) ?? reader.facts(of: offer.key)
+        let known = try facts.removeValue(forKey: offer.key) ?? reader.facts(of: offer)
         guard let changes = rules.offer(offer, knowing: known) else { return false }
         try writer.write(changes)
+        if let place = offer.heldTo { try note(place, with: offer, knowing: held[offer.key.binding] ?? known.held) }
         if changes.forgottenEntry != nil { facts = [:] }
         return true
+    }
+
+    /// The log was held against the binding of an offer that counted.
+    private func note(_ place: HeldTo, with offer: UpdateOffer, knowing facts: HeldFacts?) throws {
+        let binding = offer.key.binding
+        guard let change = BindingRules().held(to: place, isFull: false, of: offer.revision, knowing: facts) else { return }
+        try bindings.write(change, of: binding)
+        held[binding] = facts
+        held[binding]?.heldTo = change.heldTo
+        held[binding]?.seenTo = change.seenTo
     }
 
     /// Returns whether the completion had not ended before.
     private func end(_ key: CompletionKey, as state: CompletionMachine.State, at now: Timestamp) throws -> Bool {
         facts = [:]
         return try transaction.end(key, as: state, at: now)
+    }
+}
+
+extension CompletionReader {
+    fileprivate func facts(of offer: UpdateOffer) throws -> CompletionFacts {
+        try facts(of: offer.key, isHeld: offer.heldTo != nil)
     }
 }

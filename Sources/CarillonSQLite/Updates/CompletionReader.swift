@@ -14,11 +14,13 @@ struct CompletionReader {
     private static let standingCount: Int32 = 4
 
     /// A completion with its update and its binding.
-    func facts(of key: CompletionKey) throws -> CompletionFacts {
+    ///
+    /// - Parameter isHeld: Whether it is also read how far the log was held against the binding.
+    func facts(of key: CompletionKey, isHeld: Bool = false) throws -> CompletionFacts {
         var select = try BoundStatement(
             db,
             """
-            SELECT \(CompletionTable.columns), \(Self.standing), binding.revision, binding.ended_at
+            SELECT \(CompletionTable.columns), \(Self.standing), binding.ended_at, \(isHeld ? HeldFacts.columns : "binding.revision")
             FROM binding LEFT JOIN audience_update ON audience_update.serial = ?
             LEFT JOIN completion ON completion.binding = binding.serial AND in_update = ? AND entry = ?
             WHERE binding.serial = ?
@@ -29,10 +31,12 @@ struct CompletionReader {
         select.bind(key.binding.rawValue)
         let binding = CompletionTable.columnCount + Self.standingCount
         let facts = try select.first { columns in
-            CompletionFacts(
+            let isOpen = columns.integerIfAny(binding) == nil
+            return CompletionFacts(
                 completion: columns.integerIfAny(0).map { _ in Completion(columns, from: 0) },
                 update: UpdateStanding(columns, from: CompletionTable.columnCount),
-                revision: columns.integerIfAny(binding + 1) == nil ? columns.integer(binding) : nil)
+                revision: isOpen ? columns.integer(binding + 1) : nil,
+                held: isOpen && isHeld ? HeldFacts(columns, from: binding + 1) : nil)
         }
         return facts ?? CompletionFacts()
     }

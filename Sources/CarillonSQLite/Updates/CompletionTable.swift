@@ -64,6 +64,12 @@ struct CompletionTable {
         return try select.run()
     }
 
+    /// Whether a completion of a binding of the statement is due at a bound moment.
+    static let dueExists = """
+        EXISTS (SELECT 1 FROM completion \(IndexHint.sql("completion_unfinished"))
+            WHERE completion.binding = binding.serial AND completion.state < 10 AND due_at IS NOT NULL AND due_at <= ?)
+        """
+
     /// Of an update in one state, in the order of their bindings.
     func page(
         of update: UpdateSerial, in state: CompletionMachine.State, after: CompletionKey?, limit: Int
@@ -106,27 +112,6 @@ struct CompletionTable {
         var found: [Completion] = []
         try select.forEachRow { columns in
             found.append(Completion(columns, from: 0))
-            return true
-        }
-        return found
-    }
-
-    /// Of updates that live, from one on: of each the last entry, ascending.
-    func lastOfLive(of binding: BindingSerial, from first: UpdateSerial) throws -> [Completion] {
-        var select = try BoundStatement(
-            db,
-            """
-            SELECT \(Self.columns) FROM completion
-            JOIN audience_update ON audience_update.serial = in_update AND audience_update.status = 0
-            WHERE completion.binding = ? AND in_update >= ? ORDER BY in_update, entry
-            """)
-        select.bind(binding.rawValue)
-        select.bind(first.rawValue)
-        var found: [Completion] = []
-        try select.forEachRow { columns in
-            let completion = Completion(columns, from: 0)
-            if found.last?.key.update == completion.key.update { found.removeLast() }
-            found.append(completion)
             return true
         }
         return found

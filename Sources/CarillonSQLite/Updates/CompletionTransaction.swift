@@ -77,7 +77,7 @@ struct CompletionTransaction {
 
     // MARK: Ends
 
-    func canEnd(_ key: CompletionKey) throws -> Bool { try table.completion(key).map { rules.canEnd($0) } ?? false }
+    func canEnd(_ key: CompletionKey) throws -> Bool { rules.canEnd(knowing: try reader.facts(of: key)) }
 
     /// Returns whether the completion had not ended before.
     @discardableResult

@@ -209,17 +209,23 @@ extension SQLiteStore: UpdateStore {
 
     package func poll(of name: DeviceName, at now: Timestamp) async throws -> PollVisit? {
         try await readStepwise { [memory] db in
-            guard let device = try Self.device(name, in: db) else { return nil }
-            let key = InboxIndex.Key(device.serial, isFinal: false)
+            let reader = PollReader(db)
+            let departures = memory.index.departures
+            guard let found = try reader.read(name, at: now) else { return nil }
+            let device = found.visit.device.serial
+            let key = InboxIndex.Key(device, isFinal: false)
+            var visit: PollVisit? = found.visit
+            if !found.hasEntries, try memory.index.isEmpty(key, since: departures) {
+                visit?.waiting = []
+                return visit
+            }
             // Asked before the transaction begins.
             let slots = WaitingSlots(
                 key, inMemory: try memory.index.slotsForReaders(of: key), after: 0, in: db)
-            var visit = PollVisit(device: device)
             try db.inTransaction(.deferred) {
-                visit.binding = try BindingTable(db).presentOfUser(device.serial)
-                visit.waiting = try slots.names(upTo: PollVisit.mostWaiting, at: now)
-                if let binding = visit.binding {
-                    visit.isAnyDue = try CompletionTable(db).isAnyDue(of: binding.serial, at: now)
+                visit = try reader.read(name, at: now)?.visit
+                if visit?.device.serial == device {
+                    visit?.waiting = try slots.names(upTo: PollVisit.mostWaiting, at: now)
                 }
                 return .commit
             }
@@ -250,8 +256,10 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func lastOfLive(of binding: BindingSerial, from first: UpdateSerial) async throws -> [Completion] {
-        try await read { db in try CompletionTable(db).lastOfLive(of: binding, from: first) }
+    package func standing(
+        of binding: BindingSerial, from first: UpdateSerial, under rules: Int64
+    ) async throws -> BindingStanding? {
+        try await read { db in try BindingReader(db).standing(of: binding, from: first, under: rules) }
     }
 
     package func unfinished(of binding: BindingSerial) async throws -> [Completion] {
@@ -291,15 +299,6 @@ extension SQLiteStore: UpdateStore {
 
     package func unreceivedContent(of binding: BindingSerial) async throws -> UnreceivedContent {
         try await read { db in try CompletionTable(db).unreceivedContent(of: binding) }
-    }
-
-    package func standing(
-        of binding: BindingSerial, _ updates: [UpdateSerial]
-    ) async throws -> (completions: [Completion], unreceived: UnreceivedContent) {
-        try await read { db in
-            let table = CompletionTable(db)
-            return (try updates.compactMap { try table.last(of: binding, $0) }, try table.unreceivedContent(of: binding))
-        }
     }
 
     package func envelopes(of completions: [CompletionKey]) async throws -> [MessageID] {

@@ -172,6 +172,36 @@ struct InboxIndexStoreTests {
         try store.close()
     }
 
+    @Test func `a poll sees all that was committed before, while entries move`() async throws {
+        let store = try SQLiteStore(directory: TemporaryDirectory.make(), indexCapacity: 5)
+        let fixture = try await StoreFixture(store)
+        let counter = Counter()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in UInt64(10)...13 {
+                let new = NewDevice(DeviceID(Bytes16(high: 2, low: number)), app: try StoreFixture.appID)
+                let device = try #require(try await fixture.insert(new, secret: [UInt8(number)]))
+                let channel = try await StoreFixture.open(1, of: device, in: store)
+                let name = DeviceName.id(device.id, credential: device.credentialHash)
+                group.addTask {
+                    for _ in 0..<100 {
+                        let envelope = fixture.envelope(await counter.next(), on: channel)
+                        let results = try await store.commit([.append(envelope, AppendRules())])
+                        #expect(results == [.stored(replaced: nil)])
+                        let full = try await store.poll(of: name, at: start)
+                        #expect(full?.waiting?.map(\.id) == [envelope.id])
+                        let settlement = Settlement(.cancelled, at: start)
+                        let ends = try await store.commit([.settle(envelope.id, device: nil, settlement)])
+                        #expect(ends == [.settled])
+                        let empty = try await store.poll(of: name, at: start)
+                        #expect(empty?.waiting?.isEmpty == true)
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        try store.close()
+    }
+
     @Test func `what moved is in the log no more, and what was gathered stays bounded`() async throws {
         let store = try SQLiteStore(directory: TemporaryDirectory.make(), indexCapacity: 100)
         let fixture = try await StoreFixture(store)

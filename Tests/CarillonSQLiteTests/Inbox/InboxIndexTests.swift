@@ -122,6 +122,30 @@ struct InboxIndexTests {
         #expect(try index.slotsForReaders(of: key).map(\.position) == [1, 3, 4])
     }
 
+    @Test func `nothing is here for readers only if nothing left since they were to look`() throws {
+        let before = index.departures
+        #expect(try index.isEmpty(key, since: before))
+        add(1)
+        #expect(try !index.isEmpty(key, since: before))
+        #expect(try index.isEmpty(other, since: before))
+        _ = index.remove(.init(position: 1, size: 10), from: key)
+        #expect(try !index.isEmpty(key, since: before), "the removal is not on disk")
+        index.removedForAll()
+        #expect(try !index.isEmpty(key, since: before))
+        let removed = index.departures
+        #expect(try index.isEmpty(key, since: removed))
+        add(2, 3, 4, 5)
+        #expect(index.beginMovingWhenFull())
+        #expect(index.nextToMove(atLeast: 9)?.areLast == true)
+        #expect(try !index.isEmpty(key, since: removed))
+        index.moved()
+        #expect(try !index.isEmpty(key, since: removed))
+        let moved = index.departures
+        #expect(try index.isEmpty(key, since: moved))
+        index.take(InboxIndex.Reading())
+        #expect(try !index.isEmpty(key, since: moved))
+    }
+
     @Test func `what comes and goes is moved as well, for the sake of its log`() throws {
         for position in Int64(1)...7 {
             add(position)

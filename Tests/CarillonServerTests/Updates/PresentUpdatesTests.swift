@@ -268,9 +268,9 @@ struct PresentUpdatesTests {
         /// The revisions with which the body ran, if each run changes the binding or not, and returns a value.
         func revisions(changes: Bool, returns: Bool) async throws -> [Int64] {
             var revisions: [Int64] = []
-            try await delivery.untilUnchanged(binding) { stored in
-                revisions.append(stored.revision)
-                if changes { _ = try await store.change(stored, hasOtherKinds: false, at: world.now) }
+            try await delivery.untilUnchanged(binding, in: device.app) { standing, _ in
+                revisions.append(standing.binding.revision)
+                if changes { _ = try await store.change(standing.binding, hasOtherKinds: false, at: world.now) }
                 return returns
             }
             return revisions

@@ -117,9 +117,6 @@ private func contentIsAbsorbed(_ stores: any StoreMaker) async throws {
     let unreceived = try await store.unreceivedContent(of: binding.serial)
     #expect(unreceived.completions.map(\.key.update) == [0, 2, 3].map { updates[$0].serial })
     #expect(unreceived.resync == nil)
-    let standing = try await store.standing(of: binding.serial, [updates[1].serial])
-    #expect(standing.completions.map(\.machine.state) == [.stored])
-    #expect(standing.unreceived.completions == unreceived.completions)
     let absorbed = updates.prefix(2).map { (fixture.name($0, binding), by: updates[3].serial) }
     let takenOut = try await store.absorb(absorbed, at: start)
     #expect(takenOut == [fixture.base.envelope(1).id], "the device has the second")

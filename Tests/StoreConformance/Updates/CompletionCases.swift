@@ -15,7 +15,8 @@ extension StoreCase {
         StoreCase("a report is answered for each result, and a late one changes nothing", reportsAreAnswered),
         StoreCase("places that a device received never go back by a report", receivedPlacesRise),
         StoreCase("the completions of an update are counted and listed by state", completionsAreListed),
-        StoreCase("the last completions of live updates are read in order", lastOfLiveAreRead),
+        StoreCase("a binding is read with the last completions of live updates after its place", standingIsRead),
+        StoreCase("an offer that counts notes how far the log was held", offerNotesThePlace),
         StoreCase("updates of one order key are given one after the other", orderKeyIsKept),
         StoreCase("content that expired is known to a binding up to its place", missedContentIsKnown),
     ]
@@ -284,7 +285,7 @@ private func completionsAreListed(_ stores: any StoreMaker) async throws {
     #expect(try await store.completions(of: other.serial, at: devices[2]).isEmpty)
 }
 
-private func lastOfLiveAreRead(_ stores: any StoreMaker) async throws {
+private func standingIsRead(_ stores: any StoreMaker) async throws {
     let fixture = try await UpdateFixture(stores)
     let store = fixture.store
     let binding = try await fixture.bind()
@@ -302,14 +303,50 @@ private func lastOfLiveAreRead(_ stores: any StoreMaker) async throws {
             binding.serial, revision: binding.revision, to: place, isFull: false, adding: entries, at: start))
     _ = try await store.withdrawUpdate(updates[2], by: fixture.key, at: start)
     let all = [(updates[0], 1), (updates[1], 3), (updates[3], 1)].map { fixture.name($0.0, binding, entry: $0.1) }
-    #expect(try await store.lastOfLive(of: binding.serial, from: UpdateSerial(0)).map(\.key) == all)
-    #expect(try await store.lastOfLive(of: binding.serial, from: updates[1].serial).map(\.key) == Array(all.dropFirst()))
+    func standing(from first: UpdateSerial = UpdateSerial(0), under rules: Int64) async throws -> [CompletionKey]? {
+        try await store.standing(of: binding.serial, from: first, under: rules)?.completions.map(\.key)
+    }
+    #expect(try await standing(under: 2) == all, "under other rules the binding has no place")
+    #expect(try await standing(from: updates[1].serial, under: 2) == Array(all.dropFirst()))
+    #expect(try await standing(under: 1) == [])
+    let present = try await store.presentBinding(of: fixture.device)
+    #expect(try await store.standing(of: binding.serial, from: UpdateSerial(0), under: 1)?.binding == present)
+    let back = HeldTo(updates[0].serial, rules: 2)
+    #expect(
+        try await store.held(binding.serial, revision: binding.revision, to: back, isFull: false, adding: [], at: start))
+    #expect(try await standing(under: 2) == Array(all.dropFirst()), "what is after the place")
+    #expect(try await standing(from: updates[3].serial, under: 2) == Array(all.dropFirst(2)))
     let asked = [updates[2], updates[1]].map(\.serial)
     let found = try await store.completions(of: binding.serial, asked).map(\.key)
     #expect(found == [fixture.name(updates[2], binding), fixture.name(updates[1], binding, entry: 3)])
     #expect(try await store.unfinished(of: binding.serial).map(\.key.entry).sorted() == [2, 3])
-    let standing = try await store.standing(of: binding.serial, asked)
-    #expect(standing.completions.map(\.key) == found && standing.unreceived.completions.isEmpty)
+    _ = try await fixture.bind("other")
+    #expect(try await standing(under: 2) == nil, "the binding ended")
+}
+
+private func offerNotesThePlace(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    var updates: [Update] = []
+    for number in UInt64(1)...3 { updates.append(try await fixture.publish(number)) }
+    let places = updates.map { HeldTo($0.serial, rules: 1) }
+    func offer(_ position: Int64, _ update: Int, _ binding: UpdateBinding, to place: Int?) -> InboxOperation {
+        fixture.offer(position, updates[update], to: binding, heldTo: place.map { places[$0] })
+    }
+    let stored = InboxResult.stored(replaced: nil)
+    #expect(try await store.commit([offer(1, 0, binding, to: nil)]) == [stored])
+    #expect(try await store.presentBinding(of: fixture.device)?.heldTo == .nowhere)
+    let both = [offer(2, 1, binding, to: 1), offer(3, 2, binding, to: 0)]
+    #expect(try await store.commit(both) == [stored, stored])
+    let held = try #require(try await store.presentBinding(of: fixture.device))
+    #expect(held.heldTo == places[1] && held.seenTo == updates[1].serial, "the place does not go back")
+    var other = binding
+    other.revision += 1
+    let late = try await fixture.publish(4)
+    let vain = fixture.offer(5, late, to: other, heldTo: places[2])
+    #expect(try await store.commit([offer(4, 1, binding, to: 2), vain]) == [.originGone, .originGone])
+    #expect(try await store.presentBinding(of: fixture.device) == held)
 }
 
 private func orderKeyIsKept(_ stores: any StoreMaker) async throws {

@@ -105,11 +105,11 @@ struct UpdateFixture {
     /// - Parameter isAgain: Whether the completion exists; nil if it exists only for a later attempt.
     func offer(
         _ position: Int64, _ update: Update, to binding: UpdateBinding, attempt: Int = 1, isAgain: Bool? = nil,
-        at now: Timestamp = start
+        heldTo: HeldTo? = nil, at now: Timestamp = start
     ) -> InboxOperation {
         let offer = UpdateOffer(
             key: name(update, binding), revision: binding.revision, isAgain: isAgain ?? (attempt > 1), attempt: attempt,
-            orderKey: update.orderKey, at: now)
+            orderKey: update.orderKey, at: now, heldTo: heldTo)
         let envelope = Envelope(
             id: base.envelope(position).id, device: binding.device, app: app, origin: update.origin,
             kind: .update(.init(body: update.body, shared: update.content, entry: 1, attempt: attempt)),

@@ -17,10 +17,11 @@ extension UpdateDelivery {
     /// Of content that a device does not have, later changes stand for earlier ones of their order key, and beyond a number one that says to fetch
     /// everything stands for all.
     func absorbing(
-        _ updates: [Update], _ binding: UpdateBinding, _ log: UpdateLogs.Log, _ waiting: UnreceivedContent
+        _ updates: [Update], _ binding: UpdateBinding, _ log: UpdateLogs.Log
     ) async throws -> Absorbing {
         let content = updates.compactMap { update in log.live[update.serial]?.change.map { (update: update, change: $0) } }
         guard !content.isEmpty, binding.takesContent else { return Absorbing() }
+        let waiting = try await store.unreceivedContent(of: binding.serial)
         var resync = waiting.resync
         if resync == nil, waiting.completions.count + content.count > Self.mostContent {
             resync = try await self.resync(binding)
@@ -64,18 +65,26 @@ extension UpdateDelivery {
         return resync.update
     }
 
+    /// What is known of content that came and went while a device was away.
+    enum Missed {
+        /// Nothing new.
+        case nothing
+        /// The device missed none up to this place.
+        case noneUpTo(UpdateSerial)
+        /// The device was told to fetch everything.
+        case madeUp
+    }
+
     /// Content that came and went while a device was away may be what it shows still.
-    ///
-    /// - Returns: Up to where nothing was missed; nil where nothing is to be noted.
     func makeUpForMissed(
         _ binding: UpdateBinding, _ log: UpdateLogs.Log, _ facts: DeviceFacts
-    ) async throws -> UpdateSerial? {
-        guard binding.takesContent else { return nil }
+    ) async throws -> Missed {
+        guard binding.takesContent else { return .nothing }
         if binding.needsResync {
             try await resync(binding)
-            return nil
+            return .madeUp
         }
-        guard log.expiredContent > binding.seenTo else { return nil }
+        guard log.expiredContent > binding.seenTo else { return .nothing }
         let expired = try await store.expiredContent(of: log.app, after: binding.seenTo, limit: Self.mostExpired)
         let known = Set(
             try await store.completions(of: binding.serial, expired?.map(\.serial) ?? []).map(\.key.update))
@@ -85,9 +94,9 @@ extension UpdateDelivery {
                 unknown.reduce(0) { $0 + $1.audienceBytes } > OtherAudiences.mostBytes
                     || unknown.contains { logs.holds($0, for: facts, by: log.rules) }
             } ?? true
-        guard isMissed else { return log.expiredContent }
+        guard isMissed else { return .noneUpTo(log.expiredContent) }
         try await resync(binding)
-        return nil
+        return .madeUp
     }
 
     private static let mostExpired = 100

@@ -6,47 +6,52 @@ import Synchronization
 extension UpdateDelivery {
     /// Holds the log against a binding, where that was not done yet. What does not fit into its inbox is held another time.
     ///
-    /// - Returns: Whether it was done now, by this call or by another at the same time.
+    /// - Returns: Whether something may be due at the binding since. False if the log was held before the call, and if this call did
+    ///   nothing but put updates into the inbox.
     @discardableResult
     func hold(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
         if try await isHeld(binding, of: device) { return false }
         return try await turns.take(binding.serial) {
-            try await untilUnchanged(binding) { binding in
-                let log = try await logs.log(of: device.app)
+            var (isWhole, mayBeDue) = (false, false)
+            try await untilUnchanged(binding, in: device.app) { standing, log in
+                let binding = standing.binding
                 let look = Look(binding: binding.serial, revision: binding.revision, log)
                 if isHeld(binding, look, of: device) { return true }
                 lookCount.wrappingAdd(1, ordering: .relaxed)
                 let facts = logs.facts(binding.counting(at: time.now()), of: device.id, device.appID, by: log.rules)
-                guard try await hold(binding, log, facts) else { return false }
-                note(look, facts, of: device)
-                return true
+                let held = try await hold(standing, log, facts)
+                (isWhole, mayBeDue) = (held.isWhole, mayBeDue || held.mayBeDue)
+                if isWhole { note(look, facts, of: device) }
+                return isWhole
             }
-            return true
+            return !isWhole || mayBeDue
         }
     }
 
-    /// Runs the body with the stored binding. If the body returns false and the binding has another revision then, it runs again:
+    /// Runs the body with the stored binding and the log. If the body returns false and the binding has another revision then, it runs again:
     /// ``UpdateStore/forgetLocations(in:before:limit:)`` changes bindings, and nothing holds the log against them afterwards. Does nothing
     /// if the binding ended.
-    func untilUnchanged(_ binding: UpdateBinding, _ body: (UpdateBinding) async throws -> Bool) async throws {
+    func untilUnchanged(
+        _ binding: UpdateBinding, in app: AppSerial, _ body: (BindingStanding, UpdateLogs.Log) async throws -> Bool
+    ) async throws {
         var revision: Int64?
         for _ in 0..<Self.changesInTurn {
-            guard let stored = try await stored(binding), stored.revision != revision else { return }
-            if try await body(stored) { return }
-            revision = stored.revision
+            let log = try await logs.log(of: app)
+            guard let standing = try await standing(of: binding.serial, in: log), standing.binding.revision != revision
+            else { return }
+            if try await body(standing, log) { return }
+            revision = standing.binding.revision
         }
+    }
+
+    /// Returns the stored binding with what is held against it next; nil if the binding ended.
+    private func standing(of binding: BindingSerial, in log: UpdateLogs.Log) async throws -> BindingStanding? {
+        let first = log.live.serialsInOrder.first ?? UpdateSerial(.max)
+        return try await store.standing(of: binding, from: first, under: log.version)
     }
 
     /// The number of attempts in one turn. The sweep changes a binding once; a poll that changes it holds the log afterwards.
     static let changesInTurn = 3
-
-    /// Returns the stored binding; nil if the binding ended.
-    private func stored(_ binding: UpdateBinding) async throws -> UpdateBinding? {
-        guard let stored = try await store.presentBinding(of: binding.device), stored.serial == binding.serial else {
-            return nil
-        }
-        return stored
-    }
 
     /// Whether nothing came since it was held.
     func isHeld(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
@@ -60,40 +65,67 @@ extension UpdateDelivery {
 
     private static let atOnce = 64
 
-    /// Answers whether everything had room.
-    private func hold(_ binding: UpdateBinding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws -> Bool {
-        let seen = try await makeUpForMissed(binding, log, facts)
-        let isWhole = try await holdAll(binding, log, facts)
-        if let seen, isWhole { try await store.saw(binding.serial, to: seen) }
-        return isWhole
+    private struct Held {
+        /// Whether everything had room, and the binding did not change.
+        var isWhole: Bool
+        /// Whether something else was done than to put updates into the inbox.
+        var mayBeDue: Bool
     }
 
-    private func holdAll(_ binding: UpdateBinding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws -> Bool {
+    private func hold(_ standing: BindingStanding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws -> Held {
+        let binding = standing.binding
+        let missed = try await makeUpForMissed(binding, log, facts)
+        var held = try await holdAll(standing, log, facts)
+        switch missed {
+        case .nothing: break
+        case .noneUpTo(let place): if held.isWhole { try await store.saw(binding.serial, to: place) }
+        case .madeUp: held.mayBeDue = true
+        }
+        return held
+    }
+
+    private func holdAll(
+        _ standing: BindingStanding, _ log: UpdateLogs.Log, _ facts: DeviceFacts
+    ) async throws -> Held {
+        let binding = standing.binding
+        var known = standing.completions
+        var held = Held(isWhole: false, mayBeDue: false)
         var place = binding.place(in: log)
-        if place.rawValue == 0 { try await follow(binding, facts, log) }
+        if place.rawValue == 0, try await follow(binding, known, facts, log) {
+            held.mayBeDue = true
+            guard let standing = try await self.standing(of: binding.serial, in: log),
+                standing.binding.revision == binding.revision
+            else { return held }
+            known = standing.completions
+        }
+        let rows = Dictionary(known.map { ($0.key.update, $0) }) { $1 }
         while log.live.last > place {
             let matching = log.live.candidates(for: facts, after: place).filter { serial in
                 log.live[serial].map { log.holds($0, for: facts) ?? false } ?? false
             }
             // Nothing is lost when that is held again.
-            if matching.isEmpty, place.rawValue != 0 { return true }
+            if matching.isEmpty, place.rawValue != 0 { break }
             let page = Array(matching.prefix(Self.atOnce))
             let end = page.count < matching.count ? page[page.count - 1] : log.live.last
-            let offered = try await offer(page, to: binding, log)
-            guard
-                try await store.held(
-                    binding.serial, revision: binding.revision, to: HeldTo(offered.reached ?? end, rules: log.version),
-                    isFull: offered.reached != nil, adding: offered.adding, at: time.now())
-            else { return false }
+            let offered = try await offer(page, to: binding, rows, until: end, log)
+            if !offered.adding.isEmpty || !offered.absorbed.isEmpty { held.mayBeDue = true }
+            if !offered.isNoted {
+                guard
+                    try await store.held(
+                        binding.serial, revision: binding.revision, to: HeldTo(offered.reached ?? end, rules: log.version),
+                        isFull: offered.reached != nil, adding: offered.adding, at: time.now())
+                else { return held }
+            }
             if !offered.absorbed.isEmpty {
                 absorbed.increment(by: offered.absorbed.count)
                 await homes.home(of: binding.device).inbox.flush(binding.device)
                 await withdraw(try await store.absorb(offered.absorbed, at: time.now()), from: binding.device)
             }
-            if offered.reached != nil { return false }
+            if offered.reached != nil { return held }
             place = end
         }
-        return true
+        held.isWhole = true
+        return held
     }
 
     private struct Offered {
@@ -103,18 +135,23 @@ extension UpdateDelivery {
         var adding: [Completion] = []
         /// Earlier ones, for which these stand.
         var absorbed: [(CompletionKey, by: UpdateSerial)] = []
+        /// Whether it was written with the offer how far the log was held.
+        var isNoted = false
     }
 
     /// Puts updates into the binding's inbox.
+    ///
+    /// - Parameters:
+    ///   - rows: The last completions of updates after the place of the binding.
+    ///   - end: How far the log is held with these updates.
     private func offer(
-        _ page: [UpdateSerial], to binding: UpdateBinding, _ log: UpdateLogs.Log
+        _ page: [UpdateSerial], to binding: UpdateBinding, _ rows: [UpdateSerial: Completion], until end: UpdateSerial,
+        _ log: UpdateLogs.Log
     ) async throws -> Offered {
-        let (known, unreceived) = try await store.standing(of: binding.serial, page)
-        let rows = Dictionary(known.map { ($0.key.update, $0) }) { $1 }
         let updates = page.compactMap { log.live[$0]?.update }.filter { update in
             rows[update.serial].map { update.mode == .standing && $0.hasLeft } ?? true
         }
-        let absorbing = try await absorbing(updates, binding, log, unreceived)
+        let absorbing = try await absorbing(updates, binding, log)
         var busy: Set<String> = []
         if updates.contains(where: { $0.orderKey != nil }) {
             busy = Set(try await store.unfinished(of: binding.serial).filter(\.machine.holdsUpOthers).compactMap(\.orderKey))
@@ -143,6 +180,9 @@ extension UpdateDelivery {
                 offers.append((update, offer))
             }
         }
+        // One commit does for a single update.
+        let isNoted = offers.count == 1 && adding.isEmpty
+        if isNoted { offers[0].offer.heldTo = HeldTo(end, rules: log.version) }
         let results = await deliver(offers.map { ($0.update, $0.offer, binding.device) })
         for (place, result) in results.enumerated() {
             switch result {
@@ -165,7 +205,7 @@ extension UpdateDelivery {
             case .failed(let fault): throw fault
             }
         }
-        return Offered(adding: adding, absorbed: absorbing.before)
+        return Offered(adding: adding, absorbed: absorbing.before, isNoted: isNoted && results == [.stored])
     }
 
     func deliver(_ offers: [(update: Update, offer: UpdateOffer, device: DeviceSerial)]) async -> [Inbox.Delivered] {
@@ -187,9 +227,11 @@ extension UpdateDelivery {
     }
 
     /// After a change of parameters: ends what the binding belonged to and belongs to no more, and goes on with what it returned to.
-    private func follow(_ binding: UpdateBinding, _ facts: DeviceFacts, _ log: UpdateLogs.Log) async throws {
-        guard let first = log.live.serialsInOrder.first else { return }
-        let known = try await store.lastOfLive(of: binding.serial, from: first)
+    ///
+    /// - Returns: Whether there was any of both.
+    private func follow(
+        _ binding: UpdateBinding, _ known: [Completion], _ facts: DeviceFacts, _ log: UpdateLogs.Log
+    ) async throws -> Bool {
         let left = known.filter { row in
             guard !row.hasLeft, let entry = log.live[row.key.update] else { return false }
             return log.holds(entry, for: facts) != true
@@ -203,6 +245,7 @@ extension UpdateDelivery {
             try await store.returned(
                 back.map(\.key), of: binding.serial, revision: binding.revision, at: time.now())
         }
+        return !left.isEmpty || !back.isEmpty
     }
 
     /// Ends completions of audiences that a binding left, and takes them out of its inbox.
@@ -277,14 +320,14 @@ extension UpdateDelivery {
     /// its turn.
     private func hold(_ sleeping: AppBinding, of waking: WakingUpdate) async throws {
         try await turns.take(sleeping.binding.serial) {
-            try await untilUnchanged(sleeping.binding) { binding in
-                let log = try await logs.log(of: waking.update.app)
+            try await untilUnchanged(sleeping.binding, in: waking.update.app) { standing, log in
+                let binding = standing.binding
                 guard let entry = log.live[waking.update.serial], binding.place(in: log) < waking.update.serial else {
                     return true
                 }
                 let facts = logs.facts(binding.counting(at: time.now()), of: sleeping.device, waking.app, by: log.rules)
                 guard log.holds(entry, for: facts) == true else { return true }
-                return try await hold(binding, log, facts)
+                return try await hold(standing, log, facts).isWhole
             }
         }
     }

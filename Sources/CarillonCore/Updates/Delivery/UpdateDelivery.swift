@@ -135,8 +135,8 @@ package final class UpdateDelivery: Sendable {
             after.needsResync = after.needsResync || word.needsResync
         }
         let isAsBefore = !word.offersAgain && after == binding
-        let wasHeld = try await hold(after, of: device)
-        if wasHeld || !isAsBefore || report?.isAnyDue ?? isAnyDue { try await giveAgain(to: after.serial) }
+        let mayBeDue = try await hold(after, of: device)
+        if mayBeDue || !isAsBefore || report?.isAnyDue ?? isAnyDue { try await giveAgain(to: after.serial) }
         return (report?.answers ?? [], after)
     }
 

@@ -23,11 +23,16 @@ package struct CompletionFacts: Equatable, Sendable {
     package var update: UpdateStanding?
     /// The revision of the binding; nil if the binding ended.
     package var revision: Int64?
+    /// How far the log was held against the binding. Nil if the binding ended, or this was not read.
+    package var held: HeldFacts?
 
-    package init(completion: Completion? = nil, update: UpdateStanding? = nil, revision: Int64? = nil) {
+    package init(
+        completion: Completion? = nil, update: UpdateStanding? = nil, revision: Int64? = nil, held: HeldFacts? = nil
+    ) {
         self.completion = completion
         self.update = update
         self.revision = revision
+        self.held = held
     }
 }
 

@@ -54,7 +54,11 @@ package struct CompletionRules: Sendable {
 
     // MARK: Steps
 
-    package func canEnd(_ completion: Completion) -> Bool { !completion.machine.state.isFinal }
+    /// Whether a device can be told that an update ended: nobody is told of an update that was forgotten.
+    package func canEnd(knowing facts: CompletionFacts) -> Bool {
+        guard facts.update != nil, let completion = facts.completion else { return false }
+        return !completion.machine.state.isFinal
+    }
 
     /// Returns nil if the completion ended before.
     package func end(_ completion: Completion, as state: CompletionMachine.State, at now: Timestamp) -> CompletionStep? {

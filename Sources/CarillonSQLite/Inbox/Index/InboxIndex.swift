@@ -85,6 +85,8 @@ final class InboxIndex: Sendable {
         var isHandedOut = false
         /// The log of generations up to this is needed no more.
         var movedUpTo: Int64?
+        /// See ``InboxIndex/departures``.
+        var departures = 0
 
         func slots(of key: Key, after position: Int64) throws(StoreFault) -> [Slot] {
             guard number != nil else { throw StoreFault(.unavailable, "the index of the inboxes is not read") }
@@ -127,6 +129,20 @@ final class InboxIndex: Sendable {
             let slots = try state.slots(of: key, after: position)
             guard let leaving = state.leaving[key] else { return slots }
             return Self.merged(slots, leaving.after(position))
+        }
+    }
+
+    /// How often entries left memory. A reader that asks after it read its tables may lack what left between.
+    var departures: Int { state.withLock { $0.departures } }
+
+    /// Whether there is nothing here for readers of a key, and nothing left since a number of departures: what waits then is in tables
+    /// that were read since.
+    ///
+    /// - Throws: ``StoreFault`` while nothing is known.
+    func isEmpty(_ key: Key, since departures: Int) throws(StoreFault) -> Bool {
+        try state.withLock { state throws(StoreFault) in
+            guard state.departures == departures, state.leaving[key] == nil else { return false }
+            return try state.slots(of: key, after: 0).isEmpty
         }
     }
 
@@ -185,12 +201,25 @@ final class InboxIndex: Sendable {
     }
 
     /// What was removed is on disk, where nobody finds it any more.
-    func removedForAll() { state.withLock { $0.leaving = [:] } }
+    func removedForAll() {
+        state.withLock { state in
+            state.leaving = [:]
+            state.departures += 1
+        }
+    }
 
     // MARK: Generations
 
     /// What was here cannot be read.
-    func lose() { state.withLock { $0 = State() } }
+    func lose() { replace(with: State()) }
+
+    private func replace(with other: State) {
+        state.withLock { state in
+            let departures = state.departures + 1
+            state = other
+            state.departures = departures
+        }
+    }
 
     /// Of the generation that gathers.
     ///
@@ -244,7 +273,7 @@ final class InboxIndex: Sendable {
         read.moving = reading.moving
         read.isMoving = reading.isMoving
         read.unmoved = reading.moving.slots.keys.sorted(by: >)
-        state.withLock { [read] in $0 = read }
+        replace(with: read)
     }
 
     /// Begins to move what was gathered, when it is enough and nothing else is on its way. Answers whether it did.
@@ -295,6 +324,7 @@ final class InboxIndex: Sendable {
             state.isMoving = false
             state.isHandedOut = false
             state.movedUpTo = number - 1
+            state.departures += 1
         }
     }
 

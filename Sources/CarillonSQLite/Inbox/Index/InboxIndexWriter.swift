@@ -49,6 +49,13 @@ final class InboxIndexWriter {
     static func slots(
         of key: InboxIndex.Key, inMemory: [InboxIndex.Slot], after position: Int64, limit: Int, in db: Database
     ) throws -> [InboxIndex.Slot] {
+        let inTable = try slotsInTable(of: key, after: position, limit: limit, in: db)
+        return Array(InboxIndex.merged(inTable, inMemory).prefix(limit))
+    }
+
+    static func slotsInTable(
+        of key: InboxIndex.Key, after position: Int64, limit: Int, in db: Database
+    ) throws -> [InboxIndex.Slot] {
         var select = try BoundStatement(
             db,
             """
@@ -64,8 +71,11 @@ final class InboxIndexWriter {
             inTable.append(.init(position: $0.integer(0), size: Int($0.integer(1))))
             return true
         }
-        return Array(InboxIndex.merged(inTable, inMemory).prefix(limit))
+        return inTable
     }
+
+    /// Whether something in the table waits for a device of the statement.
+    static let hasEntries = "EXISTS (SELECT 1 FROM inbox_index WHERE inbox_index.device = device.serial AND is_final = 0)"
 
     // MARK: Beside the commits
 

@@ -138,8 +138,16 @@ struct CompletionRulesTests {
         let stored = completion(CompletionMachine(.stored, attempt: 1, dueAt: now))
         #expect(rules.end(stored, as: .gone, at: now)?.takesOut == false)
         #expect(rules.end(after, as: .expired, at: now) == nil)
-        #expect(rules.canEnd(waiting) && !rules.canEnd(after))
-        #expect(rules.canEnd(completion(CompletionMachine(.parked))))
+    }
+
+    @Test func `a device is told of an end once, and only while its update is known`() {
+        func canEnd(_ state: CompletionMachine.State, _ update: UpdateStanding?) -> Bool {
+            rules.canEnd(knowing: CompletionFacts(completion: completion(CompletionMachine(state)), update: update))
+        }
+        #expect(canEnd(.waiting, standing(.withdrawn)) && canEnd(.parked, standing(.superseded)))
+        #expect(!canEnd(.gone, standing(.withdrawn)))
+        #expect(!canEnd(.waiting, nil))
+        #expect(!rules.canEnd(knowing: CompletionFacts(update: standing(.withdrawn))))
     }
 
     @Test func `an envelope that leaves the inbox says what became of its completion`() {
