@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// The rows of each home in the table `counter`, and the check that compares the numbers with what they count.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CounterRowTests {
     private let start = StoreFixture.start
 
@@ -64,6 +64,18 @@ struct CounterRowTests {
         _ = try await one.putWatch(wish, at: start)
         #expect(try await two.removeWatch(of: channel))
         #expect(try await watches() == ["callbacks 1 0", "watches 1 1", "watches 2 -1"])
+    }
+
+    @Test func `rows of several homes go with their app`() async throws {
+        let fixture = try await WatchFixture(SQLiteStores.memory)
+        let store = fixture.base.sqlite
+        let (one, two) = try await twoHomes(store)
+        _ = try await one.putWatch(try fixture.wish(), at: start)
+        let isDeleted = try await store.deleteApp(try StoreFixture.appID, at: start)
+        #expect(isDeleted)
+        while try await !two.continueDeletions(at: start, limit: 100).isDone {}
+        let rows = try await store.read { db in try Self.rows(db, "app > 0 AND name <> 'callbacks'") }
+        #expect(rows == [])
     }
 
     @Test func `the numbers of a file of version 39 become rows of their writers`() async throws {

@@ -50,12 +50,18 @@ struct CounterTable {
             return true
         }
         let others = changes.filter { $0.value != 0 && !removed.contains($0.name.rawValue) }
-        if !others.isEmpty { try add(others, to: app) }
+        guard !others.isEmpty else { return }
+        try add(others, to: app)
+        // Of a removed app nothing else removes the rows whose sum is zero.
+        let names = others.map(\.name.sql).joined(separator: ", ")
+        try db.run(
+            "DELETE FROM counter WHERE app = ?1 AND name IN (\(names)) AND NOT EXISTS (SELECT 1 FROM app WHERE serial = ?1)",
+            [app.rawValue])
     }
 
-    /// Removes the numbers that nothing changes after the removal of the app.
+    /// Removes the numbers that nothing changes after the removal of the app. Callbacks can still wait.
     func remove(_ app: AppSerial) throws {
-        let names = [CounterName.devices, .items, .subscriptions].map(\.sql).joined(separator: ", ")
+        let names = [CounterName.devices, .items, .subscriptions, .watches].map(\.sql).joined(separator: ", ")
         try db.run("DELETE FROM counter WHERE app = ? AND name IN (\(names))", [app.rawValue])
     }
 
