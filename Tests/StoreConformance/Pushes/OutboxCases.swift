@@ -487,12 +487,16 @@ private func copyIsRemoved(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let store = fixture.store
     let device = try await fixture.anotherDevice(profile: PushFixture.profile("aa01")).serial
+    try await fixture.update("a")
     let subscription = try await fixture.subscribe(1, of: device)
+    let numbers = try await fixture.update("a", version: 2, firing: [[fixture.target(subscription)]])
+    let effect = Effect.fired(
+        fixture.target(subscription), on: try fixture.item("a").name, by: try #require(numbers?.first), at: start)
     let envelope = Envelope(
         id: fixture.base.envelope(1).id, device: device, app: fixture.app, origin: subscription.origin,
         kind: .fired(body: [1], countsBadge: true), acceptedAt: start, expiresAt: start.after(1000))
     let wish = WakeWish(.alert, dueAt: start, isUnconditional: true, needsAlertText: false)
-    let results = try await store.commit([.append(envelope, AppendRules(wake: wish))])
+    let results = try await store.commit([.append(envelope, AppendRules(effects: [effect], wake: wish))])
     #expect(results == [.stored(replaced: nil)])
     let lane = PushLane(app: fixture.app, environment: .production)
     func lease() async throws -> LeasedPush {
