@@ -1,10 +1,11 @@
 """Trials of the rows about connections, answers that are not read, and requests that take long."""
 
 import threading
+import time
 
 import pytest
 
-from carillon_peer import APP, Socket, new_channel_id
+from carillon_peer import APP, PATIENCE, Socket, new_channel_id
 from raw_peer import RawHTTP
 from shared_resources import OTHER_APP, Tried, rows_of, trial, try_row
 
@@ -46,9 +47,10 @@ def device_with_messages(world, app=APP, count=100, address=None):
     return device
 
 
-def until_refused(ask, tries=50):
+def until_refused(ask):
     """The first refusal of a request that is made again and again, as the requests before it are on their way."""
-    for _ in range(tries):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
         answer = ask()
         if answer.status_code >= 400:
             return answer

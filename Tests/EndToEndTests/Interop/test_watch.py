@@ -58,7 +58,10 @@ def let_time_pass(server, seconds: int):
 
 
 def event(socket) -> tuple:
-    frame = socket.expect("channel")
+    """The next event of a channel. The first one can come before the socket has caught up."""
+    while (frame := socket.receive())["messageType"] == "caughtUp":
+        pass
+    assert frame["messageType"] == "channel", frame
     socket.ack(frame)
     return frame["event"], frame.get("code")
 
