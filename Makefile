@@ -99,7 +99,8 @@ thread-sanitizer: thread-sanitizer-core
 		--skip 'leaves after every few pushes|two readers of one asynchronous batch|tens of thousands of cancelled'
 
 docs: setup
-	$(DEBUG)
+	@# Without the tests it would compile everything with other options.
+	$(DEBUG) --build-tests
 	Scripts/docs
 
 clean:
