@@ -20,6 +20,10 @@ final class InboxMemory: Sendable {
         due.forgetAll()
         pushes.forgetAll()
         requests.forgetAll()
-        do { try InboxIndexWriter.read(into: index, from: db) } catch { index.lose() }
+        do {
+            try InboxIndexWriter.read(into: index, from: db)
+        } catch {
+            index.lose(duringTransaction: db.isInsideTransaction)
+        }
     }
 }

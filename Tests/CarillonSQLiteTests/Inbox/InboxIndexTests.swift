@@ -122,6 +122,24 @@ struct InboxIndexTests {
         #expect(try index.slotsForReaders(of: key).map(\.position) == [1, 3, 4])
     }
 
+    @Test func `readers find removed entries after the rollback of a savepoint, until the whole transaction ends`() throws {
+        add(1)
+        _ = index.remove(.init(position: 1, size: 10), from: key)
+        let before = index.departures
+        index.take(InboxIndex.Reading(), duringTransaction: true)
+        #expect(try index.slots(of: key).isEmpty)
+        #expect(try index.slotsForReaders(of: key).map(\.position) == [1])
+        #expect(index.departures > before)
+        let now = index.departures
+        #expect(try !index.isEmpty(key, since: now))
+        // A log that cannot be read loses the entries, but not what was removed.
+        index.lose(duringTransaction: true)
+        index.take(InboxIndex.Reading(), duringTransaction: true)
+        #expect(try index.slotsForReaders(of: key).map(\.position) == [1])
+        index.take(InboxIndex.Reading())
+        #expect(try index.slotsForReaders(of: key).isEmpty)
+    }
+
     @Test func `nothing is here for readers only if nothing left since they were to look`() throws {
         let before = index.departures
         #expect(try index.isEmpty(key, since: before))

@@ -210,14 +210,15 @@ final class InboxIndex: Sendable {
 
     // MARK: Generations
 
-    /// What was here cannot be read.
-    func lose() { replace(with: State()) }
+    /// Forgets the entries, as they cannot be read. See ``take(_:duringTransaction:)``.
+    func lose(duringTransaction: Bool = false) { replace(with: State(), keepsLeaving: duringTransaction) }
 
-    private func replace(with other: State) {
+    private func replace(with other: State, keepsLeaving: Bool) {
         state.withLock { state in
-            let departures = state.departures + 1
+            let (departures, leaving) = (state.departures + 1, state.leaving)
             state = other
             state.departures = departures
+            if keepsLeaving { state.leaving = leaving }
         }
     }
 
@@ -265,7 +266,11 @@ final class InboxIndex: Sendable {
         }
     }
 
-    func take(_ reading: Reading) {
+    /// Replaces the entries by those that were read from the log.
+    ///
+    /// - Parameter duringTransaction: Whether the transaction that changed the entries goes on, as after the rollback of a savepoint. Its
+    ///   other removals are not on disk then, and readers must find the removed entries until ``removedForAll()``.
+    func take(_ reading: Reading, duringTransaction: Bool = false) {
         var read = State()
         read.number = reading.number
         read.gathering = reading.gathering
@@ -273,7 +278,7 @@ final class InboxIndex: Sendable {
         read.moving = reading.moving
         read.isMoving = reading.isMoving
         read.unmoved = reading.moving.slots.keys.sorted(by: >)
-        replace(with: read)
+        replace(with: read, keepsLeaving: duringTransaction)
     }
 
     /// Begins to move what was gathered, when it is enough and nothing else is on its way. Answers whether it did.

@@ -123,7 +123,7 @@ final class InboxIndexWriter {
             reading.begin(generation)
             try data.withUnsafeBytes { try IndexLog.forEachChange(in: $0) { reading.take($0) } }
         }
-        index.take(reading)
+        index.take(reading, duringTransaction: db.isInsideTransaction)
     }
 }
 
