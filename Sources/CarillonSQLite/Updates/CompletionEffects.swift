@@ -42,7 +42,9 @@ final class CompletionEffects {
 
     /// Returns whether the offer counted. It changes no other completion, except final ones that are forgotten.
     private func apply(_ offer: UpdateOffer) throws -> Bool {
-        let known = try facts.removeValue(forKey: offer.key) ?? reader.facts(of: offer)
+        var known = try facts.removeValue(forKey: offer.key) ?? reader.facts(of: offer)
+        // The facts can be those of another offer of the completion, which notes no place.
+        if offer.heldTo != nil, known.held == nil { known = try reader.facts(of: offer) }
         guard let changes = rules.offer(offer, knowing: known) else { return false }
         try writer.write(changes)
         if let place = offer.heldTo { try note(place, with: offer, knowing: held[offer.key.binding] ?? known.held) }

@@ -17,6 +17,7 @@ extension StoreCase {
         StoreCase("the completions of an update are counted and listed by state", completionsAreListed),
         StoreCase("a binding is read with the last completions of live updates after its place", standingIsRead),
         StoreCase("an offer that counts notes how far the log was held", offerNotesThePlace),
+        StoreCase("an offer notes the place beside a vain offer of its completion", placeIsNotedBesideAnother),
         StoreCase("updates of one order key are given one after the other", orderKeyIsKept),
         StoreCase("content that expired is known to a binding up to its place", missedContentIsKnown),
     ]
@@ -347,6 +348,23 @@ private func offerNotesThePlace(_ stores: any StoreMaker) async throws {
     let vain = fixture.offer(5, late, to: other, heldTo: places[2])
     #expect(try await store.commit([offer(4, 1, binding, to: 2), vain]) == [.originGone, .originGone])
     #expect(try await store.presentBinding(of: fixture.device) == held)
+}
+
+private func placeIsNotedBesideAnother(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    for number in Int64(1)...4 {
+        let update = try await fixture.publish(UInt64(number))
+        let place = HeldTo(update.serial, rules: 1)
+        let offer = fixture.offer(2 * number, update, to: binding, heldTo: place)
+        let vain = fixture.offer(2 * number + 1, update, to: binding, isAgain: true)
+        let isFirst = number % 2 == 0
+        let results = try await store.commit(isFirst ? [vain, offer] : [offer, vain])
+        let stored = InboxResult.stored(replaced: nil)
+        #expect(results == (isFirst ? [.originGone, stored] : [stored, .originGone]))
+        #expect(try await store.presentBinding(of: fixture.device)?.heldTo == place)
+    }
 }
 
 private func orderKeyIsKept(_ stores: any StoreMaker) async throws {
