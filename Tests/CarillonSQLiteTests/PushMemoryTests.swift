@@ -17,8 +17,8 @@ struct PushMemoryTests {
         var device: DeviceSerial { fixture.device.serial }
         var lane: PushLane { PushLane(app: fixture.device.app, environment: .production) }
 
-        init() async throws {
-            fixture = try await StoreFixture(SQLiteStores.memory)
+        init(_ stores: SQLiteStores = .memory) async throws {
+            fixture = try await StoreFixture(stores)
             var profile = DeviceProfile()
             profile.address = .init(
                 platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
@@ -150,6 +150,38 @@ struct PushMemoryTests {
         #expect(world.store.memory.pushes[world.device]?.firstWaking?.first == 3)
         let expired = later.adding(seconds: 100_000)
         #expect(try await world.lease(at: expired).isEmpty, "it has expired")
+    }
+
+    @Test func `the first message that wakes is found in memory though a later one is found in the table`() async throws {
+        let world = try await World(.moving)
+        try await world.append(100...101, .background, at: start)
+        try await world.append(50...50, .background, at: start)
+        let slots = try world.store.memory.index.slots(of: InboxIndex.Key(world.device, isFinal: false))
+        try #require(slots.map(\.position) == [50], "the others are in the table")
+        world.store.memory.pushes.forgetAll()
+        let leased = try await world.lease(at: start)
+        #expect(leased.count == 1)
+        #expect(world.store.memory.pushes[world.device]?.firstWaking?.first == 50)
+    }
+
+    @Test func `no statement searches for a message that wakes if it is known that none waits`() async throws {
+        let world = try await World()
+        try await world.append(1...1, .background, at: start)
+        let (store, device) = (world.store, world.device)
+        func search(from quietBefore: Int64) async throws -> (value: Bool, statements: [String]) {
+            let memory = store.memory
+            return try await store.tracing {
+                try await store.group.run { db in
+                    var reach = PushReach()
+                    reach.quietBefore = quietBefore
+                    return try WaitingWakes(db, index: memory.index).areAny(of: device, &reach, at: start)
+                }
+            }
+        }
+        let some = try await search(from: 0)
+        #expect(some.value && some.statements.contains(where: isSearch))
+        let none = try await search(from: .max)
+        #expect(!none.value && !none.statements.contains(where: isSearch))
     }
 
     @Test func `how a device can be pushed to is read together with its inbox`() async throws {

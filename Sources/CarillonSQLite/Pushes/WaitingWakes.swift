@@ -24,8 +24,10 @@ struct WaitingWakes {
         try first(of: device, &reach, at: now) != nil
     }
 
-    /// What was looked at once is not looked at again: a device that is told of nothing may have thousands of envelopes.
+    /// Returns the first envelope that wakes. Envelopes that were searched before are not searched again: a device that is woken for none
+    /// may have thousands of envelopes.
     private func first(of device: DeviceSerial, _ reach: inout PushReach, at now: Timestamp) throws -> PushSpan? {
+        guard reach.quietBefore < .max else { return nil }
         let key = InboxIndex.Key(device, isFinal: false)
         // An envelope that the index has in memory waits.
         if let first = reach.firstWaking, first.expiresAt > now, try index.contains(first.first, of: key) { return first }
@@ -37,9 +39,9 @@ struct WaitingWakes {
             count = some.count
             try look(at: some, &search)
         }
-        if search.found == nil {
-            try look(at: index.slots(of: key).map(\.position).filter { $0 >= reach.quietBefore }, &search)
-        }
+        // Positions in memory can be before those in the table.
+        let places = reach.quietBefore..<(search.found?.first ?? .max)
+        try look(at: index.slots(of: key).map(\.position).filter { places.contains($0) }, &search)
         reach.note(search)
         return search.found
     }
