@@ -47,6 +47,19 @@ struct StoreClosingTests {
         }
     }
 
+    @Test func `calls that need no connection are refused after the store is closed`() async throws {
+        let fixture = try await StoreFixture(.file)
+        let (store, device) = (fixture.sqlite, fixture.device.serial)
+        let registration = try #require(try await store.registration(of: device))
+        _ = try await store.registryVersion()
+        _ = try await store.writeRegistration(.nothing, decidedOn: registration, at: StoreFixture.start)
+        try store.close()
+        await #expect(throws: StoreFault.self) { try await store.registryVersion() }
+        await #expect(throws: StoreFault.self) {
+            try await store.writeRegistration(.nothing, decidedOn: registration, at: StoreFixture.start)
+        }
+    }
+
     @Test func `what was asked before is answered, however long it takes`() async throws {
         let store = try await StoreFixture(.file).sqlite
         let slow = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 300000) SELECT max(n) FROM c"

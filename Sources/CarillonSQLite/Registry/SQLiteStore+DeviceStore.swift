@@ -25,6 +25,7 @@ extension SQLiteStore: DeviceStore {
     package func writeRegistration(
         _ wish: RegistrationWish, decidedOn basis: DeviceRegistration, at now: Timestamp
     ) async throws -> RegistrationWrite {
+        try gate.check()
         // Most devices say what they said before, which takes no writer.
         if let unchanged = RegistrationRules.unchanged(by: wish, over: basis, at: now) {
             if unchanged.confirms { memory.pushes.noteConfirmed(basis.device, at: now) }

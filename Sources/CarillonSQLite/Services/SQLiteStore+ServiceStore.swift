@@ -49,6 +49,7 @@ extension SQLiteStore: ServiceStore {
     // MARK: Requests
 
     package func serviceRequest(_ id: ServiceRequestID) async throws -> ServiceRequest? {
+        try gate.check()
         if let request = memory.requests.committed(id) { return request }
         return try await read { db in try RequestReader(db).request(id) }
     }

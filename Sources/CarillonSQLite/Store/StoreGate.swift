@@ -13,10 +13,19 @@ final class StoreGate: Sendable {
     /// - Throws: ``StoreFault`` when the store is closed.
     func enter() throws {
         try isClosed.withLock { isClosed in
-            guard !isClosed else { throw StoreFault(.unavailable, "the store is closed") }
+            guard !isClosed else { throw Self.refusal }
             underWay.enter()
         }
     }
+
+    /// Refuses a call that uses no connection, because its answer is in memory.
+    ///
+    /// - Throws: ``StoreFault`` when the store is closed.
+    func check() throws {
+        guard !isClosed.withLock({ $0 }) else { throw Self.refusal }
+    }
+
+    private static let refusal = StoreFault(.unavailable, "the store is closed")
 
     func leave() { underWay.leave() }
 

@@ -86,6 +86,14 @@ struct RequestMemoryTests {
         #expect(world.known(request.id) == row)
     }
 
+    @Test func `a request that is remembered is not returned after the store is closed`() async throws {
+        let world = try await World()
+        let (store, request) = (world.store, try await world.make())
+        #expect(world.known(request.id) == request)
+        try store.close()
+        await #expect(throws: StoreFault.self) { try await store.serviceRequest(request.id) }
+    }
+
     // MARK: Ends
 
     enum End: CaseIterable, Sendable {
