@@ -188,7 +188,7 @@ struct MigrationTests {
         }
         #expect(refusal.code == .devicesTooMany)
         _ = try await store.deleteDevice(DeviceSerial(1), at: start)
-        guard case .stored(let device) = try await insert() else {
+        guard case .stored(let device, _) = try await insert() else {
             Issue.record("the device is counted still")
             return
         }

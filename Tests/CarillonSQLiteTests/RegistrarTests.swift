@@ -46,4 +46,26 @@ struct RegistrarTests {
         _ = try await registrar.register(app: app, registration: secret)
         #expect(listener.changed == [first.serial], "a device that says nothing did not change")
     }
+
+    @Test func `a device that loses its token to a device that registers is notified at once`() async throws {
+        let world = try await DeliveryWorld.make()
+        let registrar = registrar(world, Listener())
+        let (app, secret) = (try StoreFixture.appID, String(repeating: "s", count: 43))
+        var profile = DeviceProfile()
+        profile.address = .init(
+            platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
+        func waiting(_ device: Device) async throws -> [Envelope.Kind] {
+            try await world.fixture.store.waiting(
+                device: device.serial, after: 0, limit: 9, bytes: 1 << 20, at: StoreFixture.start
+            )?.map(\.kind) ?? []
+        }
+        let first = try await registrar.register(app: app, registration: secret, saying: profile).device
+        #expect(try await waiting(first) == [])
+        let second = try await registrar.register(app: app, saying: profile).device
+        #expect(try await waiting(first) == [.deviceStatus(.suspended(.tokenTaken))])
+        #expect(try await waiting(second) == [])
+        _ = try await registrar.register(app: app, registration: secret, saying: profile)
+        #expect(try await waiting(first) == [.deviceStatus(.registered)])
+        #expect(try await waiting(second) == [.deviceStatus(.suspended(.tokenTaken))])
+    }
 }

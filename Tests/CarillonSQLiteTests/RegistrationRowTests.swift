@@ -34,7 +34,7 @@ struct RegistrationRowTests {
 
     private func insert(_ new: NewDevice, _ store: SQLiteStore, at now: Timestamp? = nil) async throws -> Device? {
         let inserted = try await store.insertDevice(new, at: now ?? start, credential: Self.credential)
-        guard case .stored(let device) = inserted else { return nil }
+        guard case .stored(let device, _) = inserted else { return nil }
         return device
     }
 

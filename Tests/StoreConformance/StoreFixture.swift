@@ -65,7 +65,7 @@ package struct StoreFixture {
         _ device: NewDevice, secret: [UInt8], at now: Timestamp = start, in store: any Store
     ) async throws -> Device? {
         let inserted = try await store.insertDevice(device, at: now, credential: .fixed(SecretHash(of: secret)))
-        guard case .stored(let device) = inserted else { return nil }
+        guard case .stored(let device, _) = inserted else { return nil }
         return device
     }
 

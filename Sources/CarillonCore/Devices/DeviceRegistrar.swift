@@ -59,13 +59,15 @@ package struct DeviceRegistrar: Sendable {
         let new = NewDevice(proposed, app: app, registration: hash, key: key, profile: profile, user: user)
         let inserted = try await devices.insertDevice(new, at: time.now(), credential: .made(of: secret))
         switch inserted {
-        case .stored(let device):
+        case .stored(let device, let changesStatus):
             // A device that is new has the proposed identifier, and no subscriptions yet.
             if profile != nil, device.id != proposed { try await subscriptions.deviceChanged(device.serial) }
+            if changesStatus { try await news.tell() }
             return (device, DeviceCredential(device: device.id, of: secret))
-        case .handedOver(let device, let ended):
+        case .handedOver(let device, let ended, let changesStatus):
             try await dropFormerUser(of: device.serial, ended)
             if profile != nil { try await subscriptions.deviceChanged(device.serial) }
+            if changesStatus { try await news.tell() }
             return (device, DeviceCredential(device: device.id, of: secret))
         case .refused(let refusal): throw refusal
         case .addressFull: throw allowances.refuseAnonymousDevice(from: address)
@@ -95,7 +97,7 @@ package struct DeviceRegistrar: Sendable {
             .random(using: &random), app: app, isAnonymous: true, share: share)
         let inserted = try await devices.insertDevice(new, at: time.now(), credential: .fixed(userAgent.hash))
         switch inserted {
-        case .stored(let device), .handedOver(let device, _): return device
+        case .stored(let device, _), .handedOver(let device, _, _): return device
         case .refused(let refusal): throw refusal
         case .addressFull: throw allowances.refuseAnonymousDevice(from: address)
         case .notAllowed: throw unknownApp(app)

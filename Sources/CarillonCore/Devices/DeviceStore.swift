@@ -117,9 +117,10 @@ package struct DevicePart: Sendable {
 }
 
 package enum InsertedDevice: Sendable {
-    case stored(Device)
+    /// `changesStatus`: whether the status of the device changed, or that of a device that lost its token to the device.
+    case stored(Device, changesStatus: Bool)
     /// The same, and the device's user changed; `ended` are the positions of the envelopes that ended with it.
-    case handedOver(Device, ended: [Int64])
+    case handedOver(Device, ended: [Int64], changesStatus: Bool)
     /// The app does not exist, or the key that the device registers with does not open anything any more.
     case notAllowed
     case refused(Refusal)

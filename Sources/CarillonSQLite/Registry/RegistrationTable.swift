@@ -50,8 +50,11 @@ struct RegistrationTable {
                         changes.profiles[place].registration.device = device.serial
                     }
                 }
-                guard let ended = try write(changes, inboxes, at: now) else { return .stored(device) }
-                return .handedOver(device, ended: ended)
+                let changesStatus = changes.profiles.contains(where: \.isStatusChanged)
+                guard let ended = try write(changes, inboxes, at: now) else {
+                    return .stored(device, changesStatus: changesStatus)
+                }
+                return .handedOver(device, ended: ended, changesStatus: changesStatus)
             }
         }
     }

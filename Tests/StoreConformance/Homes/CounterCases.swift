@@ -30,7 +30,7 @@ private func devicesOfAllHomes(_ stores: any StoreMaker) async throws {
     func insert(_ number: UInt64, in home: any HomeStore) async throws -> Device? {
         let new = NewDevice(DeviceID(Bytes16(high: 1, low: number)), app: try StoreFixture.appID)
         let credential = NewCredential.fixed(SecretHash(of: [UInt8(number)]))
-        guard case .stored(let device) = try await home.insertDevice(new, at: start, credential: credential) else {
+        guard case .stored(let device, _) = try await home.insertDevice(new, at: start, credential: credential) else {
             return nil
         }
         return device

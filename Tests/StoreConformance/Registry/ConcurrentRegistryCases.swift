@@ -48,7 +48,7 @@ private func oneSecretOneDevice(_ stores: any StoreMaker) async throws {
     let devices = try await concurrently(8) { number -> Device in
         let wish = try new(number, registration: SecretHash(of: [5]))
         let inserted = try await store.insertDevice(wish, at: start, credential: .fixed(secret(number)))
-        guard case .stored(let device) = inserted else { throw StoreFixture.Missing() }
+        guard case .stored(let device, _) = inserted else { throw StoreFixture.Missing() }
         return device
     }
     #expect(Set(devices.map(\.serial)).count == 1 && Set(devices.map(\.id)).count == 1)
@@ -66,7 +66,7 @@ private func addressStaysLimited(_ stores: any StoreMaker) async throws {
         wish.isAnonymous = true
         wish.share = .init(address: .v4(address), limit: 3)
         switch try await store.insertDevice(wish, at: start, credential: .fixed(secret(number))) {
-        case .stored(let device): return device
+        case .stored(let device, _): return device
         case .addressFull: return nil
         default: throw StoreFixture.Missing()
         }

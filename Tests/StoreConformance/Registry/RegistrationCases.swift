@@ -12,6 +12,7 @@ extension StoreCase {
         StoreCase("a token that was let go of counts how often it was taken", takingsOutliveTheirDevice),
         StoreCase("an app has so many devices and no more", devicesAreLimited),
         StoreCase("a token is one device's of an app, and who presents it takes it", tokenIsTaken),
+        StoreCase("a registration returns whether it changed a status", changedStatusIsReturned),
         StoreCase("apps have tokens of their own", appsHaveTokensOfTheirOwn),
         StoreCase("what is refused leaves no device and changes none", whatIsRefusedLeavesNothing),
         StoreCase("what a device said goes with it, and its token is free", registrationGoesWithItsDevice),
@@ -87,6 +88,27 @@ private func tokenIsTaken(_ stores: any StoreMaker) async throws {
     #expect(again.displaced?.device == stranger.serial)
     #expect(again.registration.status == .registered)
     #expect(try await fixture.store.registration(of: holder.serial)?.profile.formerService == nil)
+}
+
+private func changedStatusIsReturned(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    func changesStatus(
+        _ number: UInt64, registration: SecretHash? = nil, saying profile: DeviceProfile?
+    ) async throws -> Bool? {
+        let new = NewDevice(
+            DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID, registration: registration,
+            profile: profile)
+        let credential = NewCredential.fixed(SecretHash(of: [9, UInt8(number)]))
+        let inserted = try await fixture.store.insertDevice(new, at: start, credential: credential)
+        guard case .stored(_, let changesStatus) = inserted else { return nil }
+        return changesStatus
+    }
+    let (token, known) = (try profile("aa01"), SecretHash(of: [5]))
+    #expect(try await changesStatus(1, registration: known, saying: token) == false)
+    #expect(try await changesStatus(2, saying: nil) == false)
+    #expect(try await changesStatus(3, saying: token) == true, "the first device loses its token")
+    #expect(try await changesStatus(4, registration: known, saying: token) == true, "the first device takes it back")
+    #expect(try await changesStatus(5, registration: known, saying: token) == false)
 }
 
 private func appsHaveTokensOfTheirOwn(_ stores: any StoreMaker) async throws {
