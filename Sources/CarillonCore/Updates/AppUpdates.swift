@@ -73,19 +73,25 @@ package struct AppUpdates: Sendable {
             delivery.published(update)
             return (update, true)
         case .repeated(let update): return (update, false)
+        case .refused(let reason): throw refusal(because: reason)
+        }
+    }
+
+    private func refusal(because reason: PublishRules.Refusal) -> Refusal {
+        switch reason {
         case .keyReused:
-            throw Refusal(.idempotencyKeyReused, "The Idempotency-Key was used for another update.")
+            Refusal(.idempotencyKeyReused, "The Idempotency-Key was used for another update.")
         case .tooMany:
-            throw Refusal(.updatesTooMany, "An app may have \(limits.live) live updates; withdraw some first.")
+            Refusal(.updatesTooMany, "An app may have \(limits.live) live updates; withdraw some first.")
         case .tooManyUnindexed:
-            throw Refusal(
+            Refusal(
                 .updatesTooMany,
                 "An app may have \(limits.unindexed) live updates whose audience no index finds; name a value that a parameter must have (==, in), or withdraw some first."
             )
-        case .tooManyAudienceBytes: throw tooManyAudienceBytes
+        case .tooManyAudienceBytes: tooManyAudienceBytes
         case .supersededUnknown:
-            throw Refusal(.updateUnknown, "There is no live update that \"supersedes\" names.")
-        case .appGone: throw Refusal(.appUnknown, "The app was deleted.")
+            Refusal(.updateUnknown, "There is no live update that \"supersedes\" names.")
+        case .appGone: Refusal(.appUnknown, "The app was deleted.")
         }
     }
 

@@ -346,13 +346,7 @@ package enum UpdatePut: Sendable {
     case made(Update, superseded: UpdateSerial?, previous: UpdateSerial)
     /// The `Idempotency-Key` was used before, by the same request.
     case repeated(Update)
-    case keyReused
-    case tooMany
-    case tooManyUnindexed
-    case tooManyAudienceBytes
-    /// There is none to be superseded, or it lives no more.
-    case supersededUnknown
-    case appGone
+    case refused(PublishRules.Refusal)
 }
 
 package struct EndedUpdate: Equatable, Sendable {

@@ -51,8 +51,9 @@ struct UpdateTable {
             case .needs(let question):
                 try answer(question, about: wish, into: &facts)
                 facts.answered.insert(question)
-            case .repeated(let id): return try update(id, of: wish.app).map { UpdatePut.repeated($0) } ?? .keyReused
-            case .refused(let refusal): return UpdatePut(refusal)
+            case .repeated(let id):
+                return try update(id, of: wish.app).map { UpdatePut.repeated($0) } ?? .refused(.keyReused)
+            case .refused(let refusal): return .refused(refusal)
             case .publishes: return try write(wish, insteadOf: facts.superseded, at: now)
             }
         }

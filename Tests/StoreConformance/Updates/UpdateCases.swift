@@ -43,11 +43,11 @@ private func updateIsKept(_ stores: any StoreMaker) async throws {
     #expect(try await store.liveUpdates(of: other).isEmpty)
     #expect(try await store.update(fixture.id(3), of: fixture.app) == nil)
     let gone = AppSerial(other.rawValue + 99)
-    guard case .appGone = try await store.publishUpdate(fixture.wish(4, standing, of: gone), at: start) else {
+    guard case .refused(.appGone) = try await store.publishUpdate(fixture.wish(4, standing, of: gone), at: start) else {
         throw StoreFixture.Missing()
     }
     #expect(try await store.deleteApp(try StoreFixture.appID, at: start))
-    guard case .appGone = try await store.publishUpdate(fixture.wish(4, standing), at: start) else {
+    guard case .refused(.appGone) = try await store.publishUpdate(fixture.wish(4, standing), at: start) else {
         throw StoreFixture.Missing()
     }
 }
@@ -64,7 +64,7 @@ private func repetitionIsAnswered(_ stores: any StoreMaker) async throws {
     guard case .made(let made, _, _) = try await put(1, [5]) else { throw StoreFixture.Missing() }
     guard case .repeated(let same) = try await put(2, [5]) else { throw StoreFixture.Missing() }
     #expect(same == made, "although the app has as many as it may")
-    guard case .keyReused = try await put(3, [6]) else { throw StoreFixture.Missing() }
+    guard case .refused(.keyReused) = try await put(3, [6]) else { throw StoreFixture.Missing() }
     guard case .made = try await put(4, [6], of: fixture.anotherApp()) else { throw StoreFixture.Missing() }
     #expect(try await store.withdrawUpdate(made, by: fixture.key, at: start))
     guard case .repeated(let ended) = try await put(5, [5]) else { throw StoreFixture.Missing() }
@@ -124,7 +124,7 @@ private func supersedesOnce(_ stores: any StoreMaker) async throws {
         case .made(let update, let superseded, let previous):
             made.append(update)
             #expect(superseded == earlier.serial && previous == UpdateSerial(0))
-        case .supersededUnknown: unknown += 1
+        case .refused(.supersededUnknown): unknown += 1
         default: Issue.record("\(put)")
         }
     }
@@ -133,7 +133,7 @@ private func supersedesOnce(_ stores: any StoreMaker) async throws {
     let ended = try #require(try await store.update(earlier.id, of: fixture.app))
     #expect(ended.status == .superseded && ended.statusAt == start.adding(seconds: 5))
     let foreign = fixture.wish(20, fixture.definition(supersedes: made.first?.id), of: try await fixture.anotherApp())
-    guard case .supersededUnknown = try await store.publishUpdate(foreign, at: start) else {
+    guard case .refused(.supersededUnknown) = try await store.publishUpdate(foreign, at: start) else {
         throw StoreFixture.Missing()
     }
 }
@@ -144,7 +144,7 @@ private func liveUpdatesAreLimited(_ stores: any StoreMaker) async throws {
     let limits = UpdateLimits(live: 3)
     let puts = try await concurrently(8) { number in
         let put = try await store.publishUpdate(fixture.wish(number, fixture.definition(), limits: limits), at: start)
-        if case .tooMany = put { return true } else { return false }
+        if case .refused(.tooMany) = put { return true } else { return false }
     }
     #expect(puts.filter(\.self).count == 5)
     let live = try await store.liveUpdates(of: fixture.app)
@@ -152,8 +152,8 @@ private func liveUpdatesAreLimited(_ stores: any StoreMaker) async throws {
     _ = try await fixture.publish(fixture.wish(20, fixture.definition(), of: fixture.anotherApp(), limits: limits))
     #expect(try await store.withdrawUpdate(live[0], by: fixture.key, at: start))
     _ = try await fixture.publish(fixture.wish(21, fixture.definition(), limits: limits))
-    guard case .tooMany = try await store.publishUpdate(fixture.wish(22, fixture.definition(), limits: limits), at: start)
-    else { throw StoreFixture.Missing() }
+    let excess = fixture.wish(22, fixture.definition(), limits: limits)
+    guard case .refused(.tooMany) = try await store.publishUpdate(excess, at: start) else { throw StoreFixture.Missing() }
     #expect(try await store.audit(of: fixture.app, before: nil, limit: 99).count == 5, "a refusal is not noted")
 }
 
@@ -163,7 +163,7 @@ private func unindexedUpdatesAreLimited(_ stores: any StoreMaker) async throws {
     let puts = try await concurrently(5) { number in
         let wish = fixture.wish(number, fixture.definition(audience: "x"), isIndexed: false, limits: limits)
         let put = try await fixture.store.publishUpdate(wish, at: start)
-        if case .tooManyUnindexed = put { return true } else { return false }
+        if case .refused(.tooManyUnindexed) = put { return true } else { return false }
     }
     #expect(puts.filter(\.self).count == 3)
     _ = try await fixture.publish(fixture.wish(9, fixture.definition(audience: "x"), limits: limits))
@@ -181,7 +181,7 @@ private func audiencesAreLimited(_ stores: any StoreMaker) async throws {
         let wish = fixture.wish(number, definition, limits: UpdateLimits(audienceBytes: limit))
         switch try await fixture.store.publishUpdate(wish, at: start) {
         case .made: return true
-        case .tooManyAudienceBytes: return false
+        case .refused(.tooManyAudienceBytes): return false
         default: throw StoreFixture.Missing()
         }
     }

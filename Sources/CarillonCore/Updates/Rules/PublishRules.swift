@@ -5,10 +5,12 @@ package import CarillonWire
 /// It does not look anything up: it receives facts. If more must be known, it says what.
 package struct PublishRules: Sendable {
     package enum Refusal: Equatable, Sendable {
+        /// The `Idempotency-Key` was used before, by another request.
         case keyReused
         case tooMany
         case tooManyUnindexed
         case tooManyAudienceBytes
+        /// There is no update to supersede, or it ended.
         case supersededUnknown
         case appGone
     }
@@ -69,19 +71,5 @@ package struct PublishRules: Sendable {
         guard update.audience != nil else { return .resumes }
         guard let audienceBytes else { return .needsAudienceBytes }
         return audienceBytes + update.audienceBytes > limit ? .refused(.tooManyAudienceBytes) : .resumes
-    }
-}
-
-extension UpdatePut {
-    package init(_ refusal: PublishRules.Refusal) {
-        self =
-            switch refusal {
-            case .keyReused: .keyReused
-            case .tooMany: .tooMany
-            case .tooManyUnindexed: .tooManyUnindexed
-            case .tooManyAudienceBytes: .tooManyAudienceBytes
-            case .supersededUnknown: .supersededUnknown
-            case .appGone: .appGone
-            }
     }
 }
