@@ -25,21 +25,15 @@ struct CompletionChangeWriter {
             INSERT INTO completion (in_update, binding, entry, state, attempt, failures, first_failed_at, due_at, reason,
                 changed_at, order_key, has_left, absorbed_by, is_received) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
-        let (key, machine) = (completion.key, completion.machine)
+        let key = completion.key
         insert.bind(key.update.rawValue)
         insert.bind(key.binding.rawValue)
         insert.bind(key.entry)
-        insert.bind(machine.state.rawValue)
-        insert.bind(machine.attempt)
-        insert.bind(machine.failures)
-        insert.bind(machine.firstFailedAt?.milliseconds)
-        insert.bind(machine.dueAt?.milliseconds)
-        insert.bind(machine.reason)
-        insert.bind(completion.changedAt.milliseconds)
+        insert.bindState(of: completion)
         insert.bind(completion.orderKey)
         insert.bind(completion.hasLeft ? 1 : 0)
         insert.bind(completion.absorbedBy?.rawValue)
-        insert.bind(machine.isReceived ? 1 : 0)
+        insert.bind(completion.machine.isReceived ? 1 : 0)
         try insert.run()
     }
 
@@ -57,16 +51,10 @@ struct CompletionChangeWriter {
                 changed_at = ?, has_left = ?, is_received = ?\(isRevived ? ", absorbed_by = NULL" : "")
             WHERE binding = ? AND in_update = ? AND entry = ?
             """)
-        let (key, machine) = (completion.key, completion.machine)
-        update.bind(machine.state.rawValue)
-        update.bind(machine.attempt)
-        update.bind(machine.failures)
-        update.bind(machine.firstFailedAt?.milliseconds)
-        update.bind(machine.dueAt?.milliseconds)
-        update.bind(machine.reason)
-        update.bind(completion.changedAt.milliseconds)
+        let key = completion.key
+        update.bindState(of: completion)
         update.bind(completion.hasLeft ? 1 : 0)
-        update.bind(machine.isReceived ? 1 : 0)
+        update.bind(completion.machine.isReceived ? 1 : 0)
         update.bind(key.binding.rawValue)
         update.bind(key.update.rawValue)
         update.bind(key.entry)
@@ -92,5 +80,19 @@ struct CompletionChangeWriter {
         try db.run(
             "UPDATE completion SET absorbed_by = ?1 WHERE binding = ?2 AND (in_update = ?3 AND entry = ?4 OR absorbed_by = ?3)",
             [absorption.absorber.rawValue, key.binding.rawValue, key.update.rawValue, key.entry])
+    }
+}
+
+extension BoundStatement {
+    /// Binds the columns from `state` to `changed_at`, which a new row and a changed one have in this order.
+    fileprivate mutating func bindState(of completion: Completion) {
+        let machine = completion.machine
+        bind(machine.state.rawValue)
+        bind(machine.attempt)
+        bind(machine.failures)
+        bind(machine.firstFailedAt?.milliseconds)
+        bind(machine.dueAt?.milliseconds)
+        bind(machine.reason)
+        bind(completion.changedAt.milliseconds)
     }
 }
