@@ -76,7 +76,7 @@ struct EventBuffer<Event: StreamedEvent> {
         return waiting.isEmpty ? nil : remove(at: 0)
     }
 
-    /// Removes events that are not to be told any more, which are not counted as missed.
+    /// Removes events that listeners must not receive any more. They do not count as missed.
     mutating func remove(where isRemoved: (Event) -> Bool) -> [Event] {
         var removed: [Event] = []
         for place in waiting.indices.reversed() where isRemoved(waiting[place].event) {

@@ -12,8 +12,8 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         let happened: @Sendable (any Delegate, Event, Subject) -> Void
         /// Called before delegates are called with an event. Returns whether they are called.
         var willHappen: @Sendable (Event, Subject) async -> Bool = { _, _ in true }
-        /// Called after the delegates. No delegate heard the event if all were removed before their call, if ``willHappen`` returned false, if
-        /// the user changed, or if the event was dropped.
+        /// Called after the delegates. No delegate received the event if all delegates were removed before their call, if
+        /// ``willHappen`` returned false, if the user changed, or if the event was dropped.
         var finished: @Sendable (Event, Subject, _ wasHeard: Bool) -> Void = { _, _, _ in }
     }
 
@@ -36,7 +36,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         weak var subject: Subject?
         var calls = DelegateCalls<Event, Call>()
         var isCalling = false
-        /// Whether the device's user changed since the call under way was taken.
+        /// Whether the device's user changed since the event of the present call was taken.
         var hasOwnerChanged = false
     }
 
@@ -104,8 +104,8 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         finish { $0.calls.remove(where: isCancelled) }
     }
 
-    /// The device has another user, or none: events of the former user are not told any more, also one whose delegates are called now. They are
-    /// not counted as missed.
+    /// Removes the events of the former user, when the device has another user, or none. A delegate that is about to be
+    /// called with such an event is not called. Removed events do not count as missed.
     func ownerChanged() {
         // Removed events are taken out of the lock, so that they are not released inside it.
         _ = state.withLock { state in state.readers.values.flatMap { $0.remove(where: \.isOfUser) } }
@@ -187,7 +187,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
         state.withLock { state in state.delegates.contains { $0.delegate === delegate } }
     }
 
-    /// Whether the event that was taken last is not one of a former user.
+    /// Whether the event that was taken last does not belong to a former user.
     private func isCurrent(_ event: Event) -> Bool { !event.isOfUser || !state.withLock { $0.hasOwnerChanged } }
 
     private func next() -> Call? {

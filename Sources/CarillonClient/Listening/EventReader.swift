@@ -21,7 +21,8 @@ final class EventReader<Event: StreamedEvent>: Sendable {
         return removed
     }
 
-    /// Removes events that are not to be told any more. Returns them, so that the caller can release them outside of its lock.
+    /// Removes events that the iteration must not receive any more. Returns them, so that the caller can release them
+    /// outside of its lock.
     func remove(where isRemoved: (Event) -> Bool) -> [Event] {
         state.withLock { $0.buffer.remove(where: isRemoved) }
     }

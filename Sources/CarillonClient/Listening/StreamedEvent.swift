@@ -14,7 +14,7 @@ protocol StreamedEvent: Sendable {
     /// The bytes of the values, texts and paths that the event carries; 0 if its size has a small bound.
     var contentBytes: Int { get }
 
-    /// Whether the event is about data of the device's user. Such an event is not told after the user changed.
+    /// Whether the event is about data of the device's user. Such an event is not delivered after the user changed.
     var isOfUser: Bool { get }
 }
 

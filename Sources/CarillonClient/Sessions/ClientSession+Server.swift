@@ -112,20 +112,20 @@ extension ClientSession {
         return [.write(.removeFarewell(device: farewell.device))] + (phase == .parting ? goOn() : nextFarewell())
     }
 
-    /// Sends the farewell again after a while, as the server was not reached or refused it. Meanwhile the client goes on, so that a farewell
-    /// that always fails keeps no other device from the server.
+    /// Plans to send the farewell again, because the server was not reached or refused it. The client goes on meanwhile, so
+    /// that a farewell that always fails does not stop the work of another device.
     mutating func farewellFailed(
         _ farewell: Farewell, retryAfter: Duration? = nil, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
         isFarewellUnderWay = false
         guard phase != .stopped else { return [] }
         farewellRetryAt = now + farewellSchedule.failed(hint: retryAfter, random: random)
-        // Another farewell is said first then.
+        // Another farewell is sent first.
         if let place = farewells.firstIndex(of: farewell) { farewells.append(farewells.remove(at: place)) }
         return phase == .parting ? goOn() : []
     }
 
-    /// When the farewell that failed is said again; nil if none waits for its time.
+    /// The time at which the failed farewell is sent again; nil if there is none.
     var farewellDueAt: ContinuousClock.Instant? { isFarewellUnderWay || farewells.isEmpty ? nil : farewellRetryAt }
 
     /// Returns whether the farewell that failed is due.
@@ -135,7 +135,7 @@ extension ClientSession {
         return true
     }
 
-    /// Says a farewell beside the live connection.
+    /// Sends a farewell beside the live connection.
     mutating func nextFarewell() -> [SessionAction] {
         guard phase == .live, !isFarewellUnderWay, let farewell = farewells.first else { return [] }
         isFarewellUnderWay = true

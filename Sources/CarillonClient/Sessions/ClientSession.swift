@@ -9,7 +9,7 @@ import CarillonWire
 /// | Phase | Left by |
 /// |---|---|
 /// | stopped | `started` |
-/// | resting | an app's `connectRequested`: there is nobody to be until a channel is wanted; the time of a farewell that failed → parting |
+/// | resting | an app's `connectRequested`: no device is needed until a channel is wanted; the time of a failed farewell → parting |
 /// | parting | `farewellSaid`, `farewellFailed` → the next of these, or resting |
 /// | registering | `deviceRegistered` → opening; `deviceRegistrationFailed` → waiting or resting |
 /// | locating | `serverLocated` → opening or renewing; another server's answer → waiting; none → the same, or waiting when it moved |
@@ -99,9 +99,10 @@ struct ClientSession: Sendable {
     /// There was no connection at the address that the server gave: it may have another by now.
     var mustLocate = false
     var farewells: [Farewell]
-    /// The call that signed out says farewell itself, or a task beside the live connection does, and nobody else meanwhile.
+    /// Whether a farewell is being sent, by the call that signed out or by a task beside the live connection. One farewell
+    /// is sent at a time.
     var isFarewellUnderWay = false
-    /// When the farewell that failed is said again. Until then the client does its other work.
+    /// The time at which the failed farewell is sent again. Until then the client does its other work.
     var farewellRetryAt: ContinuousClock.Instant?
     var farewellSchedule: ClientReconnectSchedule
     /// Somebody waits until it is known that nothing waits.

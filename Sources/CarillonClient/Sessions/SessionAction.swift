@@ -26,7 +26,7 @@ enum SessionAction: Equatable, Sendable {
     /// Say this to the server by HTTP, and say what became of it.
     case reportDevice(PushDeviceMachine.Report, DeviceIdentity)
     case reportUser(UserWord, DeviceIdentity)
-    /// Delete a device that was signed out, and say `farewellSaid` or `farewellFailed`.
+    /// Delete a device that was signed out, and report `farewellSaid` or `farewellFailed`.
     case sayFarewell(Farewell)
     case tellDevice([PushDeviceEvent])
     case tellSubscriptions(SubscriptionFact)

@@ -1,6 +1,7 @@
 import Logging
 
-/// The firings that the app receives. A firing during which the process ended ten times is not given to the app again.
+/// The firings that the app receives. If the process ended ten times during a firing, the app does not receive the firing
+/// again.
 extension SessionRunner {
     /// Waits while firings are paused, and for the turn of a firing that was under way when the process ended. Then stores that the app is given
     /// the firing. Returns false if the iteration is over before, or the delegates must not be called.

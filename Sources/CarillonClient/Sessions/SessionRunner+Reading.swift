@@ -24,7 +24,7 @@ extension SessionRunner {
         }
     }
 
-    /// How long it is until a farewell that failed is said again; nil if none waits.
+    /// The time until the failed farewell is sent again; nil if there is none.
     var farewellDelay: Duration? {
         session.withLock { session in session.farewellDueAt.map { max(.zero, $0 - .now) } }
     }

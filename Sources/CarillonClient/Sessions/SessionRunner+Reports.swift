@@ -31,7 +31,7 @@ extension SessionRunner {
                 logger.error("What the server said of the push token could not be stored", metadata: ["error": "\(error)"])
             }
             let wait = retryAfter
-            // Nothing is written by this.
+            // This stores nothing, so that there is no error to handle.
             try? await perform { session, context in
                 session.reportFailed(retryAfter: wait, at: context.now, random: context.random)
             }
@@ -66,7 +66,7 @@ extension SessionRunner {
                 logger.error("What the server said of the user could not be stored", metadata: ["error": "\(error)"])
             }
             let wait = retryAfter
-            // Nothing is written by this.
+            // This stores nothing, so that there is no error to handle.
             try? await perform { session, context in
                 session.userReportFailed(retryAfter: wait, at: context.now, random: context.random)
             }
@@ -95,7 +95,7 @@ extension SessionRunner {
                     "cannot store that the server deleted the device; retrying", metadata: ["error": "\(error)"])
             }
             let wait = retryAfter
-            // Nothing is written by this.
+            // This stores nothing, so that there is no error to handle.
             try? await perform { session, context in
                 session.farewellFailed(farewell, retryAfter: wait, at: context.now, random: context.random)
             }

@@ -41,12 +41,12 @@ final class FiringQueue: Sendable {
         var ends = 0
         /// Rises when the device gets another user, or is signed out.
         var owner = 0
-        /// The firings of which the listeners of subscriptions heard, until the server is answered.
+        /// The firings that listeners of subscriptions received, until the server is answered.
         var told: [String: Told] = [:]
         var lastTold = 0
-        /// The app named another user, and the server has not answered: the app is not given firings.
+        /// Whether the app named another user and the server has not answered. The app does not receive firings then.
         var isPaused = false
-        /// How often something changed for those who wait in ``FiringQueue/isResumed(isOver:)``.
+        /// Counts the changes for the callers that wait in ``FiringQueue/isResumed(isOver:)``.
         var changes = 0
         /// The readers that wait for a change, by their numbers.
         var pausedReaders: [Int: CheckedContinuation<Void, Never>] = [:]
@@ -65,7 +65,7 @@ final class FiringQueue: Sendable {
     static let limit = 1000
     /// The most bytes of these firings. A firing that is larger is taken alone.
     static let byteLimit = 8 << 20
-    /// How many firings are remembered of which the listeners of subscriptions heard.
+    /// The largest number of firings that are remembered because listeners of subscriptions received them.
     static let toldLimit = 1000
 
     private let state = Mutex(State())
@@ -105,7 +105,7 @@ final class FiringQueue: Sendable {
         }
     }
 
-    /// The server is answered, or no listener was called with the firing: nothing is remembered of it.
+    /// Forgets a firing when the server is answered, or when no listener was called with it.
     func forget(_ id: String) { state.withLock { $0.told[id] = nil } }
 
     /// Returns whether the firing was added. A firing that waits, that the app has, or that exceeds a limit is not added, and the server sends it
@@ -153,7 +153,7 @@ final class FiringQueue: Sendable {
     /// Drops the firings that wait. They come again with the next connection.
     func disconnected() { state.withLock { $0.dropWaiting() } }
 
-    /// The device has another user, or was signed out: the app does not receive firings that came before.
+    /// Drops the firings that came before, because the device has another user or was signed out.
     func ownerChanged() {
         state.withLock { state in
             state.owner += 1
@@ -165,7 +165,7 @@ final class FiringQueue: Sendable {
 
     // MARK: Pauses
 
-    /// Whether the app named another user and the server has not answered: the app is not given firings then.
+    /// Whether the app named another user and the server has not answered. The app does not receive firings then.
     var isPaused: Bool { state.withLock { $0.isPaused } }
 
     func setPaused(_ isPaused: Bool) {

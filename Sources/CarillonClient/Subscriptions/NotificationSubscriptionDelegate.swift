@@ -59,7 +59,7 @@ public enum NotificationSubscriptionEvent: Sendable {
     case subscribed
     /// The subscription ended: the app removed it, it expired, or its device or user was removed.
     case unsubscribed
-    /// Handles a firing of the subscription. Its listeners hear of each firing once in each run of the app.
+    /// Handles a firing of the subscription. Its listeners receive each firing once in each run of the app.
     case triggered
     /// The server refused the subscription, or the connection ended before the server answered.
     case subscriptionFailed(PushError)

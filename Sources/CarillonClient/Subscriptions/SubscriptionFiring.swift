@@ -44,10 +44,10 @@ public struct SubscriptionFiring: Equatable, Sendable {
 /// A firing counts as received when the loop asks for the next one; then its push is not sent, or taken back. One that was not
 /// received comes again at the next connection. Of several iterations each firing goes to one.
 ///
-/// When the device gets another user or signs out, the loop is not given the firings that wait. After the app named another user, the loop
+/// When the device gets another user or signs out, the loop does not receive the firings that wait. After the app named another user, the loop
 /// receives no firing until the server has answered.
 ///
-/// A firing is not given to the app again after the process ended ten times while the app handled the firing: before the loop asked for the
+/// The app does not receive a firing again after the process ended ten times while the app handled the firing: before the loop asked for the
 /// next one, or during calls of ``NotificationSubscriptionDelegate``. The server receives the code 301, handler failed, and the app receives
 /// ``PushDeviceEvent/firingCrashed(_:)``. The status of the subscription changes; ``NotificationSubscriptionDelegate/didTrigger(_:)`` is not called.
 /// The end of the client, and the end of an iteration by `break`, an error or cancellation, do not count.

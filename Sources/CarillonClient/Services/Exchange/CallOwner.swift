@@ -36,8 +36,8 @@ extension ServiceEngine {
         if let owner = underWay[call.id]?.owner, !isCurrent(owner) { throw Self.userMismatch }
     }
 
-    /// Whether the server has not answered yet about another user that the app named, or data of the former user is still here. No work begins
-    /// then.
+    /// Whether the server has not answered yet about another user that the app named, or data of the former user is still
+    /// stored. No work begins then.
     var isBetweenUsers: Bool { runner.isOtherUserPending || owner != presentOwner }
 
     /// Ends the requests of former users that are on their way to the server.

@@ -10,7 +10,7 @@ extension ServiceEngine {
     func willCallDelegate(with id: String) async -> Bool {
         await begin(id, with: .delegate)
         guard isBetweenUsers else { return true }
-        // A result that only a task has is not told again: the delegate is called now.
+        // A result that only a task has is not delivered again, so its delegate is called now.
         let isPostponed = unconfirmed.postpone(id)
         return !isPostponed
     }

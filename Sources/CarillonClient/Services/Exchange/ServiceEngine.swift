@@ -80,7 +80,7 @@ actor ServiceEngine {
     /// The recipients of a result.
     enum ResultAudience {
         case all
-        /// The readers of late replies had the result in this run, or can get it.
+        /// Readers of late replies received the result in this run, or can receive it.
         case delegates
     }
 

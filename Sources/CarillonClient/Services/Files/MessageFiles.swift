@@ -156,7 +156,8 @@ struct MessageFiles: Sendable {
     /// The directory of files that could not be removed. The next start removes it.
     private var removed: String { "\(root)/\(Self.removedName)" }
 
-    /// Removes a file or a directory, if it exists. What cannot be removed is moved away, and removed at the next start.
+    /// Removes a file or a directory, if it exists. A file that cannot be removed is moved away, and is removed at the next
+    /// start.
     func remove(_ path: String) {
         do {
             try delete(path)
