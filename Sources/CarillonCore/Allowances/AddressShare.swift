@@ -1,4 +1,4 @@
-/// The share of an address in anonymous devices: how many it may have.
+/// The limit on the number of anonymous devices of an address.
 package struct AddressShare: Sendable {
     package var address: NetworkAddress
     package var limit: Int

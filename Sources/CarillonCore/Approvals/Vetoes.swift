@@ -1,9 +1,9 @@
 package import CarillonWire
 
-/// Asks apps' own servers whether something may be. Apps that name no server allow everything.
+/// Asks apps' own servers whether they allow something. Apps that name no server allow everything.
 package protocol Vetoes: RegistrationApproval, SubscriptionApproval {
     /// - Parameter serial: The serial number of the app; nil if the caller does not know it. A lookup by the name can read a list of apps.
-    /// - Throws: ``Refusal`` if it may not, or the app's server did not say so in time.
+    /// - Throws: ``Refusal`` if the app's server refuses, or does not answer in time.
     func ask(_ question: VetoQuestion, of app: AppID, serial: AppSerial?) async throws
 }
 
@@ -17,12 +17,12 @@ extension Vetoes {
     }
 }
 
-/// What an app may refuse.
+/// A question that an app can answer with a refusal.
 package enum VetoQuestion: Sendable {
     case device(RegistrationQuestion)
     case subscription(SubscriptionQuestion)
 
-    /// Nil of one that is not registered yet.
+    /// The device; nil if it is not registered yet.
     package var device: DeviceID? {
         switch self {
         case .device(let question): question.device
@@ -31,7 +31,7 @@ package enum VetoQuestion: Sendable {
     }
 }
 
-/// Of those who ask nobody.
+/// Allows everything, for apps and tests without a server to ask.
 package struct NoVetoes: Vetoes {
     package init() {}
     package func isAsked(_ app: AppSerial) -> Bool { false }

@@ -1,4 +1,4 @@
-/// What is left of deleted apps and devices. Methods that write are atomic and durable, as ``Store`` describes.
+/// Removes the rows of deleted apps and devices in parts. Methods that write are atomic and durable, as ``Store`` describes.
 package protocol DeletionStore: Sendable {
     /// Does the next part of the deletions of apps and devices, about `limit` rows, in one transaction. A call after a crash continues
     /// where the last committed one ended.
@@ -8,9 +8,9 @@ package protocol DeletionStore: Sendable {
 }
 
 package struct DeletionStep: Equatable, Sendable {
-    /// Whose sessions are to be ended.
+    /// The devices and channels that were removed. Their sessions must be ended.
     package var removed: RemovedDevices
-    /// Whether nothing is left to be done.
+    /// Whether all deletions are complete.
     package var isDone: Bool
 
     package init(removed: RemovedDevices = .init(), isDone: Bool) {

@@ -43,8 +43,8 @@ package enum AttachmentRules {
     /// What an upload counts that may bring no more.
     package static func charge(received: Int64, _ limits: AttachmentLimits) -> Int64 { max(limits.leastCharge, received) }
 
-    /// What an upload counts once it is whole.
+    /// Returns the bytes that a complete upload counts.
     ///
-    /// - Parameter charged: What it counted before.
+    /// - Parameter charged: The bytes that the upload counted before.
     package static func charge(ofWhole length: Int64, charged: Int64) -> Int64 { max(charged, length) }
 }

@@ -1,4 +1,4 @@
-/// What is added to the bytes that are used of allowances.
+/// Changes of the numbers of bytes that are used of allowances.
 package struct AttachmentTotals: Equatable, Sendable {
     package struct Key: Hashable, Sendable {
         package var app: AppSerial
@@ -11,12 +11,12 @@ package struct AttachmentTotals: Equatable, Sendable {
         }
     }
 
-    /// Without those that add nothing.
+    /// The changes other than zero.
     package private(set) var changes: [Key: Int64] = [:]
 
     package init() {}
 
-    /// An attachment counts so many bytes more, or fewer, of its allowance, and of that of its app.
+    /// Adds to the bytes that an allowance and its app use. A negative number subtracts.
     package mutating func add(_ bytes: Int64, to allowance: String, of app: AppSerial) {
         for key in [Key(app, ""), Key(app, allowance)] {
             let sum = changes[key, default: 0] + bytes

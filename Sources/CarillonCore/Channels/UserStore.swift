@@ -1,4 +1,4 @@
-/// What is left of former users.
+/// Returns the channels of former users, which are removed in parts.
 package protocol UserStore: Sendable {
     /// Returns channels whose device has another user than the one that they were opened for, in the order of their serial numbers. The
     /// change of the user ends them in its own transaction: ``ChannelStore`` does not return them any more.

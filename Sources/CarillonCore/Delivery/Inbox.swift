@@ -202,9 +202,10 @@ package final class Inbox: Sendable {
     /// Whether something that was said of the device is on its way to the disk.
     package func hasQueued(_ device: DeviceSerial) -> Bool { writer.hasQueued(device) }
 
-    /// Whether a read of the device's inbox that began after a moment may lack what was queued, or have what was withdrawn, before this call.
+    /// Whether a read of the device's inbox that began after a moment may lack an envelope that was queued before this call,
+    /// or have an envelope that was withdrawn before this call.
     package func isOutdated(_ device: DeviceSerial, readAfter moment: InboxChangeClock.Moment) -> Bool {
-        // In this order: a change is noted before it leaves the queue.
+        // The order matters: a change is noted before it leaves the queue.
         hasQueued(device) || sessions.changes.mayHaveChanged(device, since: moment)
     }
 
@@ -225,7 +226,7 @@ package final class Inbox: Sendable {
         }
     }
 
-    /// Finds a device, and reads what waits for it in the store: one visit. Nil if there is no such device.
+    /// Reads a device and the first envelopes of its inbox in one call of the store. Returns nil if there is no such device.
     package func arrival(
         of name: DeviceName, _ load: InboxLoad
     ) async throws -> (device: Device, page: InboxPage, said: SaidRevisions)? {

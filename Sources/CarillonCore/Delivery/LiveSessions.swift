@@ -3,7 +3,7 @@ import Synchronization
 
 /// Which device is connected here: one session a device, the newest; and who else waits for its inbox to fill, as polls do.
 package final class LiveSessions: Sendable {
-    /// The place of a session in the order in which the connections of a device came.
+    /// The place of a session in the order in which the connections of a device were opened.
     package struct Turn: Sendable {
         fileprivate var number: UInt64
     }
@@ -24,7 +24,7 @@ package final class LiveSessions: Sendable {
         let presences = Shard([:])
     }
 
-    /// What a session that joins after its inbox was read was not told of.
+    /// The changes of inboxes. A session that joins after its inbox was read compares the read with them.
     package let changes = InboxChangeClock()
     private let shards: [ShardBox]
     private let turns = Atomic<UInt64>(0)
@@ -34,15 +34,15 @@ package final class LiveSessions: Sendable {
         shards = (0..<shardCount).map { _ in ShardBox() }
     }
 
-    /// Returns the turn of a connection that came now, for a session that joins later.
+    /// Returns the turn of a connection that was opened now, for a session that joins later.
     package func nextTurn() -> Turn { Turn(number: turns.wrappingAdd(1, ordering: .relaxed).newValue) }
 
-    /// Makes this the device's session, and ends the one before it. A session whose connection came before that of the device's session is
-    /// ended itself.
+    /// Makes this the device's session, and ends the session before it. A session whose connection was opened before that of
+    /// the device's session is ended itself.
     ///
     /// - Parameters:
     ///   - app: The app of the device; nil if it is not known.
-    ///   - turn: When the connection came; nil if it came now.
+    ///   - turn: The turn of the connection; nil if it was opened now.
     /// - Returns: Whether this is the device's session now.
     @discardableResult
     package func join(

@@ -25,7 +25,7 @@ package struct DeviceCredential: Sendable {
         self.init(device: device, secret: Array(code.prefix(Self.secretByteCount)))
     }
 
-    /// From what a credential is made when the identifier of its device is known.
+    /// The secret part of a credential, which is complete when the identifier of its device is known.
     package enum Secret: Sendable {
         case random([UInt8])
         /// The secret of the registration.
@@ -48,7 +48,7 @@ package struct DeviceCredential: Sendable {
     }
 }
 
-/// The credential of a device that is stored, or that registers again under the identifier which it has.
+/// The credential of a device that is stored, or that registers again under its identifier.
 package enum NewCredential: Sendable {
     case made(of: DeviceCredential.Secret)
     /// The same for every identifier.

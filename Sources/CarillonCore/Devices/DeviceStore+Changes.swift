@@ -1,6 +1,6 @@
 package import CarillonWire
 
-/// What a device becomes, of what it was.
+/// Decides what a device asks for, from its present registration.
 package typealias RegistrationChange = (DeviceRegistration) throws(Refusal) -> RegistrationWish
 
 extension DeviceStore {

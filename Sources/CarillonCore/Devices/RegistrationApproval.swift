@@ -1,13 +1,13 @@
 package import CarillonWire
 
-/// What an app may refuse of its devices.
+/// A change of a device that an app can refuse.
 package enum RegistrationQuestion: Sendable {
     /// A device registers.
     case registration(DeviceProfile?, UserWord?, isAnonymous: Bool)
-    /// A device has another push token, or its first.
+    /// A device reports another push token, or its first one.
     case token(DeviceID, DeviceProfile, UserID?)
 
-    /// Nil of one that is not registered yet.
+    /// The device; nil if it is not registered yet.
     package var device: DeviceID? {
         switch self {
         case .registration: nil

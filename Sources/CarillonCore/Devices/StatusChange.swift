@@ -5,7 +5,7 @@ package enum StatusChange: Equatable, Sendable {
     /// The device stays suspended for another reason.
     case reasonChanged
 
-    /// Nil if the status stays.
+    /// Returns nil if the status is the same.
     package init?(from former: DeviceStatus, to status: DeviceStatus) {
         switch (former, status) {
         case _ where former == status: return nil

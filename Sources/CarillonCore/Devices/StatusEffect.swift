@@ -1,11 +1,11 @@
-/// A device is told of the status that it has since a moment.
+/// The effect of a message that notifies a device of its status: the status counts as delivered.
 package struct StatusEffect: FeatureEffect {
     package var device: DeviceSerial
     package var at: Timestamp
 }
 
 extension Effect {
-    /// The device is told of the status that it has since a moment.
+    /// A device is notified of the status that it has since a time.
     package static func statusTold(_ device: DeviceSerial, at: Timestamp) -> Effect {
         Effect(StatusEffect(device: device, at: at))
     }

@@ -1,7 +1,7 @@
 /// What becomes of a device's data when the device's user changes: the only list of it.
 ///
-/// `docs/users.md` shows the same rows. Stores end what ``UserChangeExtent`` says in the transaction that changes the user.
-/// ``EnvelopeKind/Behaviour/userChange`` says it of envelopes.
+/// `docs/users.md` shows the same rows. In the transaction that changes the user, stores end the data that
+/// ``UserChangeExtent`` names. ``EnvelopeKind/Behaviour/userChange`` has the extent of each kind of envelope.
 package enum UserChange {
     /// One row of the list.
     package struct Rule: Equatable, Sendable {

@@ -1,11 +1,11 @@
 package import CarillonWire
 
-/// What an app shows a vendor's push service in an environment.
+/// The credential of an app for a vendor's push service in an environment.
 package struct GatewayCredential: Equatable, Sendable {
     package var app: AppID
     package var lane: PushLane
     package var sealed: [UInt8]
-    /// For operators that list credentials. It contains no secret.
+    /// A description for operators that list credentials. It contains no secret.
     package var summary: String
     package var setAt: Timestamp
 

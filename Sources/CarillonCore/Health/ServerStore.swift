@@ -1,12 +1,14 @@
 package import CarillonWire
 
-/// What belongs to the server itself. Methods that write are atomic and durable, as ``Store`` describes.
+/// Stores the identity, the history and the clock of the server, and checks the store. Methods that write are atomic and
+/// durable, as ``Store`` describes.
 package protocol ServerStore: Sendable {
     /// Returns the id of this server. The first call stores the id that it proposes, which stays the same for as long as the store lives, also
     /// after a restoration. Concurrent first calls return the same id, which one of them proposed.
     func serverID(proposing proposed: ServerID) async throws -> ServerID
-    /// Returns the number of this past. The first call stores the number that it proposes, and so does the first call in a store that was
-    /// restored from a backup. Concurrent first calls return the same number, which one of them proposed.
+    /// Returns a number that identifies the history of the store. The first call stores the number that it proposes, and so
+    /// does the first call after a restoration from a backup. Concurrent first calls return the same number, which one of
+    /// them proposed.
     func history(proposing proposed: Int64) async throws -> Int64
     /// Returns an epoch that no call returned before, and that is later than every place that is stored (``PositionSource``). It is on disk
     /// when it is returned; calls at once return different epochs.

@@ -1,13 +1,13 @@
-/// Why a store could not do its work. Nothing was changed.
+/// The reason why a store could not do its work. Nothing was changed.
 package struct StoreFault: Error, Equatable, Sendable {
     package enum Kind: Equatable, Sendable {
         /// The disk, or the space allotted, is full.
         case full
-        /// What was kept cannot be read; another try will not help.
+        /// The stored data cannot be read; another try does not help.
         case damaged
         /// The incarnation of the home that wrote was removed from the store; another home may have its shards.
         case fenced
-        /// Anything else.
+        /// Any other fault.
         case unavailable
     }
 

@@ -1,7 +1,8 @@
-/// What a change in one shard means for another shard.
+/// The effect of a change in one shard on another shard.
 ///
-/// The change writes the hand-over in its own transaction. The home of the other shard reads it, does what it means, and removes it. A home
-/// that is killed in between does it again after its next start, so it must be safe to do twice.
+/// The change writes the hand-over in its own transaction. The home of the other shard reads the hand-over, applies it, and
+/// removes it. A home that is killed in between applies it again after its next start. Therefore, it must be safe to apply
+/// twice.
 package struct HandOver: Equatable, Sendable {
     package enum Kind: Int64, CaseIterable, Sendable {
         /// A device was suspended or resumed that has subscriptions on items of the shard. The content is the device.
@@ -35,7 +36,7 @@ package enum HandOverChange: Equatable, Sendable {
 /// A hand-over that a home has applied.
 package struct AppliedHandOver: Equatable, Sendable {
     package var number: Int64
-    /// Nil if no row changes with it.
+    /// The change of rows that belongs to the hand-over; nil if there is none.
     package var change: HandOverChange?
 
     package init(number: Int64, change: HandOverChange?) {

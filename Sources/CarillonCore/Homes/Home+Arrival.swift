@@ -1,15 +1,17 @@
 extension Home {
     package typealias Arrived = (device: Device, page: InboxPage, said: SaidRevisions)
 
-    /// Lets in a device that says who it is: reads it with the first of what waits for it, checks it, and makes the connection its session.
+    /// Connects a device that sent its credential: reads the device with the first envelopes of its inbox, checks it, and
+    /// makes the connection its session.
     ///
-    /// A connection that came before that of the device's session is ended with ``SessionEnd/replaced``.
+    /// A connection that was opened before that of the device's session is ended with ``SessionEnd/replaced``.
     ///
-    /// - Returns: Nil if there is no such device, or it is not the one. The page is ``InboxPage/unread`` if it must be loaded.
+    /// - Returns: Nil if there is no such device, or `isRight` rejects it. The page is ``InboxPage/unread`` if it must be
+    ///   loaded.
     package func arrival(
         of name: DeviceName, as session: any LiveSession, _ load: InboxLoad, if isRight: (Device) -> Bool
     ) async throws -> Arrived? {
-        // Reads can end in another order than the connections came in.
+        // Reads can end in another order than that in which the connections were opened.
         let turn = sessions.nextTurn()
         let moment = sessions.changes.now()
         guard let first = try await inbox.arrival(of: name, load), isRight(first.device) else { return nil }
@@ -20,8 +22,9 @@ extension Home {
             arrived.page = .unread
             return arrived
         }
-        // The session is told of each change from now on (`storedMore`). An earlier change that the page lacks is queued still, and the session
-        // loads it, or was noted after `moment`, and the page is read again. A change is noted before it leaves the queue: asked in this order.
+        // The session is informed of each later change (`storedMore`). An earlier change that the page lacks is either still
+        // queued, and then the session loads it, or was noted after `moment`, and then the page is read again. A change is
+        // noted before it leaves the queue, so the queue is checked first.
         let isQueued = inbox.hasQueued(device)
         if sessions.changes.mayHaveChanged(device, since: moment)
             || sessions.changes.mayHaveChanged(allOf: first.device.app, since: moment)
@@ -36,7 +39,8 @@ extension Home {
         return arrived
     }
 
-    /// The device may have been deleted, or have another credential, since it was read first. Then the session leaves.
+    /// Reads the device again, because it can be deleted or have another credential since the first read. The session leaves
+    /// in these cases.
     private func secondArrival(
         of name: DeviceName, as session: any LiveSession, _ device: DeviceSerial, _ load: InboxLoad,
         if isRight: (Device) -> Bool

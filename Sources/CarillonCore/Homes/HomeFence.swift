@@ -3,7 +3,7 @@ package struct NodeNumber: Hashable, Sendable {
     package var rawValue: Int64
     package init(_ rawValue: Int64) { self.rawValue = rawValue }
 
-    /// The node of a server that has no other.
+    /// The only node of a server without other nodes.
     package static let only = NodeNumber(1)
 }
 
@@ -12,7 +12,7 @@ package struct NodeNumber: Hashable, Sendable {
 /// Shards are not part of the fence. A home gives up a shard by a write of its own, after it has written everything of the shard.
 package struct HomeFence: Hashable, Sendable {
     package var node: NodeNumber
-    /// Grows with each start of a home on the node.
+    /// Increases with each start of a home on the node.
     package var incarnation: Int64
 
     package init(node: NodeNumber, incarnation: Int64) {

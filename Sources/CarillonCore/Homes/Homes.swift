@@ -19,7 +19,7 @@ package struct Homes: Sendable {
 
     package func home(of device: DeviceSerial) -> Home { home(of: Shard(of: device)) }
 
-    /// Returns the home of a device that was not read yet.
+    /// Returns the home of a device that is not read yet.
     package func home(of name: DeviceName) -> Home { only }
 
     /// The home of the device whose envelope it is.
@@ -27,7 +27,7 @@ package struct Homes: Sendable {
 
     private func home(of shard: Shard) -> Home { only }
 
-    /// Lets in a device that says who it is. See ``Home/arrival(of:as:_:if:)``.
+    /// Connects a device that sent its credential. See ``Home/arrival(of:as:_:if:)``.
     package func arrival(
         of name: DeviceName, as session: any LiveSession, _ load: InboxLoad, if isRight: (Device) -> Bool
     ) async throws -> Home.Arrived? {

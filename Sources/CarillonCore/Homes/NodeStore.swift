@@ -1,5 +1,5 @@
-/// The living homes, and which node has each shard. Any node calls these methods. Methods that write are atomic and durable, as ``Store``
-/// describes.
+/// Stores the living homes, and the node of each shard. Any node can call these methods. Methods that write are atomic and
+/// durable, as ``Store`` describes.
 package protocol NodeStore: Sendable {
     /// Adds a start of a home on a node. The incarnation is greater than each that a call returned for the node before, also before the
     /// store was reopened. Calls at once return different incarnations. The former incarnation of the node is removed by the same change.
@@ -12,13 +12,13 @@ package protocol NodeStore: Sendable {
     /// - Returns: Whether this call removed the incarnation. Of calls at once, one does.
     /// - Throws: ``StoreFault``.
     func removeIncarnation(_ fence: HomeFence) async throws -> Bool
-    /// Returns the map and its version, both of one moment.
+    /// Returns the map and its version, read at one moment.
     ///
     /// - Throws: ``StoreFault``, of the kind `damaged` if the store has no version of the map.
     func shardMap() async throws -> ShardMap
 }
 
-/// What a home writes about shards. It is called through the handle of the home.
+/// Changes the map of shards for a home. The methods are called through the handle of the home.
 package protocol ShardStore: Sendable {
     /// Assigns shards to a place if the map still has the given version, and makes its version one greater. Of calls at once with one
     /// version, one changes the map.

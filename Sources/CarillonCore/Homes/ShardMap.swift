@@ -1,4 +1,4 @@
-/// Says which node has each shard, as the store had it at one version.
+/// The node of each shard, as the store had it at one version.
 package struct ShardMap: Equatable, Sendable {
     package struct Place: Hashable, Sendable {
         package var node: NodeNumber
@@ -11,7 +11,7 @@ package struct ShardMap: Equatable, Sendable {
         }
     }
 
-    /// One more with each change of the map; 0 before the first change.
+    /// The number of changes of the map.
     package var version: Int64
     /// A shard that was never assigned is absent.
     package var places: [Shard: Place]

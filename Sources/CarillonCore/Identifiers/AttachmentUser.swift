@@ -1,9 +1,9 @@
-/// Who uploads, or may fetch: a device, or whoever has a sender key of the app.
+/// A party that uploads or can fetch attachments: a device, or all holders of a sender key of the app.
 package enum Party: Hashable, Sendable {
     case device(DeviceSerial)
     case senders
 
-    /// As the store writes it: 0 is no device's number.
+    /// The number in the store. 0 is the number of no device.
     package var number: Int64 {
         switch self {
         case .device(let device): device.rawValue

@@ -1,5 +1,5 @@
-/// The store's number for a channel; never used twice, so that a token of a closed channel stays dead even when the
-/// device opens a channel of the same name again.
+/// The number of a channel in the store. A number is never used again, so that the token of a closed channel stays invalid
+/// if the device opens a channel of the same name again.
 package struct ChannelSerial: Hashable, Sendable {
     package var rawValue: Int64
     package init(_ rawValue: Int64) { self.rawValue = rawValue }

@@ -1,6 +1,7 @@
 package import CarillonWire
 
-/// Pushes of one app through one of its vendor's services: they share credentials, and wait together when those fail.
+/// The pushes of one app through one of its vendor's services. They share credentials, and wait together when the
+/// credentials fail.
 package struct PushLane: Hashable, Sendable {
     package var app: AppSerial
     package var environment: PushEnvironment
@@ -10,16 +11,16 @@ package struct PushLane: Hashable, Sendable {
         self.environment = environment
     }
 
-    /// As the store writes it.
+    /// The number in the store.
     package var number: Int64 { app.rawValue << 2 | environment.number }
 
-    /// Nil for a number that no lane has.
+    /// Returns nil if no lane has the number.
     package init?(number: Int64) {
         guard let environment = PushEnvironment.allCases.first(where: { $0.number == number & 3 }) else { return nil }
         self.init(app: AppSerial(number >> 2), environment: environment)
     }
 
-    /// The one in which a token may be when it is not in this one.
+    /// The lane of the environment that can accept a token which this lane does not accept.
     package var other: PushLane? {
         switch environment {
         case .production: PushLane(app: app, environment: .sandbox)

@@ -13,10 +13,11 @@ package struct Shard: Hashable, Sendable {
         self.number = number
     }
 
-    /// Serials from here on have the number of their shard in their last 10 bits. Smaller serials were assigned one after the other.
+    /// The first serial that has the number of its shard in its last 10 bits. Smaller serials were assigned one after the
+    /// other.
     static let firstWithShard: Int64 = 1 << 40
 
-    /// Devices that were registered one after the other are in different shards.
+    /// Returns the shard of a device. Devices that were registered one after the other are in different shards.
     package init(of device: DeviceSerial) {
         number =
             device.rawValue >= Self.firstWithShard

@@ -1,6 +1,6 @@
 import CarillonWire
 
-/// Why a channel ended.
+/// The reason why a channel ended.
 package enum DisconnectReason: String, CaseIterable, Sendable {
     case unregistered
     case revoked
@@ -8,7 +8,7 @@ package enum DisconnectReason: String, CaseIterable, Sendable {
     case appDeleted = "app_deleted"
     case userChanged = "user_changed"
 
-    /// Of a channel that an envelope ends.
+    /// Returns the reason for a channel that ends with an envelope.
     init(_ content: Envelope.Kind) {
         self = content == .channelError(code: ChannelErrorCode.userChanged) ? .userChanged : .revoked
     }

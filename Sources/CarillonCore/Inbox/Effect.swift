@@ -1,7 +1,7 @@
-/// What a feature stores in one transaction with an append.
+/// A change of a feature that is stored in one transaction with an append.
 ///
-/// Each feature has a type for its effects, and a function of ``Effect`` for each of them. The rules of the inbox look effects up, and
-/// know nothing else of them: a large effect hashes only the numbers that identify it.
+/// Each feature has a type for its effects, and a function of ``Effect`` for each of them. The rules of the inbox only
+/// compare effects. A large effect hashes only the numbers that identify it.
 package protocol FeatureEffect: Hashable, Sendable {}
 
 /// What must happen in one transaction with an append. When it does not count any more, nothing is appended.

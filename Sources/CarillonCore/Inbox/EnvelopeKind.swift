@@ -31,7 +31,7 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
         /// The first version of Carillon's extension whose clients know it; 0: those that speak nothing but Mozilla's protocol
         /// do. For a client that does not it leaves the inbox as unsupported.
         package var knownSince: Int
-        /// Whether it leaves the inbox when the device's user changes.
+        /// Whether the envelope leaves the inbox when the device's user changes.
         package var userChange: UserChangeExtent
         /// It stays in the inbox of a client that does not know it: the vendor's service may show it all the same, or the app has
         /// another client that does.

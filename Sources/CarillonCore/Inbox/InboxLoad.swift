@@ -1,4 +1,4 @@
-/// The part of an inbox that is read: what follows a position, up to a number of envelopes and of bytes.
+/// The part of an inbox that is read: the envelopes after a position, up to a number of envelopes and of bytes.
 package struct InboxLoad: Equatable, Sendable {
     package var after: Int64
     package var limit: Int

@@ -16,7 +16,7 @@ package enum InboxOperation: Equatable, Sendable {
     case expire(MessageID, at: Timestamp)
     /// Ends an origin in a device's inbox, and what waits of it.
     case end(DeviceOrigin, because: DisconnectReason, at: Timestamp)
-    /// The device's user changes: what ``EnvelopeKind/Behaviour/userChange`` says leaves the inbox.
+    /// The device's user changes: envelopes of the kinds that ``EnvelopeKind/Behaviour/userChange`` names leave the inbox.
     ///
     /// `hadUser`: The device had a user before.
     case changeUser(DeviceSerial, hadUser: Bool, at: Timestamp)

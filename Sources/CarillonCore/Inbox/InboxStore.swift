@@ -19,10 +19,11 @@ package protocol InboxStore: Sendable {
     /// - Returns: Nil if there is no such device, or its app was deleted.
     func waiting(device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp) async throws
         -> [Envelope]?
-    /// Finds a device and the first of what waits for it, in one visit. The page is read after the device, as ``waiting(device:after:limit:bytes:at:)``
-    /// reads it, and has all that was committed before the call. With a limit of 0 no envelope is read.
+    /// Returns a device and the first envelopes of its inbox. The page is read after the device, as
+    /// ``waiting(device:after:limit:bytes:at:)`` reads it, and has everything that was committed before the call. With a
+    /// limit of 0 no envelope is read.
     ///
-    /// - Returns: Nil if there is no such device, or its app was deleted; nothing of an inbox is read then.
+    /// - Returns: Nil if there is no such device, or its app was deleted. The inbox is not read then.
     func arrival(of name: DeviceName, _ load: InboxLoad, at now: Timestamp) async throws -> Arrival?
     /// Returns the number of waiting envelopes of a device, without those that expire by `now`; 0 if there is no such device.
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int
@@ -41,7 +42,7 @@ package protocol InboxStore: Sendable {
 /// A device that was found, and what waits for it.
 package struct Arrival: Equatable, Sendable {
     package var device: Device
-    /// Nil if they cannot be read.
+    /// Nil if the envelopes cannot be read.
     package var envelopes: [Envelope]?
     /// What it is told that the server has of it.
     package var said: SaidRevisions

@@ -1,11 +1,11 @@
-/// RFC 8030 section 5.3.
+/// The urgency of a message (RFC 8030 section 5.3).
 package enum Urgency: String, CaseIterable, Sendable {
     case veryLow = "very-low"
     case low
     case normal
     case high
 
-    /// As the store numbers it.
+    /// The number in the store.
     package var number: Int {
         switch self {
         case .veryLow: 0

@@ -1,28 +1,28 @@
-/// Whether a device may be pushed to through its vendor. Live connections and polls do not ask.
+/// Whether a device can be pushed to through its vendor. Live connections and polls do not depend on it.
 package enum DeviceStatus: Equatable, Sendable {
     case registered
     case suspended(SuspensionReason)
 
-    /// On the wire.
+    /// The name on the wire.
     package var name: String { self == .registered ? "registered" : "suspended" }
 
-    /// Nil of one that is registered.
+    /// The reason of the suspension; nil for a registered device.
     package var reason: SuspensionReason? {
         guard case .suspended(let reason) = self else { return nil }
         return reason
     }
 }
 
-/// Why a device is suspended.
+/// The reason why a device is suspended.
 package enum SuspensionReason: String, CaseIterable, Sendable {
     /// Another install of the app registered with its push token.
     case tokenTaken = "token_taken"
-    /// The vendor's push service says that the token leads nowhere.
+    /// The vendor's push service reports that the token is invalid.
     case tokenDead = "token_dead"
-    /// An operator wanted it so.
+    /// An operator suspended the device.
     case byOperator = "operator"
 
-    /// As the store numbers it in an envelope.
+    /// The number in the store, in an envelope.
     package var number: Int {
         switch self {
         case .tokenTaken: 1
@@ -36,6 +36,6 @@ package enum SuspensionReason: String, CaseIterable, Sendable {
         self = reason
     }
 
-    /// Whether the device ends it by registering again.
+    /// Whether the suspension ends when the device registers again.
     package var endsWithRegistration: Bool { self != .byOperator }
 }

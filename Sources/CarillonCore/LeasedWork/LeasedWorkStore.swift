@@ -1,13 +1,14 @@
-/// Work outside of the server that is owed, such as pings and callbacks. The feature that owes an item stores the item, its leases and its
-/// result in its own transactions (``WorkUser``). Methods that write are atomic and durable, as ``Store`` describes.
+/// Stores work that the server must do outside of itself, such as pings and callbacks. The feature of an item stores the
+/// item, its leases and its result in its own transactions (``WorkUser``). Methods that write are atomic and durable, as
+/// ``Store`` describes.
 package protocol LeasedWorkStore: Sendable {
     /// Corrects the times that a clock wrote that was ahead, in one transaction. Work that was put off then waits as long from `now` on as
     /// it was to wait from then on. Leases end after ``WorkLease/seconds`` at the latest. Times of a right clock stay as they are.
     ///
     /// - Parameter shards: The shards whose devices' work is corrected.
     func bringBackWork(in shards: ShardSet, at now: Timestamp) async throws
-    /// Returns work for devices of shards that is due at `now` and has no lease: of each lane the item that has waited the longest.
-    /// Nothing is leased by this.
+    /// Returns work for devices of shards that is due at `now` and has no lease: of each lane the item that has waited the
+    /// longest. The call leases nothing.
     ///
     /// Of an app and kind up to `limit` items are returned, of the lanes that have waited the longest. Work of the crowd is left out, and
     /// so is work that ends with its app if the app was deleted.
@@ -51,7 +52,7 @@ package struct StoredLease: Equatable, Sendable {
     package func isInForce(_ lease: WorkLease) -> Bool { isHeld && fence == lease.fence }
 }
 
-/// A piece of work that is leased. The subject is what is to be done.
+/// A piece of work that is leased, with its subject.
 package struct LeasedItem<Subject: Equatable & Sendable>: Equatable, Sendable {
     package var lease: WorkLease
     package var due: DueWork

@@ -1,6 +1,6 @@
 /// Who owes work with the outside, and knows what it is.
 package protocol WorkUser: Sendable {
-    /// What its work is for, as the store has it.
+    /// The stored facts that the work needs.
     associatedtype Subject: Equatable & Sendable
     associatedtype Job: Sendable
 

@@ -70,7 +70,7 @@ package final class KnownValues<Key: Hashable & Sendable, Value: Sendable>: Send
         }
     }
 
-    /// Forgets a value that meets a condition. A value that is being read becomes known as before.
+    /// Forgets a value that meets a condition. A value that is being read is still remembered afterwards.
     package func forget(_ key: Key, where isUnwanted: (Value) -> Bool) {
         state.withLock { state in
             guard let value = state.known[key], isUnwanted(value) else { return }

@@ -1,6 +1,6 @@
-/// Everything that Carillon keeps.
+/// The complete store of a server.
 ///
-/// What holds for each method, unless its comment says otherwise:
+/// The following applies to each method, unless its comment states otherwise:
 ///
 /// - A method that writes is one transaction. Its change is made completely or not at all, and is on disk when the method returns. What
 ///   it checks, it checks in that transaction.

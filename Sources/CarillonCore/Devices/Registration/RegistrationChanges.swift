@@ -5,7 +5,7 @@ package struct RegistrationChanges: Equatable, Sendable {
         package var device: Device
         package var key: KeyID?
         package var registration: SecretHash?
-        /// Of a device whose address has a limit.
+        /// The address of a device whose address has a limit.
         package var address: NetworkAddress?
 
         package init(device: Device, key: KeyID?, registration: SecretHash?, address: NetworkAddress?) {
@@ -16,19 +16,19 @@ package struct RegistrationChanges: Equatable, Sendable {
         }
     }
 
-    /// What is stored of a registration, and what other features must be told of the change.
+    /// A registration that is written, and the facts of the change that other features need.
     package struct Profile: Equatable, Sendable {
         /// The store sets the serial of a new device.
         package var registration: DeviceRegistration
-        /// Whether there is no row before.
+        /// Whether the device had no row before.
         package var isFirst: Bool
         /// Nil if the status stays.
         package var statusChange: StatusChange?
-        /// Whether what the vendor said of the address before says nothing of this one.
+        /// Whether earlier answers of the vendor concern another address.
         package var isAddressChanged: Bool
         /// Nil if the user stays.
         package var userChange: ChangeOfUser?
-        /// Whether the device is the one of ``RegistrationChanges/new``, for which nothing can wait yet.
+        /// Whether the device is the one of ``RegistrationChanges/new``, which has no pushes and no wake yet.
         package var isOfNewDevice: Bool
 
         package init(
@@ -54,12 +54,12 @@ package struct RegistrationChanges: Equatable, Sendable {
         case replaced
     }
 
-    /// A token that no device has from now on, and how often it was taken.
+    /// A token that no device has any more, and how often it was taken.
     package struct ReleasedToken: Equatable, Sendable {
         package var app: AppSerial
         package var token: PlatformToken
         package var takings: RegistrationRules.Takings
-        /// So many tokens that were taken on earlier days are forgotten.
+        /// The number of tokens taken on earlier days that are forgotten.
         package var forgotten: Int
 
         package init(app: AppSerial, token: PlatformToken, takings: RegistrationRules.Takings, forgotten: Int) {
@@ -74,12 +74,12 @@ package struct RegistrationChanges: Equatable, Sendable {
     /// A device that gets another credential.
     package var renewed: Device?
     package var app: AppSerial
-    /// In the order in which they are written: a token is free before another device gets it.
+    /// The registrations in the order in which they are written, so that a token is free before another device gets it.
     package var profiles: [Profile] = []
     package var released: ReleasedToken?
-    /// Its channels and its registration are removed with it.
+    /// The device that is removed with its channels and its registration.
     package var removed: DeviceSerial?
-    /// Is added to the number of devices of the app.
+    /// The change of the number of devices of the app.
     package var devices = 0
 
     package init(in app: AppSerial) { self.app = app }

@@ -1,13 +1,13 @@
 package import CarillonWire
 
-/// What must be known of a device to change its registration.
+/// The facts that a change of a registration needs.
 package struct RegistrationFacts: Equatable, Sendable {
     package var device: DeviceSerial
     package var app: AppSerial
     package var createdAt: Timestamp
-    /// Nil of a device that said nothing yet.
+    /// The stored registration; nil if the device has not reported anything yet.
     package var stored: DeviceRegistration?
-    /// Nil until it is asked for.
+    /// The facts of the push token; nil until they are requested.
     package var token: TokenFacts?
 
     package init(device: DeviceSerial, app: AppSerial, createdAt: Timestamp, stored: DeviceRegistration?) {
@@ -17,11 +17,11 @@ package struct RegistrationFacts: Equatable, Sendable {
         self.stored = stored
     }
 
-    /// Of a device that said nothing, what it has from the beginning.
+    /// The stored registration, or the one that a device has before its first report.
     package var current: DeviceRegistration { stored ?? DeviceRegistration(device: device, at: createdAt) }
 }
 
-/// What must be known of a push token that a device presents.
+/// The facts of a push token that a device reports.
 package struct TokenFacts: Equatable, Sendable {
     /// The device of the app that has the token.
     package var holder: DeviceRegistration?
@@ -34,13 +34,13 @@ package struct TokenFacts: Equatable, Sendable {
     }
 }
 
-/// What must be known to store a device that registers.
+/// The facts that the registration of a device needs.
 package struct NewDeviceFacts: Equatable, Sendable {
     package struct App: Equatable, Sendable {
         package var serial: AppSerial
         /// The number of devices of the app.
         package var devices: Int
-        /// Whether the key with which the device registers is there and not revoked.
+        /// Whether the key with which the device registers exists and is not revoked.
         package var isKeyInForce: Bool
 
         package init(serial: AppSerial, devices: Int, isKeyInForce: Bool) {
@@ -54,11 +54,11 @@ package struct NewDeviceFacts: Equatable, Sendable {
     package var app: App?
     /// The device that registered with the same secret.
     package var known: Device?
-    /// The registration of the known device. Nil if the device says nothing now, or said nothing before.
+    /// The registration of the known device. Nil if the device reports nothing now, or reported nothing before.
     package var stored: DeviceRegistration?
-    /// What is known of the push token that the device says now. Empty if the device says none.
+    /// The facts of the push token that the device reports now. Empty if the device reports none.
     package var token: TokenFacts
-    /// The number of devices of the address, or the limit if there are more. Nil until it is asked for.
+    /// The number of devices of the address, or the limit if there are more. Nil until it is requested.
     package var devicesOfAddress: Int?
 
     package init(
@@ -71,7 +71,7 @@ package struct NewDeviceFacts: Equatable, Sendable {
     }
 }
 
-/// A push token in whatever environment.
+/// A push token, without its environment.
 package struct PlatformToken: Equatable, Sendable {
     package var platform: PushPlatform
     package var token: PushToken
@@ -82,7 +82,7 @@ package struct PlatformToken: Equatable, Sendable {
     }
 }
 
-/// What must be known to remove a device.
+/// The facts that the removal of a device needs.
 package struct DeviceEndFacts: Equatable, Sendable {
     package var device: DeviceSerial
     package var app: AppSerial
@@ -109,16 +109,16 @@ package struct DeviceEndFacts: Equatable, Sendable {
     }
 }
 
-/// What must be known to open a channel.
+/// The facts that the opening of a channel needs.
 package struct OpenChannelFacts: Equatable, Sendable {
     package var app: AppSerial
     /// The channel of this name.
     package var channel: PushChannel?
-    /// Whether the channel was opened for a user to whom the device belongs no more.
+    /// Whether the channel was opened for a former user of the device.
     package var isOfFormerUser: Bool
-    /// The number of channels of the device. Zero if the channel is there.
+    /// The number of channels of the device. Zero if the channel exists.
     package var channels: Int
-    /// Whether the device has a user. False if the channel is there.
+    /// Whether the device has a user. False if the channel exists.
     package var hasUser: Bool
 
     package init(app: AppSerial, channel: PushChannel?, isOfFormerUser: Bool, channels: Int, hasUser: Bool) {

@@ -1,14 +1,15 @@
 package import CarillonWire
 
-// What a call does to the rows of a device. Nothing is looked up: facts are received, and what is missing is asked for.
+// The effect of a call on the rows of a device. The rules read nothing: they receive facts, and request the facts that are
+// missing.
 extension RegistrationRules {
-    /// Tokens of earlier days that are forgotten when one is released.
+    /// The number of tokens taken on earlier days that are forgotten when a token is released.
     package static let forgottenAtOnce = 10
-    /// How often one change is decided if the registration changes meanwhile.
+    /// The number of times that one change is decided if the registration changes meanwhile.
     package static let mostDecisions = 32
 
     package enum Insertion: Sendable {
-        /// Read how many devices the address has as well, and decide again.
+        /// Read the number of devices of the address, and decide again.
         case needsDevices(of: AddressShare)
         case refused(InsertedDevice)
         /// The store assigns the serial of a new device.
@@ -16,7 +17,7 @@ extension RegistrationRules {
     }
 
     package enum Change: Sendable {
-        /// Read what is known of the token as well, and decide again.
+        /// Read the facts of the token, and decide again.
         case needsToken(DeviceProfile.Address, of: AppSerial)
         case decided(Result<Ruling, Refusal>)
     }
@@ -26,10 +27,10 @@ extension RegistrationRules {
         package var changes: RegistrationChanges
     }
 
-    /// A wish that changes nothing.
+    /// The decision on a request that changes nothing.
     package struct Unchanged: Equatable, Sendable {
         package var decision: Decision
-        /// Whether the device says its address now.
+        /// Whether the device reports its address now.
         package var confirms: Bool
     }
 
@@ -87,7 +88,8 @@ extension RegistrationRules {
 
     // MARK: Registrations
 
-    /// Returns what a device is answered that wishes what it has already. Nil if something may change, so that more must be known.
+    /// Returns the decision if the request asks for the present state. Returns nil if something can change, so that more
+    /// facts are needed.
     package static func unchanged(
         by wish: RegistrationWish, over current: DeviceRegistration, at now: Timestamp
     ) -> Unchanged? {
@@ -135,8 +137,8 @@ extension RegistrationRules {
         token == nil && saysOtherAddress(profile, over: current) ? profile.address : nil
     }
 
-    /// Whether the address of a profile is not the stored one. A device can go on saying the environment that its address was stored with
-    /// before the vendor's service knew it in the other.
+    /// Whether the address of a profile is not the stored one. A device can still report the environment that it reported
+    /// before the vendor's service accepted the token in the other environment.
     private static func saysOtherAddress(_ profile: DeviceProfile, over current: DeviceRegistration) -> Bool {
         found(profile, over: current).0.address != current.profile.address
     }
@@ -182,7 +184,8 @@ extension RegistrationRules {
         return decision.losesUser ? .replaced : .first
     }
 
-    /// A device has a token no more. The token that another device took is not released.
+    /// Returns the row of a token that no device has any more. Returns nil if the token was never taken, so that nothing
+    /// must be remembered.
     private static func released(
         _ token: PlatformToken, _ takings: Takings, in app: AppSerial
     ) -> RegistrationChanges.ReleasedToken? {

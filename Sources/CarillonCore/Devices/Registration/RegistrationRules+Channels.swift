@@ -6,7 +6,7 @@ package struct ChannelWish: Equatable, Sendable {
     package var device: DeviceSerial
     package var name: String?
     package var vapidKey: [UInt8]?
-    /// Nil leaves an open channel as it is. A new one wakes in the background.
+    /// The wake mode. Nil leaves an open channel as it is; a new channel then wakes in the background.
     package var wake: WakeMode?
 
     package init(_ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, wake: WakeMode?) {
@@ -21,9 +21,9 @@ package struct ChannelWish: Equatable, Sendable {
 extension RegistrationRules {
     package enum Opening: Equatable, Sendable {
         case refused(OpenChannelResult)
-        /// The channel is open, and stays as it is.
+        /// The channel is open, and does not change.
         case found(PushChannel)
-        /// The channel is open, and wakes in another way from now on.
+        /// The channel is open, and gets another wake mode.
         case rewoken(PushChannel)
         /// The store assigns the serial.
         case opened(PushChannel, isOfUser: Bool)

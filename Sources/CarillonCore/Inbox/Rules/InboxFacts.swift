@@ -98,7 +98,8 @@ package struct InboxQuestions: Equatable, Sendable {
     package var topics: Set<TopicKey> = []
     package var claims: Set<ClaimKey> = []
     package var waiting: Set<DeviceSerial> = []
-    /// Devices that an envelope is to wake. Nothing is answered: how such a device is woken can be read with what waits for it.
+    /// The devices that an envelope wakes. This is no question: it allows the store to read the wake of such a device
+    /// together with its inbox.
     package var woken: Set<DeviceSerial> = []
     package var outcomes: Set<DeviceSerial> = []
     package var keys: Set<DeviceSerial> = []
@@ -131,7 +132,7 @@ package struct InboxFacts: Equatable, Sendable {
     package var inboxes: [DeviceSerial: [InboxRow]] = [:]
     /// Origins that were made for the user of their device.
     package var originsOfUsers: Set<OriginKey> = []
-    /// Effects that still count, each for itself.
+    /// The effects that still count.
     package var effects: Set<Effect> = []
 
     package init() {}

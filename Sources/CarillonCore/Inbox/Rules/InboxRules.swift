@@ -67,7 +67,7 @@ extension InboxQuestions {
     fileprivate mutating func ask(for envelope: Envelope, _ rules: AppendRules) {
         if let topic = rules.topic {
             topics.insert(TopicKey(DeviceOrigin(envelope.device, envelope.origin.key), topic))
-            // An envelope most likely replaces one of its own kind.
+            // An envelope most likely replaces an envelope of its own kind.
             if envelope.behaviour.keepsOutcome { outcomes.insert(envelope.device) }
         }
         if let claim = rules.idempotency {

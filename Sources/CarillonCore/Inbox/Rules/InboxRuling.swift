@@ -21,7 +21,7 @@ struct InboxRuling {
     private var ended: [DeviceOrigin: InboxChanges.End] = [:]
     private var endsInOrder: [InboxChanges.End] = []
     private var effects: [Effect] = []
-    /// The same effects, to be found.
+    /// The same effects, for lookups.
     private var accepted: Set<Effect> = []
     private var vainEffects: [Effect] = []
     private var told: [InboxRow] = []
@@ -126,8 +126,8 @@ struct InboxRuling {
             && waiting.bytes - (row?.byteCount ?? 0) + envelope.byteCount <= limits.bytes
     }
 
-    /// Whether the share of a consumer has room. The share is a part of what waits for the device: while all of that is less than the
-    /// limit, nothing more must be known.
+    /// Whether the share of a consumer has room. The share is a part of what waits for the device. If everything that waits
+    /// is below the limit, the share need not be read.
     private mutating func fits(_ envelope: Envelope, into share: ShareKey) -> Bool {
         let limit = limits.consumerShare
         guard let waiting = waiting(for: envelope.device),
@@ -144,7 +144,7 @@ struct InboxRuling {
             || envelopes < limit.envelopes && stored.bytes + added.bytes + envelope.byteCount <= limit.bytes
     }
 
-    /// What waits for a device after the operations before; nil if that must be asked for.
+    /// The envelopes that wait for a device after the operations before; nil if the store must be asked.
     private mutating func waiting(for device: DeviceSerial) -> InboxUsage.Waiting? {
         guard asked.waiting.contains(device) else {
             missing.waiting.insert(device)
