@@ -14,7 +14,7 @@ package enum PushKind: Int, CaseIterable, Sendable {
     /// It is for one envelope, and goes with it.
     package var isOfOneEnvelope: Bool { self != .wake }
 
-    /// It has a copy of its envelope, which goes out whatever was acknowledged.
+    /// Whether the push has a copy of its envelope, and is sent even if the envelope was acknowledged.
     package var hasCopy: Bool { self == .unconditional }
 }
 

@@ -14,7 +14,7 @@
 package typealias Store = AppDocumentStore & AppStore & AttachmentRecordStore & FencedStore & HomeStore & KeyRingStore
     & KeyStore & NodeStore & ServerStore
 
-/// What a home reads and writes, by a handle of its own (``FencedStore/home(_:)``).
+/// The part of the store that a home uses, through its own handle (``FencedStore/home(_:)``).
 package typealias HomeStore = ChannelStore & ContentStore & DeletionStore & DeviceStore & HandOverStore & InboxStore
     & LeasedWorkStore
     & PushStore & ServiceStore & ShardStore & SubscriptionStore & UpdateStore & UserStore & WatchStore

@@ -1,37 +1,37 @@
-/// A push that is over, or parked.
+/// The end of a push that is over, or parked.
 package struct PushFinish: Equatable, Sendable {
     package var kind: PushKind
     package var state: PushState
     package var reason: String?
     package var at: Timestamp
-    /// When it may be forgotten.
+    /// The time from which the push can be forgotten.
     package var endsAt: Timestamp
-    /// Whether another address of the device corrects it.
+    /// Whether the push is sent again when the device has another address.
     package var awaitsAddress: Bool
     /// Whether the copy of its envelope is removed.
     package var removesCopy: Bool
 }
 
-/// What becomes of the row of a push.
+/// The change of the row of a push.
 package enum PushChange: Equatable, Sendable {
     case finished(PushFinish)
-    /// Is leased once more. Counts as an attempt.
+    /// The push is leased once more. The lease counts as an attempt.
     case leased(until: Timestamp, fence: Int64)
-    /// Waits until its device can be reached.
+    /// The push waits until its device can be reached.
     case suspended
-    /// Is due later, for the pace of alerts.
+    /// The push is due later, because of the pace of alerts.
     case putOff(Timestamp, at: Timestamp)
-    /// Is tried again. `attempts` is taken from the number of attempts.
+    /// The push is tried again. `attempts` is subtracted from the number of attempts.
     case retried(Timestamp, reason: String, attempts: Int, at: Timestamp)
-    /// Is tried in the other environment.
+    /// The push is tried in the other environment.
     case elsewhere(PushLane, at: Timestamp)
-    /// Begins anew with another address.
+    /// The push begins anew with another address.
     case restarted(PushLane, at: Timestamp)
-    /// Its lease is waited for.
+    /// The push stays until the end of its lease.
     case kept(until: Timestamp)
 }
 
-/// What becomes of pushes when their device has another address, or can be reached again.
+/// The changes of pushes when their device has another address, or can be reached again.
 package struct Readdressing: Equatable, Sendable {
     /// A scheduled push that goes to another lane.
     package struct Move: Equatable, Sendable {
@@ -44,7 +44,7 @@ package struct Readdressing: Equatable, Sendable {
         }
     }
 
-    /// An alert that a wake stands for.
+    /// An alert that is replaced by a wake.
     package struct Fold: Equatable, Sendable {
         package var serial: Int64
         package var isCancelled: Bool
@@ -55,12 +55,12 @@ package struct Readdressing: Equatable, Sendable {
         }
     }
 
-    /// Alerts that begin anew. A scheduled alert keeps the moment of its state.
+    /// Alerts that begin anew. A scheduled alert keeps the time of its state.
     package var sent: [UnacceptedAlerts.Sending] = []
     package var folded: [Fold] = []
     package var moved: [Move] = []
-    /// Whether the device has pushes that are under way, or parked and in neither list. They all go to the lane, and stay as they are
-    /// otherwise.
+    /// Whether the device has pushes that are under way, or parked and in neither list. All of them go to the lane, and do
+    /// not change otherwise.
     package var movesUnscheduled = false
 
     package init() {}

@@ -1,4 +1,4 @@
-/// A push whose time has come, or whose lease ended.
+/// A push that is due, or whose lease ended.
 package struct DuePush: Equatable, Sendable {
     package var serial: Int64
     package var device: DeviceSerial
@@ -28,30 +28,30 @@ package struct DuePush: Equatable, Sendable {
     }
 }
 
-/// What is known when a push is leased. Nil if it was not read.
+/// The facts that the lease of a push needs. A fact is nil if it was not read.
 package struct LeaseFacts: Equatable, Sendable {
     package var hasDevice: Bool?
     package var hasAlertText: Bool?
-    /// Whether the envelope of an alert is there.
+    /// Whether the envelope of an alert exists.
     package var hasEnvelope: Bool?
-    /// Whether the alert counts in the number on the app's icon. Known if the envelope is there.
+    /// Whether the alert counts in the number on the app's icon. Read together with the envelope.
     package var countsBadge = false
-    /// Whether an envelope waits that the device is woken for.
+    /// Whether an envelope that wakes the device waits.
     package var isWaking: Bool?
 
     package init() {}
 }
 
-/// What must be known to end a lease, besides what the end says of its push.
+/// The facts that the end of a lease needs in addition to ``PushEnd``.
 package struct EndFacts: Equatable, Sendable {
     package var isRegistrationRead = false
-    /// Nil if it was not read, or there is none.
+    /// Nil if the registration was not read, or there is none.
     package var registration: DeviceRegistration?
 
     package init() {}
 }
 
-/// A push of a device that was not accepted: that waits, is under way, is parked or was rejected.
+/// A push of a device that was not accepted: it waits, is under way, is parked or was rejected.
 package struct UnacceptedPush: Equatable, Sendable {
     package var serial: Int64
     package var kind: PushKind
@@ -59,7 +59,7 @@ package struct UnacceptedPush: Equatable, Sendable {
     package var lane: Int64
     package var dueAt: Timestamp?
     package var expiresAt: Timestamp
-    /// Whether the vendor's service gave a reason why it was not accepted.
+    /// Whether the vendor's service returned a reason for not accepting the push.
     package var hasReason: Bool
     package var awaitsAddress: Bool
     /// Whether the envelope of an alert waits.
@@ -82,7 +82,7 @@ package struct UnacceptedPush: Equatable, Sendable {
 }
 
 extension Envelope {
-    /// Whether the alert for it counts in the number on the app's icon.
+    /// Whether the alert of the envelope counts in the number on the app's icon.
     package var countsBadge: Bool {
         if case .fired(_, let countsBadge) = kind { countsBadge } else { true }
     }

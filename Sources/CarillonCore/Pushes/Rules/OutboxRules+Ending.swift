@@ -1,6 +1,6 @@
 import CarillonWire
 
-/// A push that was sent has its answer.
+/// The decision on the answer to a push that was sent.
 extension OutboxRules {
     package struct EndRuling: Equatable, Sendable {
         /// Nil if the answer does not count.
@@ -8,7 +8,7 @@ extension OutboxRules {
         package var change: PushChange?
         /// The device as it is stored, if the answer suspends it.
         package var suspended: DeviceRegistration?
-        /// Whether the token belongs in the environment that accepted it.
+        /// Whether the environment that accepted the token is stored with the token.
         package var keepsEnvironment = false
 
         package init(_ fact: PushFact? = nil, _ change: PushChange? = nil) {
@@ -18,7 +18,7 @@ extension OutboxRules {
     }
 
     package enum EndVerdict: Equatable, Sendable {
-        /// Read the registration of the device as well, and decide again.
+        /// Read the registration of the device, and decide again.
         case needsRegistration
         case decided(EndRuling)
     }
@@ -47,12 +47,12 @@ extension OutboxRules {
         }
     }
 
-    /// A push that cannot be read holds up no other one.
+    /// Parks a push. This also applies to a push that cannot be read, so that it does not delay other pushes.
     package func park(_ end: PushEnd, because reason: String, awaitsAddress: Bool = false) -> EndRuling {
         EndRuling(.parked(end.kind), finished(end, .parked, reason, awaitsAddress: awaitsAddress))
     }
 
-    /// Whether another address may have another answer.
+    /// Whether the answer can be another one for another address.
     private func isOfAddress(_ verdict: PushVerdict) -> Bool {
         switch verdict {
         case .handed, .parked(_, isOfAddress: false): false
@@ -60,7 +60,8 @@ extension OutboxRules {
         }
     }
 
-    /// An answer about an address that the device has no more says nothing of the one that it has.
+    /// Returns the change of a push whose answer concerns a former address of the device: the push begins anew. Returns nil
+    /// if the address is the present one.
     private func restart(_ end: PushEnd, _ registration: DeviceRegistration?) -> PushChange? {
         guard let registration, registration.addressRevision != end.addressRevision, registration.status == .registered,
             let address = registration.profile.address
@@ -68,7 +69,7 @@ extension OutboxRules {
         return .restarted(PushLane(app: end.lane.app, environment: address.environment), at: end.at)
     }
 
-    /// The device is suspended, unless it has another token since, or confirmed it since; then the push is tried again.
+    /// Suspends the device, unless it has another token or confirmed its token since. Then the push is tried again.
     private func tokenDied(
         _ end: PushEnd, _ reason: String, _ since: Timestamp?, knowing facts: EndFacts
     ) -> EndRuling {

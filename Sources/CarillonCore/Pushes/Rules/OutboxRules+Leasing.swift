@@ -1,13 +1,13 @@
-/// Pushes that are due are looked at once more before they are sent: much may have happened since they were decided.
+/// The decision on a push that is due, before it is sent. The facts can have changed since the push was scheduled.
 extension OutboxRules {
     package enum LeaseQuestion: Equatable, Sendable {
-        /// Is the device there?
+        /// Does the device exist?
         case device
         /// Does the app have a text for alerts?
         case alertText
-        /// Is the envelope there, or a copy of it that goes out in any case?
+        /// Does the envelope exist, or a copy of it that is sent in any case?
         case envelope
-        /// Does an envelope wait that the device is woken for?
+        /// Does an envelope wait that wakes the device?
         case waking
     }
 
@@ -17,7 +17,7 @@ extension OutboxRules {
         package var countsBadge = false
         /// Whether the alert replaces an earlier one of its topic. An unconditional alert replaces none.
         package var hasTopic = false
-        /// Whether a wake stands for the message of the alert.
+        /// Whether the alert is replaced by a wake.
         package var isFolded = false
         /// Whether the pace of alerts counts from now on.
         package var startsPace = false
@@ -26,12 +26,12 @@ extension OutboxRules {
     }
 
     package enum LeaseVerdict: Equatable, Sendable {
-        /// Answer this as well, and decide again.
+        /// Answer this question, and decide again.
         case needs(LeaseQuestion)
         case decided(LeaseRuling)
     }
 
-    /// - Parameter end: When the lease ends.
+    /// - Parameter end: The end of the lease.
     package func lease(_ push: DuePush, at now: Timestamp, until end: Timestamp, knowing facts: LeaseFacts) -> LeaseVerdict {
         guard push.expiresAt > now else { return over(push, .expired, at: now) }
         guard push.address != nil else {
@@ -46,7 +46,7 @@ extension OutboxRules {
         case .alert, .trigger, .unconditional:
             if push.kind == .alert {
                 guard let hasAlertText = facts.hasAlertText else { return .needs(.alertText) }
-                // There is nothing to be shown any more.
+                // There is no text to show any more.
                 guard hasAlertText else { return over(push, .cancelled, isFolded: true, at: now) }
             }
             guard let hasEnvelope = facts.hasEnvelope else { return .needs(.envelope) }
@@ -65,20 +65,20 @@ extension OutboxRules {
     }
 }
 
-/// The turns of alerts that are due at once, as alerts are that gathered while their lane was closed: of each device one a second.
+/// The order of alerts that are due at once, for example after their lane was closed: one alert a second for each device.
 package struct AlertTurns: Sendable {
     private var putOff: [DeviceSerial: Int64] = [:]
 
     package init() {}
 
-    /// Whether pushes of a kind have turns.
+    /// Whether pushes of a kind are delayed by turns.
     package func concerns(_ kind: PushKind) -> Bool { kind == .alert }
 
-    /// Returns when an alert is due instead; nil if it may be sent now.
+    /// Returns the later time at which an alert is due; nil if it can be sent now.
     ///
-    /// - Parameter last: When an alert of the device was last leased.
+    /// - Parameter last: The time at which an alert of the device was last leased.
     package mutating func later(_ device: DeviceSerial, after last: Timestamp?, at now: Timestamp) -> Timestamp? {
-        // A clock that was set back holds nothing up.
+        // After a clock was set back, an alert is not delayed.
         guard let last, last <= now else { return nil }
         let free = last.adding(seconds: PushLimits.secondsBetweenAlerts)
         guard free > now else { return nil }

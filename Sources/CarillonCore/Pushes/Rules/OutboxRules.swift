@@ -1,8 +1,8 @@
-/// Decides which pushes of the outbox are sent, again or at all, what an answer means for them, and how long they are kept.
+/// Decides which pushes of the outbox are sent or sent again, what an answer means for them, and how long they are kept.
 ///
-/// It does not look anything up. It receives facts and returns the changes of rows; if more must be known, it says what.
+/// The rules read nothing. They receive facts and return the changes of rows, and request the facts that are missing.
 package struct OutboxRules: Sendable {
-    /// How long a push that is over is kept.
+    /// The number of seconds for which a push is kept after its end.
     let retentionSeconds: Int64
 
     package init(retentionSeconds: Int64 = InboxLimits().outcomeRetentionSeconds) {
@@ -14,10 +14,10 @@ package struct OutboxRules: Sendable {
     /// The reason of a push that cannot be read.
     package static let unreadable = "unreadable"
 
-    /// What a push was for is done, or never will be.
+    /// Returns the end of a push.
     ///
-    /// - Parameter awaitsAddress: Whether another address of the device corrects it. An alert is then kept as long as its message, and
-    ///   sent to the next address.
+    /// - Parameter awaitsAddress: Whether the push is sent again when the device has another address. An alert is then kept
+    ///   as long as its message.
     package func finish(
         _ kind: PushKind, as state: PushState, because reason: String? = nil, awaitsAddress: Bool = false,
         expiresAt: Timestamp, at now: Timestamp
@@ -29,12 +29,12 @@ package struct OutboxRules: Sendable {
             awaitsAddress: awaitsAddress, removesCopy: kind.hasCopy && state != .parked)
     }
 
-    /// How long a push is kept that is cancelled now.
+    /// Returns the time until which a push is kept that is cancelled now.
     package func cancelledUntil(_ now: Timestamp) -> Timestamp { now.adding(seconds: retentionSeconds) }
 
     // MARK: Limits
 
-    /// Returns how many of the pushes of a device are forgotten: some at a time.
+    /// Returns the number of pushes of a device that are forgotten now.
     package func excess(of kept: Int) -> Int {
         let most = PushLimits.keptPerDevice + PushLimits.keptPerDevice / 4
         return kept > most ? kept - PushLimits.keptPerDevice : 0
@@ -42,7 +42,7 @@ package struct OutboxRules: Sendable {
 
     // MARK: Addresses
 
-    /// - Parameter pushes: All of a device that were not accepted, the oldest first.
+    /// - Parameter pushes: All pushes of a device that were not accepted, the oldest first.
     package func readdress(
         _ pushes: [UnacceptedPush], to lane: PushLane, hasOtherAddress: Bool, at now: Timestamp
     ) -> Readdressing {
@@ -54,17 +54,17 @@ package struct OutboxRules: Sendable {
             }, at: now)
         var changes = Readdressing()
         changes.sent = alerts.sent
-        // What was rejected remains so.
+        // Rejected pushes stay rejected.
         let rejected = Set(waiting.lazy.filter { $0.state == .rejected }.map(\.serial))
         changes.folded = alerts.folded.map { Readdressing.Fold(serial: $0, isCancelled: !rejected.contains($0)) }
         let decided = Set(waiting.map(\.serial))
         for push in pushes where !decided.contains(push.serial) {
             switch push.state {
             case .scheduled:
-                // What the vendor said of the address before holds up nothing.
+                // The vendor's answer about the former address does not delay the push.
                 let isFree = hasOtherAddress && push.hasReason
                 changes.moved.append(.init(serial: push.serial, dueAt: isFree ? now : push.dueAt ?? now))
-            // It goes there when it is tried again.
+            // The push goes to the lane when it is tried again.
             case .leased, .parked: changes.movesUnscheduled = true
             case .handed, .rejected, .cancelled, .expired: break
             }
@@ -72,7 +72,7 @@ package struct OutboxRules: Sendable {
         return changes
     }
 
-    /// Whether an alert was not accepted because of the address before, or waits for one.
+    /// Whether an alert was not accepted because of the former address, or waits for an address.
     private func isUnaccepted(
         _ push: UnacceptedPush, _ lane: PushLane, hasOtherAddress: Bool, at now: Timestamp
     ) -> Bool {
@@ -91,18 +91,18 @@ package struct OutboxRules: Sendable {
     // MARK: Parked pushes
 
     package enum RequeueVerdict: Equatable, Sendable {
-        /// Make it the push of its device's wake, if the wake has none under way, and decide again.
+        /// Make it the push of its device's wake, if the wake has no push under way, and decide again.
         case needsWake
         case due
         /// Another wake is under way.
         case cancelled
     }
 
-    /// Somebody had parked pushes tried again.
+    /// Decides on a parked push that an operator has tried again.
     ///
     /// - Parameters:
     ///   - kind: Nil if it is unknown.
-    ///   - hasWake: Whether it became the push of its device's wake; nil if that was not tried.
+    ///   - hasWake: Whether the push became the push of its device's wake; nil if that was not tried.
     package func requeue(_ kind: PushKind?, hasWake: Bool?) -> RequeueVerdict {
         if let kind, kind.isOfOneEnvelope { return .due }
         return hasWake.map { $0 ? .due : .cancelled } ?? .needsWake
@@ -110,19 +110,21 @@ package struct OutboxRules: Sendable {
 
     // MARK: Time
 
-    /// The latest values of a push that is forgotten: when that is due, and the counter when it was over.
+    /// Returns the latest values of a push that is forgotten: the time from which it can be forgotten, and the counter at
+    /// its end.
     package func cutoff(by retention: RetentionTime) -> RetentionCutoff {
         RetentionCutoff(wall: retention.now, served: retention.cutoff(afterSeconds: retentionSeconds).served)
     }
 
-    /// A push was not sent in its time.
+    /// Returns the change of a push that was not sent before it expired.
     package func timeOver(of kind: PushKind, in state: PushState, expiresAt: Timestamp, at now: Timestamp) -> PushChange {
         // The answer to a push that is under way comes soon, or its lease ends.
         guard state == .scheduled else { return .kept(until: now.adding(seconds: LeasedPush.leaseSeconds)) }
         return .finished(finish(kind, as: .expired, expiresAt: expiresAt, at: now))
     }
 
-    /// Whether a wake stands for the message of a push that is forgotten: nobody looked at it, and nobody will.
+    /// Whether a forgotten push is replaced by a wake for its message. This is so for a parked push, which nothing else
+    /// delivers.
     package func isFoldedWhenForgotten(_ kind: PushKind, in state: PushState) -> Bool {
         state == .parked && kind.isOfOneEnvelope
     }

@@ -1,6 +1,6 @@
 /// The wake of a device, and the pace of its wakes.
 package struct DeviceWake: Equatable, Sendable {
-    /// Nil when no wake is due.
+    /// Nil if no wake is due.
     package var dueAt: Timestamp?
     /// Whether the push of a wake is under way.
     package var isUnderWay: Bool
@@ -13,30 +13,31 @@ package struct DeviceWake: Equatable, Sendable {
     }
 }
 
-/// What is known of how a device can be pushed to, and of its pushes.
+/// How a device can be pushed to, and the state of its pushes.
 package struct PushReach: Equatable, Sendable {
-    /// Nil for a device that has no token or is suspended. Then nothing else in the store is known of the device.
+    /// The lane; nil for a device that has no token or is suspended. The other members have their initial values then.
     package var lane: PushLane?
     package var wake: DeviceWake?
     /// The number of alerts of messages in the outbox.
     package var alerts = 0
     /// The number of alerts of subscriptions in the outbox.
     package var triggers = 0
-    /// When the last alert of a message is due.
+    /// The due time of the last alert of a message.
     package var lastAlertAt: Timestamp?
-    /// When an alert of a message was last leased. In no table: nil after a start.
+    /// The time at which an alert of a message was last leased. It is in no table, and nil after a start.
     package var alertLeasedAt: Timestamp?
-    /// When the device last answered for an envelope, as far as that was of interest. In no table: nil after a start.
+    /// The time at which the device last acknowledged an envelope, if a wake existed then. It is in no table, and nil after
+    /// a start.
     package var answeredAt: Timestamp?
-    /// The number of pushes in the store, over or not.
+    /// The number of pushes in the store, with those that are over.
     package var kept = 0
-    /// Before this position, no envelope waits that the device is woken for. In no table: 0 after a start, and the largest number if no
-    /// envelope waits that the device is woken for.
+    /// No envelope before this position wakes the device. It is in no table: 0 after a start, and the largest number if no
+    /// envelope that waits wakes the device.
     package var quietBefore: Int64 = 0 {
         didSet { if firstWaking?.first != quietBefore { firstWaking = nil } }
     }
-    /// The envelope at ``quietBefore``, if the device is woken for it until it expires or does not wait any more. In no table: nil if that is
-    /// not known.
+    /// The envelope at ``quietBefore``, if it wakes the device until it expires or does not wait any more. It is in no
+    /// table, and nil if it is not known.
     package private(set) var firstWaking: PushSpan?
 
     package init(lane: PushLane? = nil, wake: DeviceWake? = nil) {
@@ -44,7 +45,7 @@ package struct PushReach: Equatable, Sendable {
         self.wake = wake
     }
 
-    /// Returns what was just read, with what no table has.
+    /// Returns the values that were read from tables, together with the values of an earlier reach that are in no table.
     package func following(_ earlier: PushReach?) -> PushReach {
         guard let earlier else { return self }
         var reach = self
@@ -55,14 +56,15 @@ package struct PushReach: Equatable, Sendable {
         return reach
     }
 
-    /// An envelope begins to wait that the device is woken for.
+    /// Notes an envelope that begins to wait and wakes the device.
     package mutating func wakes(for envelope: Envelope) {
         guard envelope.position <= quietBefore else { return }
         quietBefore = envelope.position
         firstWaking = PushSpan(first: quietBefore, last: quietBefore, expiresAt: envelope.expiresAt)
     }
 
-    /// Notes the result of a search for the first envelope that wakes, which ended at it or looked at all that wait.
+    /// Notes the result of a search for the first envelope that wakes. The search found an envelope, or read all envelopes
+    /// that wait.
     package mutating func note(_ search: FirstWaking) {
         quietBefore = search.found?.first ?? .max
         firstWaking = search.found

@@ -4,7 +4,7 @@ package struct NewPush: Equatable, Sendable {
     package var lane: PushLane
     package var span: PushSpan
     package var state: PushState
-    /// When it is tried, or its lease ends.
+    /// The time at which the push is tried, or at which its lease ends.
     package var dueAt: Timestamp
     package var at: Timestamp
     package var isShortened: Bool
@@ -28,32 +28,33 @@ package struct NewPush: Equatable, Sendable {
 
 /// The rows that ``WakeRules`` changes for one device.
 package struct WakeChanges: Equatable, Sendable {
-    /// What becomes of the wake.
+    /// The change of the row of the wake.
     package enum Row: Equatable, Sendable {
-        /// Is due. A row that is missing is made; the pace of another one stays.
+        /// The wake is due. If the row is missing, it is inserted; otherwise its pace stays.
         case due(PushLane, Timestamp, at: Timestamp)
-        /// Is not due.
+        /// The wake is not due.
         case idle
-        /// Is not due, and has the new push.
+        /// The wake is not due, and has the new push.
         case pushed
-        /// Has this due time and pace.
+        /// The wake has this due time and pace.
         case paced(DeviceWake)
-        /// Its push ended, and it has this due time and pace.
+        /// The push of the wake ended, and the wake has this due time and pace.
         case ended(DeviceWake, at: Timestamp)
-        /// Its push ended. The number is added to the wakes that were not answered; nil leaves the time of the last push.
+        /// The push of the wake ended. The number is added to the unanswered wakes. A time of nil keeps the time of the last
+        /// push.
         case endedOutOfReach(unanswered: Int, pushedAt: Timestamp?)
-        /// Is in another lane.
+        /// The wake is in another lane.
         case moved(PushLane)
-        /// The same, and it counts as answered.
+        /// The wake is in another lane, and counts as answered.
         case readdressed(PushLane)
         case removed
     }
 
-    /// Nil if the wake stays as it is.
+    /// Nil if the wake does not change.
     package var row: Row?
-    /// Is written before the row.
+    /// The push that is written before the row.
     package var push: NewPush?
-    /// Whether a wake stands for an alert that has no room.
+    /// Whether an alert without room is replaced by a wake.
     package var isFolded = false
 
     package init() {}

@@ -1,21 +1,21 @@
 package import CarillonWire
 
-/// What ``WakeRules`` must know next.
+/// A fact that ``WakeRules`` needs next.
 package enum WakeQuestion: Equatable, Sendable {
     /// Does the app have a text for alerts?
     case alertText
-    /// Does an envelope wait that the device is woken for?
+    /// Does an envelope wait that wakes the device?
     case waking
-    /// The same, and which envelopes are they?
+    /// Which envelopes that wait wake the device?
     case span
-    /// Does no envelope wait at all?
+    /// Is the inbox empty?
     case inbox
 }
 
-/// Where a device can be pushed to.
+/// The address to which pushes of a device are sent.
 package struct PushAddress: Equatable, Sendable {
     package var token: PushToken
-    /// Of the address, as ``DeviceRegistration/addressRevision``.
+    /// The revision of the address, as ``DeviceRegistration/addressRevision``.
     package var revision: Int64
 
     package init(token: PushToken, revision: Int64) {
@@ -24,12 +24,12 @@ package struct PushAddress: Equatable, Sendable {
     }
 }
 
-/// What is known when a decision about the wakes of a device is made. Nil if it was not read.
+/// The facts that a decision about the wakes of a device needs. A fact is nil if it was not read.
 package struct WakeFacts: Equatable, Sendable {
     package var reach: PushReach
     package var hasAlertText: Bool?
     package var isWaking: Bool?
-    /// Known if ``isWaking`` is true and the span was asked for.
+    /// Read together with ``isWaking`` if the span was requested.
     package var span: PushSpan?
     package var isInboxEmpty: Bool?
 
@@ -44,7 +44,7 @@ package struct WakeFacts: Equatable, Sendable {
     }
 }
 
-/// A wake whose time has come.
+/// A wake that is due.
 package struct DueWake: Equatable, Sendable {
     package var device: DeviceSerial
     package var lane: PushLane
@@ -65,14 +65,14 @@ package struct DueWake: Equatable, Sendable {
 }
 
 package enum WakeVerdict: Equatable, Sendable {
-    /// Answer this as well, and decide again.
+    /// Answer this question, and decide again.
     case needs(WakeQuestion)
     case decided(WakeRuling)
 }
 
 /// A decision about the wakes of a device.
 package struct WakeRuling: Equatable, Sendable {
-    /// As the decision leaves it.
+    /// The reach of the device after the decision.
     package var reach: PushReach
     package var changes = WakeChanges()
     /// How the device is notified of an envelope that begins to wait.

@@ -1,20 +1,21 @@
 import CarillonWire
 
-/// Decides when a device is woken, how often, and what it is woken for; and whether an envelope has an alert of its own.
+/// Decides when a device is woken, how often, and for which envelopes; and whether an envelope has an alert of its own.
 ///
-/// It does not look anything up. It receives facts and returns the changes of rows; if more must be known, it says what. What is known
-/// of a device is carried from each decision to the next, so that the decisions of one transaction take those before into account.
+/// The rules read nothing. They receive facts and return the changes of rows, and request the facts that are missing. The
+/// reach of a device goes from each decision to the next, so that each decision of a transaction takes the earlier ones into
+/// account.
 package struct WakeRules: Sendable {
     package init() {}
 
     // MARK: Envelopes
 
-    /// Whether an envelope is of interest here; if not, its device is not notified of it.
+    /// Whether the device is notified of an envelope by a wake or an alert.
     package func concerns(_ envelope: Envelope, _ wish: WakeWish) -> Bool {
         wish.mode != .none && envelope.behaviour.mayWake
     }
 
-    /// An envelope of interest begins to wait.
+    /// Decides about an envelope that begins to wait.
     package func arrived(_ envelope: Envelope, _ wish: WakeWish, knowing facts: WakeFacts) -> WakeVerdict {
         var ruling = WakeRuling(facts.reach)
         if let lane = facts.reach.lane, wish.mode == .alert {
@@ -30,7 +31,7 @@ package struct WakeRules: Sendable {
         }
         ruling.mode = .background
         ruling.reach.wakes(for: envelope)
-        // As soon as the device can be reached, one wake stands for all that waits.
+        // One wake covers all envelopes that wait, as soon as the device can be reached.
         guard let lane = facts.reach.lane else { return .decided(ruling) }
         let dueAt = (facts.reach.wake?.pace ?? WakePace()).dueAt(wish.dueAt)
         if isEarlier(dueAt, than: facts.reach.wake) { put(dueAt, in: lane, at: envelope.acceptedAt, &ruling) }
@@ -62,10 +63,11 @@ package struct WakeRules: Sendable {
         }
     }
 
-    /// Alerts of messages are paced. Alerts of subscriptions are not: a user waits for them.
+    /// Returns the due time of an alert of a message, which is paced. Alerts of subscriptions are not paced, because a user
+    /// waits for them.
     private func alertDueAt(_ wanted: Timestamp, after last: Timestamp?) -> Timestamp {
         guard let last else { return wanted }
-        // A clock that was set back holds no alert up for longer than those before it take.
+        // After a clock was set back, an alert is not delayed longer than the alerts before it need.
         let longest = PushLimits.secondsBetweenAlerts * Int64(PushLimits.alertsPerDevice)
         guard last < wanted.adding(seconds: longest) else { return wanted }
         return max(wanted, last.adding(seconds: PushLimits.secondsBetweenAlerts))
@@ -79,7 +81,7 @@ package struct WakeRules: Sendable {
 
     // MARK: Signs of the device
 
-    /// The device answered for an envelope: it is awake, and what it was to be woken for may be gone.
+    /// The device acknowledged an envelope. It is awake, and no envelope may be left that wakes it.
     package func answered(at now: Timestamp, knowing facts: WakeFacts) -> WakeVerdict {
         var ruling = WakeRuling(facts.reach)
         guard var wake = facts.reach.wake else { return .decided(ruling) }
@@ -102,7 +104,7 @@ package struct WakeRules: Sendable {
         return .decided(ruling)
     }
 
-    /// The device was there, though it may have had nothing to answer for: a slow pace ends. Returns nil if nothing changes.
+    /// The device connected or polled, which ends a slow pace. Returns nil if nothing changes.
     package func came(_ wake: DeviceWake, at now: Timestamp) -> DeviceWake? {
         guard wake.pace.isSlow else { return nil }
         var wake = wake
@@ -115,7 +117,7 @@ package struct WakeRules: Sendable {
     // MARK: Addresses
 
     package enum AddressVerdict: Equatable, Sendable {
-        /// Nothing changed that concerns wakes.
+        /// The change does not concern wakes.
         case unchanged
         /// The device cannot be reached. Its wake and its pushes wait.
         case unreachable(WakeRuling)
@@ -126,9 +128,9 @@ package struct WakeRules: Sendable {
     /// The registration of a device was written.
     ///
     /// - Parameters:
-    ///   - before: What was known; nil if nothing was.
-    ///   - reach: What was read after it was written.
-    ///   - hasOtherAddress: Than before.
+    ///   - before: The reach before the change; nil if it is not known.
+    ///   - reach: The reach that was read after the change.
+    ///   - hasOtherAddress: Whether the address is another one than before.
     package func changed(from before: PushReach?, to reach: PushReach, hasOtherAddress: Bool) -> AddressVerdict {
         let reach = reach.following(before)
         guard before != reach || hasOtherAddress else { return .unchanged }
@@ -147,7 +149,7 @@ package struct WakeRules: Sendable {
         let pace = wake?.pace ?? WakePace()
         guard wake?.isUnderWay != true || wake?.dueAt != nil else { return .decided(ruling) }
         if let dueAt = wake?.dueAt {
-            // What was put off because of the address before is not put off any more.
+            // A delay because of the former address ends.
             if hasOtherAddress, dueAt > pace.dueAt(now.adding(seconds: WakeWish.presenceSeconds)) {
                 put(pace.dueAt(now), in: lane, at: now, &ruling)
             }
@@ -160,9 +162,10 @@ package struct WakeRules: Sendable {
 
     // MARK: Pushes
 
-    /// A wake is due: a push goes out, unless the device is just busy, or nothing is left that it is woken for.
+    /// A wake is due. A push is sent, unless the device acknowledged an envelope a short time ago, or no envelope that wakes
+    /// it is left.
     ///
-    /// - Parameter end: When the lease of the push ends.
+    /// - Parameter end: The end of the push's lease.
     package func lease(_ due: DueWake, at now: Timestamp, until end: Timestamp, knowing facts: WakeFacts) -> WakeVerdict {
         var ruling = WakeRuling(facts.reach)
         if let dueAt = presenceEnd(of: due, facts.reach, at: now), let answeredAt = facts.reach.answeredAt {
@@ -181,7 +184,8 @@ package struct WakeRules: Sendable {
         return .decided(ruling)
     }
 
-    /// A device that was there when its wake was set, and answered since, has its time anew. Returns when that is over.
+    /// A device that was connected when its wake was set, and acknowledged an envelope since, gets more time. Returns the
+    /// end of that time.
     private func presenceEnd(of due: DueWake, _ reach: PushReach, at now: Timestamp) -> Timestamp? {
         guard due.dueAt >= due.setAt.adding(seconds: WakeWish.presenceSeconds), let answeredAt = reach.answeredAt,
             answeredAt <= now
@@ -206,7 +210,7 @@ package struct WakeRules: Sendable {
     private func wakeEnded(_ state: PushState, at now: Timestamp, knowing facts: WakeFacts) -> WakeVerdict {
         var ruling = WakeRuling(facts.reach)
         guard facts.reach.lane != nil else {
-            // The pace goes on, for when the device can be reached again.
+            // The pace is kept for when the device can be reached again.
             let isHanded = state == .handed
             ruling.changes.row = .endedOutOfReach(unanswered: isHanded ? 1 : 0, pushedAt: isHanded ? now : nil)
             return .decided(ruling)
@@ -215,7 +219,7 @@ package struct WakeRules: Sendable {
         var wake = facts.reach.wake ?? DeviceWake()
         wake.isUnderWay = false
         if state == .handed { wake.pace.handed(at: now) }
-        // What is parked would be parked again: it waits until somebody looks, or for a day.
+        // A push now would be parked again, so the wake waits until an operator acts, or for a day.
         let wanted = state == .parked ? now.adding(seconds: Self.parkedSeconds) : now
         wake.dueAt = isWaking ? wake.pace.dueAt(wanted) : nil
         if isForgettable(wake, at: now) {
@@ -229,7 +233,7 @@ package struct WakeRules: Sendable {
 
     private static let parkedSeconds: Int64 = 86_400
 
-    /// The message at a position was to have an alert of its own, and has none any more: a wake stands for it.
+    /// The message at a position has no alert of its own any more: a wake replaces the alert.
     package func lostAlert(at position: Int64, at now: Timestamp, knowing facts: WakeFacts) -> WakeRuling {
         var ruling = WakeRuling(facts.reach)
         ruling.reach.quietBefore = min(ruling.reach.quietBefore, position)
@@ -239,7 +243,7 @@ package struct WakeRules: Sendable {
         return ruling
     }
 
-    /// What the device was to be woken for ended with its user, and nothing else wakes it. Returns nil if there is no wake.
+    /// All envelopes that wake the device ended with its user. Returns nil if there is no wake.
     ///
     /// - Parameter isPushCancelled: Whether the push of the wake was cancelled.
     package func reasonsEnded(of wake: DeviceWake?, isPushCancelled: Bool, at now: Timestamp) -> WakeChanges.Row? {
@@ -252,7 +256,7 @@ package struct WakeRules: Sendable {
 
     // MARK: Rows
 
-    /// The latest moment of the last push of a wake that is not due, and that says nothing any more.
+    /// Returns the latest time of the last push of a wake that can be removed.
     package func idleCutoff(at now: Timestamp) -> Timestamp { now.adding(seconds: -WakePace.shortestSeconds) }
 
     private func isForgettable(_ wake: DeviceWake, at now: Timestamp) -> Bool {

@@ -1,8 +1,8 @@
 package import CarillonWire
 
-/// What of a waiting envelope decides whether its device is woken for it.
+/// The facts of a waiting envelope that decide whether it wakes its device.
 package struct WaitingEnvelope: Equatable, Sendable {
-    /// Nil for a mode that is unknown.
+    /// The wake mode; nil if it is unknown.
     package var wake: WakeMode?
     package var expiresAt: Timestamp
 
@@ -11,7 +11,7 @@ package struct WaitingEnvelope: Equatable, Sendable {
         self.expiresAt = expiresAt
     }
 
-    /// An envelope that has an alert of its own needs no wake.
+    /// Whether the envelope wakes its device. An envelope that has an alert of its own does not.
     package func wakes(at now: Timestamp) -> Bool { wake == .background && expiresAt > now }
 }
 
@@ -19,7 +19,7 @@ package struct WaitingEnvelope: Equatable, Sendable {
 package struct PushSpan: Equatable, Sendable {
     package var first: Int64
     package var last: Int64
-    /// Of the last.
+    /// The expiry of the last envelope.
     package var expiresAt: Timestamp
 
     package init(first: Int64, last: Int64, expiresAt: Timestamp) {
@@ -29,17 +29,18 @@ package struct PushSpan: Equatable, Sendable {
     }
 }
 
-/// A search for the first envelope that waits and that its device is woken for.
+/// A search for the first waiting envelope that wakes its device.
 ///
-/// A device that is woken for none may have thousands of envelopes: what was searched once is not searched again
-/// (``PushReach/quietBefore``). Positions are read in their order, from ``beyond`` on, ``atOnce`` at a time.
+/// A device can have thousands of envelopes that do not wake it. Envelopes that were searched once are not searched again
+/// (``PushReach/quietBefore``). The positions in the table are read in their order, from ``beyond`` on, ``atOnce`` at a
+/// time.
 package struct FirstWaking: Sendable {
     package static let atOnce = 16
 
     private let now: Timestamp
-    /// Positions up to this one were looked at.
+    /// The last position that was searched.
     package private(set) var beyond: Int64
-    /// Nil until an envelope is found: its position and its end.
+    /// The position and the expiry of the envelope that was found; nil until one is found.
     package private(set) var found: PushSpan?
 
     package init(from quietBefore: Int64, at now: Timestamp) {
@@ -47,9 +48,9 @@ package struct FirstWaking: Sendable {
         beyond = quietBefore - 1
     }
 
-    /// Looks at the envelope of a position. Returns whether the search is over.
+    /// Notes the envelope of a position. Returns whether the search is over.
     ///
-    /// - Parameter envelope: Nil if no envelope is there.
+    /// - Parameter envelope: Nil if there is no envelope at the position.
     package mutating func saw(_ envelope: WaitingEnvelope?, at position: Int64) -> Bool {
         beyond = max(beyond, position)
         guard let envelope, envelope.wakes(at: now) else { return false }
@@ -58,7 +59,7 @@ package struct FirstWaking: Sendable {
     }
 }
 
-/// A search for the last envelope that a wake is for: among the newest envelopes, the newest first, up to ``looks`` of them.
+/// A search for the last envelope that a wake is for: among the newest ``looks`` envelopes, the newest first.
 package struct LastWaking: Sendable {
     package static let looks = 256
 
@@ -73,22 +74,23 @@ package struct LastWaking: Sendable {
         self.now = now
     }
 
-    /// Goes on with a position. Returns whether its envelope must be looked at; no earlier one must be if not.
+    /// Goes on with a position. Returns whether its envelope must be read. If it must not, no earlier envelope must be read
+    /// either.
     package mutating func reached(_ position: Int64) -> Bool {
         oldest = position
         return position > first.first
     }
 
-    /// Looks at the envelope of a position. Returns whether the search is over.
+    /// Notes the envelope of a position. Returns whether the search is over.
     ///
-    /// - Parameter envelope: Nil if no envelope is there.
+    /// - Parameter envelope: Nil if there is no envelope at the position.
     package mutating func saw(_ envelope: WaitingEnvelope?, at position: Int64) -> Bool {
         guard let envelope, envelope.wakes(at: now) else { return false }
         last = PushSpan(first: first.first, last: position, expiresAt: envelope.expiresAt)
         return true
     }
 
-    /// What the wake is for. If none of the newest wakes, the wake is for everything before them.
+    /// The envelopes that the wake is for. If none of the newest envelopes wakes, the wake is for all envelopes before them.
     package var span: PushSpan {
         if let last { return last }
         guard let oldest, oldest > first.first else { return first }
