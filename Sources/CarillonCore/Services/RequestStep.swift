@@ -1,11 +1,12 @@
-/// What changes a request, in one transaction with the envelope that tells of it. What does not fit its state does not count.
+/// A change of a request, in one transaction with the envelope that reports it. A change that does not fit the state of the
+/// request does not count.
 package enum RequestStep: FeatureEffect {
-    /// - Parameter between: Who the two devices belonged to when the request was allowed.
+    /// - Parameter between: The users of the two devices when the request was allowed.
     case made(ServiceRequest, between: RequestParties)
     case received(RequestSerial)
-    /// Its provider is told that it is not wanted.
+    /// The provider is notified that the consumer does not want the request.
     case unwanted(RequestSerial)
-    /// - Parameter replyHash: Nil where the provider did not decide.
+    /// - Parameter replyHash: Nil if the provider did not decide.
     case finished(RequestSerial, replyHash: [UInt8]?, at: Timestamp)
 
     package func hash(into hasher: inout Hasher) {
@@ -17,6 +18,6 @@ package enum RequestStep: FeatureEffect {
 }
 
 extension Effect {
-    /// A request of a service goes on.
+    /// Changes a request of a service.
     package static func request(_ step: RequestStep) -> Effect { Effect(step) }
 }

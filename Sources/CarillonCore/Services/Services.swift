@@ -264,8 +264,8 @@ package struct Services: Sendable {
         return due.count
     }
 
-    /// Ends due requests after a change that is stored already. A fault is not one of the change: the sweep tries again, and reports a
-    /// fault that stays.
+    /// Ends due requests after a change that is already stored. A fault does not fail the change: the sweep tries again, and
+    /// reports a fault that stays.
     package func endDueIfPossible() async {
         do { try await endDue() } catch {}
     }

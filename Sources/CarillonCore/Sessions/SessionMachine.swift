@@ -18,7 +18,7 @@ package struct SessionMachine: Sendable {
         /// Find out who this is, let envelopes of the device come here, read this from its inbox, and say
         /// ``identified(_:_:at:)``; or ``identificationRefused(_:_:)``.
         case identify(ClientFrame.Hello, InboxLoad)
-        /// From now on envelopes of the device come here. The app is that of the device.
+        /// Deliver envelopes of the device to this session from now on. The app is that of the device.
         case join(DeviceSerial, of: AppSerial? = nil)
         case load(InboxLoad, DeviceSerial)
         /// Do it, and say ``answered(_:)``.
@@ -53,7 +53,7 @@ package struct SessionMachine: Sendable {
     }
 
     package enum Answer: Equatable, Sendable {
-        /// The app is that of a device that was stored or found now; nil if the device joined before.
+        /// The app is that of a device that was stored or found by this request; nil if the device joined before.
         case registered(asWritten: String, endpoint: String, device: DeviceSerial, app: AppSerial? = nil)
         case registrationRefused(asWritten: String, Refusal)
         case unregistered(asWritten: String)
@@ -251,7 +251,7 @@ package struct SessionMachine: Sendable {
     // MARK: What the edge found out
 
     /// - Parameters:
-    ///   - page: What was read of the device's inbox. The connection was told of each later change.
+    ///   - page: The page that was read of the device's inbox. The session was informed of each later change.
     ///   - said: What the server has of what the device said.
     package mutating func identified(
         _ identity: Identity, _ page: InboxPage = .unread, said: SaidRevisions = .none, at now: Timestamp

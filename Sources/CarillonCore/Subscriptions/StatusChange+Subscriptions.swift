@@ -1,5 +1,6 @@
-/// What a change of a device's status does to the subscriptions of the device. Each change gives those that did not end another revision, so
-/// that firings that were found before are late (``SubscriptionMachine/fire(ofRevision:at:)``).
+/// The effect of a change of a device's status on the subscriptions of the device. Each change gives the subscriptions that
+/// did not end another revision. Firings that were found before are then late
+/// (``SubscriptionMachine/fire(ofRevision:at:)``).
 extension StatusChange {
     /// Whether the engine of items reads the subscriptions again.
     package var isFollowed: Bool { self != .reasonChanged }

@@ -1,10 +1,10 @@
 package import CarillonWire
 
-/// A subscription that is made or changed, and that the app may refuse.
+/// A new or changed subscription, which the app can refuse.
 package struct SubscriptionQuestion: Sendable {
     package var device: DeviceID
     package var user: UserID?
-    /// Nil for a new one.
+    /// The subscription; nil for a new one.
     package var subscription: SubscriptionID?
     package var definition: Subscription.Definition
 }

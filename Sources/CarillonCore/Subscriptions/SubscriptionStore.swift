@@ -10,8 +10,8 @@ package import CarillonWire
 package protocol SubscriptionStore: Sendable {
     // MARK: Items
 
-    /// Returns apps whose item rules (``AppDocument/Kind/itemRules``) are not applied: subscriptions on items that they close may not be
-    /// ended.
+    /// Returns apps whose item rules (``AppDocument/Kind/itemRules``) are not applied completely: subscriptions on items
+    /// that the rules close may not be ended yet.
     func appsWithUnappliedRules() async throws -> [AppSerial]
     /// Notes that the rules of a version of the document are applied, unless the app has set other rules. A second call changes nothing.
     func markRulesApplied(_ revision: Int64, of app: AppSerial) async throws
@@ -95,8 +95,9 @@ package protocol SubscriptionStore: Sendable {
 
     /// Returns the armed subscriptions on an item of devices that are not suspended, in their order.
     func armed(on item: ItemKey, after: SubscriptionSerial, limit: Int) async throws -> [ArmedSubscription]
-    /// Returns items of the shards with a value on which an armed subscription never fired that may still fire, from a place on. It reads
-    /// a limited number of rows, also of items in other shards; an item may be in two parts.
+    /// Returns items of the shards that have a value, and an armed subscription that never fired on the value and still can.
+    /// The search begins at a place and reads a limited number of rows, also of items in other shards. An item can be in two
+    /// parts.
     ///
     /// - Returns: The items, and the place after which the next part begins; nil after the last part.
     func itemsNeverFired(

@@ -183,8 +183,8 @@ package struct AppUpdates: Sendable {
 
     // MARK: Changing
 
-    /// Withdraws an update. When this returns, no session is given it any more, and no inbox that is read from then on has it. A poll that
-    /// has read its part of the inbox before can still answer with it.
+    /// Withdraws an update. When this returns, no session receives the update any more, and no inbox that is read afterwards
+    /// contains it. A poll that read its part of the inbox before can still return it.
     package func withdraw(_ id: UpdateID, of app: AppSerial, by key: KeyID) async throws {
         let update = try await update(id, of: app)
         guard !update.isResync else {

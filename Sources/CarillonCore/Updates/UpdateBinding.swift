@@ -150,7 +150,7 @@ package struct UpdateOffer: Equatable, Sendable {
     package var attempt: Int
     package var orderKey: String?
     package var at: Timestamp
-    /// How far the log was held against the binding, if this is noted with the offer.
+    /// The place of the binding in the log, if it is written together with the offer.
     package var heldTo: HeldTo?
 
     package init(

@@ -84,8 +84,8 @@ package protocol UpdateStore: Sendable {
     /// - Returns: The envelopes that are still in the inbox, which the caller takes out; nil if nothing is left, or the binding began again.
     func release(_ binding: BindingSerial, limit: Int, at now: Timestamp) async throws -> [MessageID]?
 
-    /// Reads a device that polls, and then its binding and what waits as of one moment. Nil if there is no such device; nothing of an inbox
-    /// is read then.
+    /// Reads a device that polls, and then its binding and the names of its waiting envelopes as of one moment. Nil if there
+    /// is no such device. The inbox is not read then.
     func poll(of name: DeviceName, at now: Timestamp) async throws -> PollVisit?
 
     // MARK: Waking
@@ -101,8 +101,8 @@ package protocol UpdateStore: Sendable {
 
     /// Returns the last entry of each of these updates at a binding, in their order; updates without one are left out.
     func completions(of binding: BindingSerial, _ updates: [UpdateSerial]) async throws -> [Completion]
-    /// Returns a binding that did not end, and the last entry of each live update after its place at it, ascending, as of one moment. Under
-    /// other rules than its place the binding has no place. Nil if the binding ended or there is none.
+    /// Returns a binding that did not end, and the last entry of each live update after its place, ascending, as of one
+    /// moment. The place does not count if it was noted under other rules. Nil if the binding ended or does not exist.
     ///
     /// - Parameters:
     ///   - first: Updates before this one are left out.
@@ -179,8 +179,8 @@ package protocol UpdateStore: Sendable {
     ) async throws -> Bool
     /// Returns completions of ended updates that are not final, in the order of their updates.
     func unfinishedOfEnded(in shards: ShardSet, limit: Int) async throws -> [EndedCompletion]
-    /// Looks among the ended updates after a place for completions that are not final and that ``unfinishedOfEnded(in:limit:)`` does not find,
-    /// and makes it find them. Returns the place for the next call; nil at the end.
+    /// Searches the ended updates after a place for completions that are not final and that ``unfinishedOfEnded(in:limit:)``
+    /// does not return, and makes it return them. Returns the place for the next call; nil at the end.
     func findUnfinishedOfEnded(
         in shards: ShardSet, after place: UpdateSerial, limit: Int
     ) async throws -> UpdateSerial?
@@ -248,10 +248,10 @@ package struct ReportAnswers: Sendable {
     }
 }
 
-/// A binding, and what became of updates there that are held against it next.
+/// A binding, with its completions of the updates that are next in the log.
 package struct BindingStanding: Sendable {
     package var binding: UpdateBinding
-    /// One for each update that has some, in the order of the updates.
+    /// The last completion of each update that has one, in the order of the updates.
     package var completions: [Completion]
 
     package init(binding: UpdateBinding, completions: [Completion] = []) {

@@ -2,7 +2,7 @@
 package enum UserChangeExtent: Sendable {
     /// The data belongs to the device, to the app or to others.
     case stays
-    /// The data ends if it was made for the former user. What was made while the device had no user stays.
+    /// The data ends if it was made for the former user. Data that was made while the device had no user stays.
     case endsIfOfUser
     /// The data ends with every change, also when the device had no user before.
     case ends

@@ -1,4 +1,4 @@
-/// Changes of watches that are written in the transaction that appends their news.
+/// Changes of watches that are written in the transaction that appends a message about them.
 package enum WatchEffect: FeatureEffect {
     case pinged(PingRecord)
     case vouchedFor(ChannelSerial)
@@ -14,9 +14,9 @@ package enum WatchEffect: FeatureEffect {
 }
 
 extension Effect {
-    /// What a ping found is written to its watch.
+    /// Writes the result of a ping to its watch.
     package static func pinged(_ record: PingRecord) -> Effect { Effect(WatchEffect.pinged(record)) }
 
-    /// The back end spoke for itself: the channel believes again that it answers.
+    /// Notes that the back end contacted the server itself, so that the channel counts it as responding again.
     package static func vouchedFor(_ channel: ChannelSerial) -> Effect { Effect(WatchEffect.vouchedFor(channel)) }
 }

@@ -18,8 +18,8 @@ package protocol WatchStore: Sendable {
     /// Removes the watch of a channel and the ping that it owes. Returns false if there was none; of calls at once, one returns true.
     func removeWatch(of channel: ChannelSerial) async throws -> Bool
 
-    /// Leases work in one transaction. Items that are gone, are not due any more or have a lease are left out: of calls at once, one
-    /// leases an item.
+    /// Leases work in one transaction. Items that were removed, are not due any more or have a lease are left out. Of
+    /// concurrent calls, one leases an item.
     ///
     /// A lease has a fence that is greater than those of all earlier leases of the item. It ends with an answer, or at `end`: from then on
     /// the item is due again. An item that cannot be read is put off by an hour and counted; the others are leased.

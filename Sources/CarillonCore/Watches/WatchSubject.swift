@@ -1,4 +1,4 @@
-/// What is to be called for a watch.
+/// The ping or the callback of a watch.
 package enum WatchSubject: Equatable, Sendable {
     case ping(Watch)
     case callback(DisconnectCallback)

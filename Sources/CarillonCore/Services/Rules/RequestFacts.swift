@@ -13,7 +13,7 @@ package struct RequestPair: Hashable, Sendable {
 
 /// The facts that ``RequestRules`` needs from the store.
 package struct RequestQuestions: Equatable, Sendable {
-    /// A request that is to be made.
+    /// A new request.
     package struct Candidate: Hashable, Sendable {
         package var id: ServiceRequestID
         package var pair: RequestPair

@@ -83,7 +83,7 @@ extension ItemEngine {
         while true {
             let item = try await item(key)
             await updateCostLimit(of: item)
-            // The item can have been forgotten meanwhile.
+            // The item can be removed from memory meanwhile.
             if items[key] === item { return item }
         }
     }
@@ -94,10 +94,11 @@ extension ItemEngine {
         return items[key]
     }
 
-    /// Follows subscriptions whose rows could not be read when they changed, and applies hand-overs: what was removed is not watched any
-    /// more.
+    /// Reads subscriptions whose rows could not be read when they changed, and applies hand-overs, so that removed
+    /// subscriptions are not watched any more.
     ///
-    /// A subscription or a hand-over whose rows cannot be read is logged and stays for a later call. It holds up no other.
+    /// A subscription or a hand-over whose rows cannot be read is logged, and stays for a later call. It does not delay
+    /// others.
     ///
     /// - Throws: ``StoreFault`` if hand-overs cannot be read or removed.
     package func settle() async throws {
@@ -114,7 +115,7 @@ extension ItemEngine {
                 try await follow(waiting, looks: looks)
             } catch {
                 try Task.checkCancellation()
-                // Some are read together, and all of them fail with one that cannot be read.
+                // A batch fails if one of its subscriptions cannot be read, so each is read alone.
                 for subscription in waiting where changed[subscription] != nil {
                     do {
                         try await follow([subscription], looks: looks)

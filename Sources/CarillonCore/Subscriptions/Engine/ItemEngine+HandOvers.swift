@@ -4,8 +4,8 @@ import Logging
 extension ItemEngine {
     private static let handOversAtOnce = 1000
 
-    /// Applies the hand-overs that were written before the call, in their order. One call at a time applies them; other calls wait, and find
-    /// what is left.
+    /// Applies the hand-overs that were written before the call, in their order. One call at a time applies hand-overs.
+    /// Other calls wait, and then apply those that are left.
     ///
     /// A hand-over that cannot be applied stays in the store for a later call. Those behind it are applied.
     ///
@@ -79,7 +79,7 @@ extension ItemEngine {
     }
 }
 
-/// What one call could not apply.
+/// The hand-overs and devices that a call could not handle.
 private struct HandOverFailures {
     var count = 0
     var first: (number: Int64, error: any Error)?

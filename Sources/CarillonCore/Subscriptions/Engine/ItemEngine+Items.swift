@@ -85,7 +85,7 @@ extension ItemEngine {
         if items[item.key] === item { items[item.key] = nil }
     }
 
-    /// An app was deleted.
+    /// Removes the items of a deleted app from memory.
     package func forget(_ app: AppSerial) {
         for item in items.values where item.key.app == app && item.isIdle { forget(item) }
     }

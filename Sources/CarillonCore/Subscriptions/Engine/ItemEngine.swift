@@ -63,7 +63,7 @@ package actor ItemEngine {
     var waitingForHandOvers: [CheckedContinuation<Void, Never>] = []
     /// The number of hand-overs that the last call could not apply.
     var failedHandOvers = 0
-    /// The number of changed subscriptions that could not be read the last time.
+    /// The number of changed subscriptions that could not be read in the last attempt.
     var failedSubscriptions = 0
     /// Work that waits until a deleted item is loaded again.
     var carriedOver: [ItemKey: [WatchedItem.Work]] = [:]

@@ -1,8 +1,9 @@
-/// What a hand-over means for the engine of items.
+/// The effect of a hand-over on the engine of items.
 package enum ItemHandOver: Equatable, Sendable {
-    /// The subscriptions of the device are armed from now on, or are not armed any more.
+    /// The subscriptions of the device are armed or disarmed.
     case subscriptionsChanged(of: DeviceSerial)
-    /// The item forgets the subscription. Nil for an item whose name cannot be read: no such item is in memory.
+    /// The item does not watch for the subscription any more. The item is nil if its name cannot be read. No such item is in
+    /// memory.
     case subscriptionRemoved(SubscriptionSerial, from: ItemKey?, shape: Int64?)
 
     /// Returns nil if the content cannot be read. The hand-over is removed then, and changes nothing.
@@ -12,7 +13,7 @@ package enum ItemHandOver: Equatable, Sendable {
             guard let device = Int64(handOver.content) else { return nil }
             self = .subscriptionsChanged(of: DeviceSerial(device))
         case .subscriptionRemoved:
-            // Bytes, as the first character of a name can combine with the space before it.
+            // The split works on bytes, because the first character of a name can combine with the space before it.
             let parts = handOver.content.utf8.split(
                 separator: UInt8(ascii: " "), maxSplits: 3, omittingEmptySubsequences: false
             ).map { Substring($0) }
@@ -25,7 +26,7 @@ package enum ItemHandOver: Equatable, Sendable {
         }
     }
 
-    /// The change of rows that belongs to it.
+    /// The change of rows that belongs to the hand-over.
     package var change: HandOverChange? {
         switch self {
         case .subscriptionsChanged: nil

@@ -28,7 +28,7 @@ package struct AppItems: Sendable {
 
     package func rules(of app: AppSerial) async throws -> ItemRules { try await revisedRules(of: app).rules }
 
-    /// With the version of their document.
+    /// Returns the rules with the version of their document.
     func revisedRules(of app: AppSerial) async throws -> (rules: ItemRules, revision: Int64) {
         try await documents.itemRules(of: app)
     }

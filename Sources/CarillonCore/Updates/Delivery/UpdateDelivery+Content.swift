@@ -65,13 +65,13 @@ extension UpdateDelivery {
         return resync.update
     }
 
-    /// What is known of content that came and went while a device was away.
+    /// The result of the check for content that was published and ended while a device was away.
     enum Missed {
-        /// Nothing new.
+        /// There is nothing to note.
         case nothing
-        /// The device missed none up to this place.
+        /// The device missed no content up to this place.
         case noneUpTo(UpdateSerial)
-        /// The device was told to fetch everything.
+        /// The device is requested to fetch everything.
         case madeUp
     }
 

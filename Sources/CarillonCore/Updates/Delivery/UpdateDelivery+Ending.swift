@@ -5,8 +5,8 @@ import Synchronization
 
 /// What ends, and what time brings.
 extension UpdateDelivery {
-    /// Another update superseded this one. Begins to withdraw it from the sessions of all devices of the app. Devices whose inbox is read
-    /// from now on are not given it.
+    /// Begins to withdraw a superseded update from the sessions of all devices of the app. Inboxes that are read from now on
+    /// do not contain the update.
     func ended(_ update: UpdateSerial, of app: AppSerial) {
         let origin = OriginKey(kind: .update, serial: update.rawValue)
         for device in devicesAfterNote(of: app) {
@@ -14,7 +14,8 @@ extension UpdateDelivery {
         }
     }
 
-    /// Returns when no session can be given the update any more. Visits sessions at the same time, some at once.
+    /// Withdraws an update from all sessions. Returns when no session can receive the update any more. Several sessions are
+    /// visited at once.
     func withdrew(_ update: Update) async {
         let devices = devicesAfterNote(of: update.app)
         let origin = update.origin.key
@@ -30,8 +31,8 @@ extension UpdateDelivery {
 
     private static let visitedAtOnce = 1000
 
-    /// Returns the devices whose sessions can have an update of the app. A device that arrives has joined before the note, or reads its
-    /// inbox once more because of the note.
+    /// Returns the devices whose sessions can have an update of the app. A device that connects meanwhile has either joined
+    /// before the note, or reads its inbox once more because of the note.
     private func devicesAfterNote(of app: AppSerial) -> [DeviceSerial] {
         for home in homes.here { home.sessions.changes.note(allOf: app) }
         var devices = Set(self.devices(of: app))

@@ -6,8 +6,8 @@ import Synchronization
 extension UpdateDelivery {
     /// Holds the log against a binding, where that was not done yet. What does not fit into its inbox is held another time.
     ///
-    /// - Returns: Whether something may be due at the binding since. False if the log was held before the call, and if this call did
-    ///   nothing but put updates into the inbox.
+    /// - Returns: Whether a completion of the binding can have become due. False if the log was held before the call, and if
+    ///   this call only put updates into the inbox.
     @discardableResult
     func hold(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
         if try await isHeld(binding, of: device) { return false }
@@ -28,9 +28,9 @@ extension UpdateDelivery {
         }
     }
 
-    /// Runs the body with the stored binding and the log. If the body returns false and the binding has another revision then, it runs again:
-    /// ``UpdateStore/forgetLocations(in:before:limit:)`` changes bindings, and nothing holds the log against them afterwards. Does nothing
-    /// if the binding ended.
+    /// Runs the body with the stored binding and the log. Runs it again if the body returns false and the binding then has
+    /// another revision: ``UpdateStore/forgetLocations(in:before:limit:)`` changes bindings, and the log is not held against
+    /// them otherwise. Does nothing if the binding ended.
     func untilUnchanged(
         _ binding: UpdateBinding, in app: AppSerial, _ body: (BindingStanding, UpdateLogs.Log) async throws -> Bool
     ) async throws {
@@ -44,7 +44,7 @@ extension UpdateDelivery {
         }
     }
 
-    /// Returns the stored binding with what is held against it next; nil if the binding ended.
+    /// Returns the stored binding with its completions of the updates that are next; nil if the binding ended.
     private func standing(of binding: BindingSerial, in log: UpdateLogs.Log) async throws -> BindingStanding? {
         let first = log.live.serialsInOrder.first ?? UpdateSerial(.max)
         return try await store.standing(of: binding, from: first, under: log.version)
@@ -66,9 +66,9 @@ extension UpdateDelivery {
     private static let atOnce = 64
 
     private struct Held {
-        /// Whether everything had room, and the binding did not change.
+        /// Whether all updates had room, and the binding did not change.
         var isWhole: Bool
-        /// Whether something else was done than to put updates into the inbox.
+        /// Whether the call did more than put updates into the inbox.
         var mayBeDue: Bool
     }
 
@@ -135,7 +135,7 @@ extension UpdateDelivery {
         var adding: [Completion] = []
         /// Earlier ones, for which these stand.
         var absorbed: [(CompletionKey, by: UpdateSerial)] = []
-        /// Whether it was written with the offer how far the log was held.
+        /// Whether the place of the binding was written with the offer.
         var isNoted = false
     }
 
@@ -143,7 +143,7 @@ extension UpdateDelivery {
     ///
     /// - Parameters:
     ///   - rows: The last completions of updates after the place of the binding.
-    ///   - end: How far the log is held with these updates.
+    ///   - end: The place of the binding after these updates.
     private func offer(
         _ page: [UpdateSerial], to binding: UpdateBinding, _ rows: [UpdateSerial: Completion], until end: UpdateSerial,
         _ log: UpdateLogs.Log
@@ -180,7 +180,7 @@ extension UpdateDelivery {
                 offers.append((update, offer))
             }
         }
-        // One commit does for a single update.
+        // The place of a single update is written in the commit of its offer.
         let isNoted = offers.count == 1 && adding.isEmpty
         if isNoted { offers[0].offer.heldTo = HeldTo(end, rules: log.version) }
         let results = await deliver(offers.map { ($0.update, $0.offer, binding.device) })

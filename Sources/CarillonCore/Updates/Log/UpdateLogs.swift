@@ -63,10 +63,10 @@ package final class UpdateLogs: Sendable {
             // The version is read again in each pass: when the app is deleted, its rules are removed.
             let version = try await documents.parameterRules(of: app).version
             if let known = logs.known(app), known.rulesVersion >= version { return known }
-            // Another caller may have begun a reading with the present rules. That reading stays valid.
+            // Another caller can have begun a reading with the present rules. That reading stays valid.
             logs.forget(app) { $0.rulesVersion < version }
             let log = try await load(app)
-            // The reading may have begun before the app set its rules.
+            // The reading can have begun before the app set its rules.
             if log.rulesVersion >= version { return log }
             try Task.checkCancellation()
         }
@@ -215,7 +215,7 @@ package final class UpdateLogs: Sendable {
         }
     }
 
-    /// The app resumed an update, or its log is not known as it is.
+    /// Forgets the log of an app, when the app resumes an update, or when the log in memory may be incomplete.
     package func forget(_ app: AppSerial) {
         logs.forget(app)
         leaveLoad(of: app)

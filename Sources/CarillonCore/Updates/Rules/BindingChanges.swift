@@ -16,7 +16,7 @@ package struct BindingChanges: Equatable, Sendable {
         }
     }
 
-    /// A new binding. The store assigns its serial; it has seen the log of its app up to the present end.
+    /// A new binding. The store assigns its serial. The binding begins at the present end of its app's log.
     package struct New: Equatable, Sendable {
         package var owner: BindingOwner
         package var profile: String
@@ -29,7 +29,7 @@ package struct BindingChanges: Equatable, Sendable {
         }
     }
 
-    /// A binding that begins again. Its place in the log is cleared, and nothing of it is to be released any more.
+    /// A binding that begins again. Its place in the log is cleared, and its completions are not released any more.
     ///
     /// Completions that ended with the binding are due, unless the device left the audience or the update ended.
     package struct Again: Equatable, Sendable {
@@ -61,7 +61,7 @@ package struct BindingChanges: Equatable, Sendable {
     package init() {}
 }
 
-/// How far the log was held against a binding, and up to where it is known which content came and went.
+/// The place of a binding in the log, and the update up to which the device's content is complete.
 package struct HeldChange: Equatable, Sendable {
     package var heldTo: HeldTo
     package var seenTo: UpdateSerial

@@ -13,11 +13,11 @@ package struct BindingOwner: Equatable, Sendable {
     }
 }
 
-/// A binding of a device, without what the device said of itself.
+/// A binding of a device, without the data that the device reported.
 package struct BindingRow: Equatable, Sendable {
     package var serial: BindingSerial
-    /// Whether the binding is of the user and the profile with which the device comes. If the user of the device changes: whether it is of the new
-    /// user. The store compares bytes; canonically equivalent texts are different users and profiles.
+    /// Whether the binding belongs to the user and the profile of the device. After a change of the user: whether it belongs
+    /// to the new user. The store compares bytes; canonically equivalent texts are different users and profiles.
     package var isOwn: Bool
     package var revision: Int64
     package var needsResync: Bool
@@ -39,7 +39,7 @@ package struct BindingRow: Equatable, Sendable {
 package struct MissedContent: Equatable, Sendable {
     /// Whether some of it expired after its completion had ended with the binding.
     package var endedWithBinding: Bool
-    /// Whether the device was given some of it and reported no result, and no later content stands for it.
+    /// Whether the device received some of it and reported no result, and no later content replaces it.
     package var isWithoutResult: Bool
 
     package init(endedWithBinding: Bool, isWithoutResult: Bool) {
@@ -48,15 +48,15 @@ package struct MissedContent: Equatable, Sendable {
     }
 }
 
-/// What must be known to begin a binding.
+/// The facts that the beginning of a binding needs.
 package struct BeginFacts: Equatable, Sendable {
     /// Nil if there is no such device.
     package var owner: BindingOwner?
     /// All bindings of the device.
     package var bindings: [BindingRow]
-    /// The bindings of the device that have something unfinished. Nil if they were not read.
+    /// The bindings of the device with unfinished completions. Nil if they were not read.
     package var unfinished: Set<BindingSerial>?
-    /// Of the binding that begins again. Nil if it was not read.
+    /// The missed content of the binding that begins again. Nil if it was not read.
     package var missed: MissedContent?
 
     package init(
@@ -70,7 +70,7 @@ package struct BeginFacts: Equatable, Sendable {
     }
 }
 
-/// What must be known to note how far the log was held against a binding.
+/// The facts that a new place of a binding in the log needs.
 package struct HeldFacts: Equatable, Sendable {
     package var revision: Int64
     package var heldTo: HeldTo

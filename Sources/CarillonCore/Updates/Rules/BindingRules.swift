@@ -1,10 +1,10 @@
-/// Decides which binding a device has with a user and a profile, which bindings end or are removed for another, what a change of
-/// parameters does to a binding, and how far the log counts as held against it.
+/// Decides which binding a device has with a user and a profile, which bindings end or are removed for another one, how a
+/// change of parameters changes a binding, and which place in the log a binding has.
 ///
-/// It does not look anything up: it receives facts and returns changes of rows. If more must be known, it says what.
+/// The rules read nothing: they receive facts and return changes of rows, and request the facts that are missing.
 package struct BindingRules: Sendable {
     package enum BeginVerdict: Equatable, Sendable {
-        /// Read which bindings of the device have something unfinished, and decide again.
+        /// Read which bindings of the device have unfinished completions, and decide again.
         case needsUnfinished
         /// Read the missed content of this binding, and decide again.
         case needsMissedContent(of: BindingSerial)
@@ -21,7 +21,7 @@ package struct BindingRules: Sendable {
 
     // MARK: Beginnings and ends
 
-    /// A device comes with its present user and a profile. A device has one binding at a time: another one ends.
+    /// A device connects with its present user and a profile. A device has one binding at a time: another one ends.
     package func begin(_ profile: String, at now: Timestamp, knowing facts: BeginFacts) -> BeginVerdict {
         guard let owner = facts.owner else { return .refused }
         let own = facts.bindings.first(where: \.isOwn)
@@ -51,7 +51,8 @@ package struct BindingRules: Sendable {
             expiresContent: missed.endedWithBinding, at: now)
     }
 
-    /// A binding that has not ended ends now.
+    /// Returns the binding without unfinished completions that ended first. A binding that has not ended counts as ending
+    /// now.
     private static func leastRecent(
         of bindings: [BindingRow], without unfinished: Set<BindingSerial>, at now: Timestamp
     ) -> BindingSerial? {
@@ -69,7 +70,7 @@ package struct BindingRules: Sendable {
 
     // MARK: Parameters and places
 
-    /// Returns a binding with its next revision, against which the log is held anew.
+    /// Returns a binding with its next revision and without a place, so that the log is held against it anew.
     package func changed(_ binding: UpdateBinding) -> UpdateBinding {
         var changed = binding
         changed.revision += 1
@@ -77,12 +78,13 @@ package struct BindingRules: Sendable {
         return changed
     }
 
-    /// The log was held against a binding of a revision. Under the same rules the place never goes back.
+    /// Returns the new place of a binding after the log was held against it. Under the same rules, the place never goes
+    /// back.
     ///
     /// - Parameters:
-    ///   - isFull: Updates after the place had no room. Of content among them that expires nothing is known.
+    ///   - isFull: Whether updates after the place had no room. Content among them can expire without a trace.
     ///   - facts: Nil if the binding ended.
-    /// - Returns: Nil if the binding is not of the revision.
+    /// - Returns: Nil if the binding has another revision.
     package func held(
         to place: HeldTo, isFull: Bool, of revision: Int64, knowing facts: HeldFacts?
     ) -> HeldChange? {

@@ -1,9 +1,9 @@
-/// What becomes of one completion, before its consequences for others.
+/// The change of one completion, before its consequences for other completions.
 package struct CompletionStep: Equatable, Sendable {
     package var before: Completion
     /// Nil if the row is removed.
     package var after: Completion?
-    /// The update that stands for the completion from now on, and for what the completion stood for.
+    /// The later update that replaces the completion, and everything that the completion replaced.
     package var absorber: UpdateSerial?
     /// Whether its envelope must be taken out of the inbox, if there is one.
     package var takesOut: Bool
@@ -18,7 +18,7 @@ package struct CompletionStep: Equatable, Sendable {
 
 /// The rows of completions that ``CompletionRules`` changes, in the order of the members.
 package struct CompletionChanges: Equatable, Sendable {
-    /// An update that stands for a completion, and for what the completion stood for.
+    /// A later update that replaces a completion, and everything that the completion replaced.
     package struct Absorption: Equatable, Sendable {
         package var key: CompletionKey
         package var absorber: UpdateSerial
@@ -35,7 +35,7 @@ package struct CompletionChanges: Equatable, Sendable {
     /// Final entries of the update of ``inserted`` are forgotten up to this one.
     package var forgottenEntry: Int?
     package var changed: [CompletionKey: Completion] = [:]
-    /// Those of ``changed`` for which no update stands any more.
+    /// The completions in ``changed`` that no later update replaces any more.
     package var revived: Set<CompletionKey> = []
     /// The binding missed content.
     package var needsResync: BindingSerial?

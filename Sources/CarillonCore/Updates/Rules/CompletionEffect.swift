@@ -12,10 +12,10 @@ package enum CompletionEffect: FeatureEffect {
 }
 
 extension Effect {
-    /// An update is given to a device, if it lives and nothing else was done of it meanwhile.
+    /// Delivers an update to a device, if the update is live and the completion did not change meanwhile.
     package static func updateOffered(_ offer: UpdateOffer) -> Effect { Effect(CompletionEffect.offered(offer)) }
 
-    /// An update that a device had received came to an end before the device was done with it.
+    /// Ends an update that a device received and did not finish.
     package static func updateRetracted(
         _ key: CompletionKey, as state: CompletionMachine.State, at: Timestamp
     ) -> Effect {

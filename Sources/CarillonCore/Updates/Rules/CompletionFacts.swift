@@ -1,4 +1,4 @@
-/// What of an update decides about its completions.
+/// The facts of an update that decide about its completions.
 package struct UpdateStanding: Equatable, Sendable {
     package var status: Update.Status
     package var expiresAt: Timestamp
@@ -15,15 +15,15 @@ package struct UpdateStanding: Equatable, Sendable {
     func isLive(at now: Timestamp) -> Bool { status == .live && expiresAt > now }
 }
 
-/// A completion, with what decides about it.
+/// A completion, and the facts that decide about it.
 package struct CompletionFacts: Equatable, Sendable {
-    /// Nil if there is none.
+    /// The completion; nil if there is none.
     package var completion: Completion?
     /// Nil if the update was forgotten.
     package var update: UpdateStanding?
     /// The revision of the binding; nil if the binding ended.
     package var revision: Int64?
-    /// How far the log was held against the binding. Nil if the binding ended, or this was not read.
+    /// The place of the binding in the log. Nil if the binding ended, or if the place was not read.
     package var held: HeldFacts?
 
     package init(
@@ -36,13 +36,13 @@ package struct CompletionFacts: Equatable, Sendable {
     }
 }
 
-/// What must be known to write a completion that has no envelope.
+/// The facts that a new completion without an envelope needs.
 package struct NewCompletionFacts: Equatable, Sendable {
     /// Nil if the update was forgotten.
     package var update: UpdateStanding?
     /// Whether the completion exists.
     package var isKnown: Bool
-    /// Whether a completion of its order key holds up others.
+    /// Whether another completion of its order key must finish first.
     package var isHeldUp: Bool
 
     package init(update: UpdateStanding? = nil, isKnown: Bool = false, isHeldUp: Bool = false) {
@@ -52,11 +52,11 @@ package struct NewCompletionFacts: Equatable, Sendable {
     }
 }
 
-/// What must be known of other rows when a completion changes.
+/// The facts of other rows that the change of a completion needs.
 package struct ConsequenceQuestions: Equatable, Sendable {
-    /// Which completion of the binding with this order key is the first that holds up others, without the one that changes?
+    /// Which completion of the binding with this order key is the first that others wait for, without the one that changes?
     package var orderKeys: Set<OrderKey> = []
-    /// Which completions of the binding does the update stand for?
+    /// Which completions of the binding does the update replace?
     package var absorbed = false
     /// Is the update content, and did the binding end?
     package var content = false
@@ -67,10 +67,10 @@ package struct ConsequenceQuestions: Equatable, Sendable {
 }
 
 package struct ConsequenceFacts: Equatable, Sendable {
-    /// A superseded completion for which an update stands.
+    /// A superseded completion that an update replaces.
     package struct Absorbed: Equatable, Sendable {
         package var completion: Completion
-        /// Whether its own update expired; otherwise it is live.
+        /// Whether the update of the completion expired; otherwise it is live.
         package var isExpired: Bool
 
         package init(completion: Completion, isExpired: Bool) {
@@ -89,9 +89,10 @@ package struct ConsequenceFacts: Equatable, Sendable {
         }
     }
 
-    /// One completion for each order key that was asked for, or none.
+    /// For each requested order key, one completion or none.
     package var firsts: [OrderKey: [Completion]] = [:]
-    /// In the order of their updates, and none if the update tells to fetch everything. Nil if they were not read.
+    /// In the order of their updates. Empty if the update requests the device to fetch everything. Nil if they were not
+    /// read.
     package var absorbed: [Absorbed]?
     /// Nil if it was not read.
     package var content: Content?

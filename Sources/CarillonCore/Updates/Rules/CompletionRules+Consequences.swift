@@ -1,8 +1,8 @@
-/// What a change of a completion does to others of its binding: the next of its order key may be given, and content for which it stood is
-/// given by itself.
+/// The consequences of a changed completion for others of its binding: the next completion of its order key can be
+/// delivered, and content that it replaced is delivered by itself.
 extension CompletionRules {
     package enum Verdict: Equatable, Sendable {
-        /// Answer these as well, and decide again.
+        /// Answer these questions, and decide again.
         case needs(ConsequenceQuestions)
         case decided(CompletionChanges)
     }
@@ -36,7 +36,8 @@ extension CompletionRules {
 extension CompletionStep {
     fileprivate var releasesNext: Bool { before.machine.holdsUpOthers && after?.machine.holdsUpOthers != true }
 
-    /// What stood for earlier content comes to nothing. An absorber goes on standing for everything.
+    /// Whether earlier content that the completion replaced must be delivered by itself. If an absorber replaces the
+    /// completion, it replaces the earlier content as well.
     fileprivate var revivesAbsorbed: Bool {
         guard absorber == nil, !before.machine.state.isFinal else { return false }
         guard let after else { return true }
@@ -45,7 +46,7 @@ extension CompletionStep {
 
     fileprivate var expires: Bool { !before.machine.state.isFinal && after?.machine.state == .expired }
 
-    /// Whether the device does not have the update: what was to be given again it may have lost.
+    /// Whether the device may lack the update. A device can have lost an update that was to be delivered again.
     fileprivate func isOwed(at now: Timestamp) -> Bool {
         [.waiting, .failed].contains(before.machine.state) || before.machine.dueAt.map { $0 <= now } ?? false
     }

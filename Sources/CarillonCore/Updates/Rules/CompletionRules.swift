@@ -1,8 +1,9 @@
-/// Decides what becomes of updates at bindings: which offers count, how a completion goes on or ends, which other completion may be given
-/// then, and which content was missed.
+/// Decides the state of updates at bindings: which offers count, how a completion goes on or ends, which other completion
+/// can be delivered then, and which content was missed.
 ///
-/// It does not look anything up: it receives facts and returns changes of rows. A function that returns a ``CompletionStep`` decides about
-/// one completion. ``consequences(of:at:knowing:)`` decides what follows from the step for other rows of the binding.
+/// The rules read nothing: they receive facts and return changes of rows. A function that returns a ``CompletionStep``
+/// decides about one completion. ``consequences(of:at:knowing:)`` decides about the consequences of the step for other rows
+/// of the binding.
 package struct CompletionRules: Sendable {
     package init() {}
 
@@ -27,8 +28,8 @@ package struct CompletionRules: Sendable {
         return changes
     }
 
-    /// A completion has no envelope: it stands behind another of its order key, or is final. If nothing holds it up, it is due. Returns nil if
-    /// it exists, or its update ended: nothing would end the row any more.
+    /// Adds a completion without an envelope, which waits behind another one of its order key, or is final. It is due if it
+    /// waits behind none. Returns nil if the completion exists, or if its update ended, as nothing would end the row later.
     package func held(
         _ completion: Completion, at now: Timestamp, knowing facts: NewCompletionFacts
     ) -> CompletionChanges? {
@@ -38,13 +39,14 @@ package struct CompletionRules: Sendable {
         return CompletionChanges(inserting: completion)
     }
 
-    /// A binding is told to fetch everything. Returns nil if the device did not receive what tells it so before.
+    /// Adds a completion that requests a binding to fetch everything. Returns nil if the device has not received the
+    /// previous request yet.
     ///
     /// - Parameter last: The last entry of the update.
     package func resync(
         _ update: UpdateSerial, of binding: BindingSerial, at now: Timestamp, knowing last: Completion?
     ) -> CompletionChanges? {
-        // One that the device does not have stands for what comes before it does.
+        // A request that the device has not received also covers all content before its delivery.
         if let last, last.machine.isUnreceived { return nil }
         var machine = CompletionMachine()
         machine.released(at: now)
@@ -54,7 +56,7 @@ package struct CompletionRules: Sendable {
 
     // MARK: Steps
 
-    /// Whether a device can be told that an update ended: nobody is told of an update that was forgotten.
+    /// Whether a device can be notified that an update ended. The end of a forgotten update is not reported.
     package func canEnd(knowing facts: CompletionFacts) -> Bool {
         guard facts.update != nil, let completion = facts.completion else { return false }
         return !completion.machine.state.isFinal
@@ -75,7 +77,7 @@ package struct CompletionRules: Sendable {
         case .acknowledged: machine.received(at: settlement.at)
         case .unsupported: _ = machine.reported(.unsupported, at: settlement.at)
         case .failed: _ = machine.reported(.failed(isPermanent: false, reason: nil), at: settlement.at)
-        // It ends with its update, of which the device is told then.
+        // The completion ends with its update, and the device is notified then.
         case .cancelled, .expired, .gone: machine.takenOut(at: settlement.at)
         case .replaced, .dropped: return nil
         }
@@ -89,7 +91,7 @@ package struct CompletionRules: Sendable {
         return step(completion, to: machine, at: now)
     }
 
-    /// The device lost what it had. Returns nil for a completion that was never given or waits already.
+    /// The device lost the update. Returns nil for a completion that was never delivered or waits already.
     package func lost(_ completion: Completion, at now: Timestamp) -> CompletionStep? {
         var machine = completion.machine
         guard machine.attempt > 0 else { return nil }
@@ -103,7 +105,8 @@ package struct CompletionRules: Sendable {
         return machine.requeued(at: now) ? step(completion, to: machine, at: now) : nil
     }
 
-    /// Whether a completion can wait longer, as the inbox of a binding of a revision has no room: it is due, or will be.
+    /// Whether a completion can wait longer, because the inbox of a binding of a revision has no room. The completion must
+    /// be due, now or later.
     package func canPutOff(revision: Int64, knowing facts: CompletionFacts) -> Bool {
         facts.revision == revision && facts.completion?.machine.dueAt != nil
     }
@@ -113,7 +116,7 @@ package struct CompletionRules: Sendable {
         return CompletionStep(before: completion, after: completion.changed(at: now) { $0 = machine })
     }
 
-    /// Later content stands for the completion. Returns nil if the device received it, or it ended.
+    /// Later content replaces the completion. Returns nil if the device received the completion, or it ended.
     package func absorb(_ completion: Completion, by absorber: UpdateSerial, at now: Timestamp) -> CompletionStep? {
         var machine = completion.machine
         guard machine.absorbed() else { return nil }
@@ -123,7 +126,7 @@ package struct CompletionRules: Sendable {
 
     // MARK: Audiences
 
-    /// The device left the audience of the update. Returns nil if that is known and changes nothing.
+    /// The device left the audience of the update. Returns nil if this was noted before and changes nothing.
     package func left(_ completion: Completion, at now: Timestamp) -> CompletionStep? {
         guard !completion.hasLeft || !completion.machine.state.isFinal else { return nil }
         let takesOut = completion.machine.isInInbox
@@ -150,9 +153,9 @@ package struct CompletionRules: Sendable {
         case taken(CompletionStep)
         /// The result changes nothing.
         case late
-        /// The content expired, and the device could not process it: everything is to be fetched.
+        /// The content expired, and the device could not process it: the device must fetch everything.
         case lateFailure
-        /// The content expired, and the device processed it: it need not be fetched.
+        /// The content expired, and the device processed it: the device need not fetch it.
         case lateSuccess
     }
 
@@ -176,7 +179,7 @@ package struct CompletionRules: Sendable {
 
     package enum ReleaseRuling: Equatable, Sendable {
         case nothingLeft
-        /// The binding began again meanwhile.
+        /// The binding began again, so its completions do not end.
         case stops
         case ends([CompletionStep])
     }

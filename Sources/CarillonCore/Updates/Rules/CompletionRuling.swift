@@ -1,8 +1,8 @@
-/// The changes of one step, as they are gathered.
+/// Collects the changes that follow from one step.
 struct CompletionRuling {
     private let binding: BindingSerial
     private let now: Timestamp
-    /// By order key, the completions that hold up others, as far as they are known.
+    /// The known completions that others wait for, by order key.
     private var queues: [OrderKey: [Completion]]
     private(set) var changes = CompletionChanges()
 
@@ -15,7 +15,7 @@ struct CompletionRuling {
         if let absorber = step.absorber { changes.absorbed = CompletionChanges.Absorption(key, by: absorber) }
     }
 
-    /// The first of an order key may be given, if it was never given.
+    /// Makes the first completion of an order key due, if it was never delivered.
     mutating func release(_ orderKey: String?) {
         guard let orderKey = orderKey.map({ OrderKey($0) }), let queue = queues[orderKey] else { return }
         guard let next = queue.min(by: { $0.key.precedes($1.key) }), next.machine.state == .waiting,
@@ -26,7 +26,7 @@ struct CompletionRuling {
         changes.changed[next.key] = released
     }
 
-    /// Live content is given by itself; expired content is to be fetched.
+    /// Makes live content due by itself. For expired content, the device must fetch everything.
     mutating func revive(_ absorbed: ConsequenceFacts.Absorbed) {
         guard !absorbed.isExpired else { return miss() }
         let (orderKey, key) = (absorbed.completion.orderKey, absorbed.completion.key)

@@ -1,5 +1,5 @@
-/// An order key in a set or as the key of a dictionary. Order keys are the same if their bytes are, as in a store. Texts that are only canonically
-/// equivalent are different order keys.
+/// An order key in a set or as the key of a dictionary. As in a store, order keys are equal if their bytes are equal. Texts
+/// that are only canonically equivalent are different order keys.
 package struct OrderKey: Hashable, Sendable {
     package let text: String
 

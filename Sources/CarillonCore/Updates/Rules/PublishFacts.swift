@@ -1,6 +1,6 @@
 package import CarillonWire
 
-/// Something that must be known to publish an update.
+/// A question about facts that the publication of an update needs.
 package enum PublishQuestion: Sendable {
     /// Which update of the app has the `Idempotency-Key`?
     case earlier
@@ -8,7 +8,7 @@ package enum PublishQuestion: Sendable {
     case superseded
     /// How many updates of the app are live?
     case counts
-    /// How many bytes do the audiences of the app's live updates have that are not paused?
+    /// How many bytes do the audiences of the app's live updates have, without paused updates?
     case audienceBytes
 }
 
@@ -25,7 +25,7 @@ package struct PublishFacts: Equatable, Sendable {
 
     package struct Counts: Equatable, Sendable {
         package var live: Int
-        /// Those of them whose audience no index finds.
+        /// The number of these updates whose audience no index finds.
         package var unindexed: Int
 
         package init(live: Int, unindexed: Int) {
@@ -35,7 +35,7 @@ package struct PublishFacts: Equatable, Sendable {
     }
 
     package var isAppDeleted: Bool
-    /// The questions that were answered. Without a value there is none in the store.
+    /// The questions that were answered. A member without a value then means that the store has none.
     package var answered: Set<PublishQuestion> = []
     package var earlier: Earlier?
     package var superseded: Update?

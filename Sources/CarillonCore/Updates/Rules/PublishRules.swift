@@ -1,8 +1,9 @@
 package import CarillonWire
 
-/// Decides whether an update is published or resumed: what a repetition is answered, and what the limits of an app allow.
+/// Decides whether an update is published or resumed, what a repeated request returns, and whether the limits of an app
+/// allow the update.
 ///
-/// It does not look anything up: it receives facts. If more must be known, it says what.
+/// The rules read nothing: they receive facts, and request the facts that are missing.
 package struct PublishRules: Sendable {
     package enum Refusal: Equatable, Sendable {
         /// The `Idempotency-Key` was used before, by another request.
@@ -16,7 +17,7 @@ package struct PublishRules: Sendable {
     }
 
     package enum Verdict: Equatable, Sendable {
-        /// Answer this as well, and decide again.
+        /// Answer this question, and decide again.
         case needs(PublishQuestion)
         case repeated(UpdateID)
         case refused(Refusal)
@@ -50,7 +51,7 @@ package struct PublishRules: Sendable {
         let counts = facts.counts
         guard counts.live - (superseded == nil ? 0 : 1) < wish.limits.live else { return .refused(.tooMany) }
         guard wish.isIndexed || counts.unindexed < wish.limits.unindexed else { return .refused(.tooManyUnindexed) }
-        // So few audiences cannot have too many bytes.
+        // The audiences of so few updates are always below the limit.
         guard let audience = wish.definition.audience,
             (counts.live + 1) * UpdateLimits.audienceBytes > wish.limits.audienceBytes
         else { return .publishes }
@@ -62,7 +63,7 @@ package struct PublishRules: Sendable {
 
     /// - Parameters:
     ///   - limit: The bytes of the audiences of the app's live updates that are not paused.
-    ///   - isPaused: The update is live and paused.
+    ///   - isPaused: Whether the update is live and paused.
     ///   - audienceBytes: Nil if they were not read.
     package func resume(
         _ update: Update, audienceBytes limit: Int, isPaused: Bool, knowing audienceBytes: Int?

@@ -104,7 +104,7 @@ package struct WatchChanges: Equatable, Sendable {
     package enum Usage: Equatable, Sendable {
         /// The numbers are added to those in the store.
         case added(WatchUsage)
-        /// The same, and both numbers become zero: the app has neither watches nor callbacks, and its numbers are removed.
+        /// The numbers are added, and become zero. The app has neither watches nor callbacks, and its numbers are removed.
         case emptied(WatchUsage)
     }
 

@@ -16,14 +16,15 @@ package enum FiringEffect: FeatureEffect {
 }
 
 extension Effect {
-    /// A subscription fires, if it is armed as it was when that was found, and no later firing of the item was before.
+    /// Fires a subscription, if it is armed as it was when its condition was evaluated, and no later firing of the item was
+    /// delivered before.
     package static func fired(
         _ target: Firing.Target, on item: ItemName, by number: Int64, at: Timestamp
     ) -> Effect {
         Effect(FiringEffect.fired(target, on: item, by: number, at: at))
     }
 
-    /// A firing that waited is told, if its subscription is as it was.
+    /// Delivers a held firing, if its subscription is unchanged.
     package static func heldTold(_ number: Int64, at: Timestamp) -> Effect {
         Effect(FiringEffect.heldTold(number, at: at))
     }
