@@ -4,10 +4,10 @@ import GRDB
 
 /// The removal of attachments.
 extension AttachmentTable {
-    /// Returns whether the attachment was there.
+    /// Removes an attachment. Returns whether it existed.
     func remove(_ serial: AttachmentSerial) throws -> Bool { try !remove("?", [serial.rawValue]).isEmpty }
 
-    /// Removes an attachment that nobody may fetch any more. Returns whether it was removed.
+    /// Removes an attachment without readers. Returns whether it was removed.
     func removeIfUnread(_ serial: AttachmentSerial) throws -> Bool { try !removeUnread(serial.rawValue).isEmpty }
 
     func removeExpired(by retention: RetentionTime, unfinishedSeconds: Int64, limit: Int) throws -> [AttachmentID] {
@@ -27,7 +27,7 @@ extension AttachmentTable {
         [retention.now.milliseconds, unfinishedSeconds, retention.cutoff(afterSeconds: 0).served]
     }
 
-    /// Leaves a row for the sweeper if a removed device has attachments, or may fetch some.
+    /// Writes a row for the sweeper if a removed device has attachments, or is a reader of some.
     func deviceGone(_ device: DeviceSerial, of app: AppSerial) throws {
         try db.run(
             """
@@ -38,7 +38,7 @@ extension AttachmentTable {
             """, [app.rawValue, device.rawValue])
     }
 
-    /// Leaves a row for the sweeper if a deleted app has attachments.
+    /// Writes a row for the sweeper if a deleted app has attachments.
     func appGone(_ app: AppSerial) throws {
         try db.run(
             """
@@ -47,7 +47,7 @@ extension AttachmentTable {
             """, [app.rawValue])
     }
 
-    /// What belonged to somebody who is gone, or was for nobody else.
+    /// Removes attachments of removed devices and deleted apps, and attachments that have no other readers.
     func removeOfGone(limit: Int) throws -> [AttachmentID] {
         guard
             let gone = try Row.fetchOne(db.cachedStatement(sql: "SELECT app, device FROM attachment_party_gone LIMIT 1"))
@@ -71,7 +71,8 @@ extension AttachmentTable {
         return own + unread
     }
 
-    /// The device's user leaves: the device does not own what the user uploaded, and is no reader of what was for the user.
+    /// Ends the rights of a device's former user: the device does not own the user's uploads any more, and is no reader of
+    /// attachments for the user.
     func userLeaves(_ device: DeviceSerial, of app: AppSerial) throws {
         try db.run(
             """
@@ -87,7 +88,7 @@ extension AttachmentTable {
             OR EXISTS (SELECT 1 FROM attachment_reader WHERE of_user = 2)
         """
 
-    /// What nobody can finish or read since the user of a device left.
+    /// Removes uploads of former users that are not complete, and attachments that only former users could read.
     func removeOfFormerUsers(limit: Int) throws -> [AttachmentID] {
         let unfinished = try remove("SELECT serial FROM attachment WHERE of_user = 2 AND NOT is_complete LIMIT ?", [limit])
         let read = try Int64.fetchAll(

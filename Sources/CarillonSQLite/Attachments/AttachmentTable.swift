@@ -76,7 +76,7 @@ struct AttachmentTable {
                 lifetimeSeconds: wish.lifetimeSeconds, expiresAt: expiresAt))
     }
 
-    /// The number for `of_user`: 1 if the device has a user.
+    /// Returns SQL for the value of `of_user`: 1 if the device has a user.
     private static func hasUser(_ device: String) -> String {
         """
         CASE WHEN EXISTS (SELECT 1 FROM device_profile AS p WHERE p.device = \(device) AND p.user IS NOT NULL)
@@ -124,7 +124,7 @@ struct AttachmentTable {
         }
     }
 
-    /// What counts for a file that is not whole.
+    /// An upload that is not complete, and the bytes that it counts.
     private struct Upload {
         var serial: AttachmentSerial
         var app: AppSerial
@@ -150,7 +150,7 @@ struct AttachmentTable {
         try count(bytes - upload.charged, of: upload.allowance, upload.app)
     }
 
-    /// Marks an upload as complete. Returns false if it does not grow any more.
+    /// Marks an upload as complete. Returns false if it cannot grow any more.
     func complete(_ serial: AttachmentSerial, expiresAt: Timestamp) throws -> Bool {
         guard let upload = try upload(serial, where: Self.isGrowing) else { return false }
         try charge(AttachmentRules.charge(ofWhole: upload.length, charged: upload.charged), upload)
@@ -176,7 +176,7 @@ struct AttachmentTable {
         let changes = totals.changes.sorted { one, other in
             (one.key.app.rawValue, one.key.allowance) < (other.key.app.rawValue, other.key.allowance)
         }
-        // An allowance that is not used has no row.
+        // An unused allowance has no row.
         let counters = CounterTable(db)
         for (key, bytes) in changes {
             try counters.add(attachmentBytes: bytes, of: key.allowance, in: key.app)

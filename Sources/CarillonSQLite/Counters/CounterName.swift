@@ -1,12 +1,12 @@
 /// A number in the table `counter`. Numbers of allowances of attachments are not listed: their names contain the allowance.
 enum CounterName: String, Sendable {
-    // Of the whole store.
+    // Numbers of the whole store.
     case envelopes
     case envelopeBytes = "envelope_bytes"
 
-    // Of an app.
+    // Numbers of an app.
     case devices, items, subscriptions, watches, callbacks
 
-    /// The name in a statement. Statements of different numbers have different texts, so that a trace tells them apart.
+    /// The name in SQL. Statements of different numbers have different texts, so that a trace shows which number they read.
     var sql: String { "'\(rawValue)'" }
 }

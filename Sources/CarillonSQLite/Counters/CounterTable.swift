@@ -1,8 +1,8 @@
 import CarillonCore
 import GRDB
 
-/// The table `counter`, inside a transaction: the numbers of rows or bytes of an app or of the whole store. Whatever writes or removes
-/// the rows changes the number in the same transaction.
+/// The table `counter`, inside a transaction: the numbers of rows or bytes of an app or of the whole store. A change of the
+/// rows changes the number in the same transaction.
 ///
 /// Each home has a row of its own for a number, so that the commits of several homes do not wait for each other. The number is the sum of
 /// these rows. A row is negative if its home removed what another home added.
@@ -36,7 +36,8 @@ struct CounterTable {
         try insert.run()
     }
 
-    /// Adds to numbers of an app that become zero with it, and removes their rows. Runs one statement if no other home has rows for them.
+    /// Adds to numbers of an app that become zero, and removes their rows. Runs one statement if no other home has rows for
+    /// them.
     func empty(_ changes: [Change], of app: AppSerial) throws {
         let conditions = changes.map { "name = \($0.name.sql) AND value = ?" }.joined(separator: " OR ")
         var delete = try BoundStatement(
@@ -52,14 +53,14 @@ struct CounterTable {
         let others = changes.filter { $0.value != 0 && !removed.contains($0.name.rawValue) }
         guard !others.isEmpty else { return }
         try add(others, to: app)
-        // Of a removed app nothing else removes the rows whose sum is zero.
+        // Nothing else removes the rows of a removed app whose sum is zero.
         let names = others.map(\.name.sql).joined(separator: ", ")
         try db.run(
             "DELETE FROM counter WHERE app = ?1 AND name IN (\(names)) AND NOT EXISTS (SELECT 1 FROM app WHERE serial = ?1)",
             [app.rawValue])
     }
 
-    /// Removes the numbers that nothing changes after the removal of the app. Callbacks can still wait.
+    /// Removes the numbers of a removed app that do not change any more. Callbacks can still wait.
     func remove(_ app: AppSerial) throws {
         let names = [CounterName.devices, .items, .subscriptions, .watches].map(\.sql).joined(separator: ", ")
         try db.run("DELETE FROM counter WHERE app = ? AND name IN (\(names))", [app.rawValue])

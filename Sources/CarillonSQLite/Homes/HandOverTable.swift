@@ -7,7 +7,7 @@ struct HandOverTable {
 
     init(_ db: Database) { self.db = db }
 
-    /// The kinds that this version knows. A newer version can have written others.
+    /// The kinds that this version knows. A newer version can have written other kinds.
     private static let kinds = HandOver.Kind.allCases.map { String($0.rawValue) }.joined(separator: ", ")
 
     func pending(in shards: ShardSet, after number: Int64, limit: Int) throws -> [HandOver] {

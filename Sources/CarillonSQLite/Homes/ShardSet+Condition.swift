@@ -8,13 +8,14 @@ import GRDB
 #endif
 
 extension ShardSet {
-    /// Returns "AND" with the condition that a column has the serial number of a device in the set. Empty for the set of all shards, so that
-    /// statements of the only home are as without it.
+    /// Returns "AND" with the condition that a column has the serial number of a device in the set. Empty for the set of all
+    /// shards, so that the statements of a single home have no condition.
     ///
-    /// The set is the argument `:shards` and not part of the text, so that all sets but that of all shards share one statement. The caller
-    /// binds it by ``arguments(with:)`` or by `BoundStatement.bind(_:)`.
+    /// The set is the argument `:shards` and not part of the text. All sets other than the set of all shards therefore share
+    /// one statement. The caller binds the argument by ``arguments(with:)`` or by `BoundStatement.bind(_:)`.
     ///
-    /// No index has the shard of a device: every write would pay for it, and no read would use it, as one process has all shards.
+    /// No index has the shard of a device. Each write would update such an index, and no read would use it, because one
+    /// process has all shards.
     func condition(on column: String) -> String { self == .all ? "" : "AND \(Self.function.name)(\(column), :shards)" }
 
     /// Returns "AND" with the condition that an item is in the set, as ``condition(on:)`` does for a device.
@@ -35,8 +36,8 @@ extension ShardSet {
 
     /// Returns "AND" with the condition that a column has the number of a shard in the set. Empty for the set of all shards.
     ///
-    /// The set is the argument `:shards`, as that of ``condition(on:)``. It is a list of numbers, so that an index on the column is used.
-    /// The caller binds it by `BoundStatement.bind(numbersOf:)`.
+    /// The set is the argument `:shards`, as in ``condition(on:)``. It is a list of numbers, so that an index on the column
+    /// is used. The caller binds it by `BoundStatement.bind(numbersOf:)`.
     func condition(onShard column: String) -> String {
         self == .all ? "" : "AND \(column) IN \(SQLDialect.numbers(of: ":shards"))"
     }

@@ -210,7 +210,7 @@ struct InboxReader {
         case .channel: sql = "SELECT of_user < 2 FROM channel WHERE serial = ?"
         case .device: sql = "SELECT 1 FROM device WHERE serial = ?"
         case .subscription: sql = "SELECT 1 FROM subscription WHERE serial = ?"
-        // What is told of an update or a request comes with an effect, which knows it.
+        // An envelope of an update or of a request has an effect, which compares the state of its origin.
         case .update, .request: return .open
         }
         var select = try BoundStatement(db, sql)
@@ -260,8 +260,9 @@ struct InboxReader {
     /// Whether nothing waits for a device. False if that is not remembered.
     private func isKnownToBeEmpty(_ device: DeviceSerial) -> Bool { usage.usage(of: device).waiting?.envelopes == 0 }
 
-    /// If the device is to be woken, and it is not known how, that is read by the same statement. Of other devices it is not
-    /// read, so that it does not take the place of what is remembered of devices that are woken.
+    /// Reads how much waits for a device. If the device is to be woken and its reach is not remembered, the same statement
+    /// reads the reach. The reach of other devices is not read, so that it does not displace the reach of devices that are
+    /// woken.
     private func waiting(of device: DeviceSerial, isWoken: Bool) throws -> InboxUsage.Waiting {
         let readsReach = isWoken && memory.pushes[device] == nil
         let slots =

@@ -87,7 +87,7 @@ final class InboxTransaction {
         return ended
     }
 
-    /// Ends the requests of services of a device that is no more, and those to it.
+    /// Ends the requests of services from and to a deleted device.
     func endRequests(of device: DeviceSerial) throws {
         try RequestTable(db, memory: memory.requests).write(RequestRules().end(of: device, because: .deviceDeleted))
     }

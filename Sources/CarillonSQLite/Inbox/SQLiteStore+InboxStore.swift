@@ -117,12 +117,12 @@ extension SQLiteStore: InboxStore {
         }
     }
 
-    /// Reads a page in a transaction of its own. Nil if the device is gone.
+    /// Reads a page in its own transaction. Nil if the device was removed.
     private static func envelopes(
         of device: DeviceSerial, _ load: InboxLoad, at now: Timestamp, _ memory: InboxMemory, in db: Database
     ) throws -> [Envelope]? {
         let key = InboxIndex.Key(device, isFinal: false)
-        // Asked before the transaction begins.
+        // The index is asked before the transaction begins.
         let slots = WaitingSlots(
             key, inMemory: try memory.index.slotsForReaders(of: key, after: load.after), after: load.after, in: db)
         var envelopes: [Envelope]?

@@ -17,7 +17,8 @@ struct WaitingSlots {
         self.position = position
     }
 
-    /// The first of those that do not expire by `now`; one at least when there is one, however large, and none if the limit is 0.
+    /// Returns the first envelopes that do not expire by `now`: at least one if there is one, however large it is, and none
+    /// if the limit is 0.
     ///
     /// - Returns: Nil if there is no such device, or its app was deleted.
     func envelopes(limit: Int, bytes: Int, at now: Timestamp) throws -> [Envelope]? {
@@ -58,7 +59,7 @@ struct WaitingSlots {
         return count
     }
 
-    /// The first entries of the table; nil if there is no such device, or its app was deleted.
+    /// Returns the first entries of the table; nil if there is no such device, or its app was deleted.
     private func slotsOfDevice(limit: Int) throws -> [InboxIndex.Slot]? {
         var select = try BoundStatement(
             db,

@@ -8,9 +8,10 @@ import GRDB
     import Foundation
 #endif
 
-/// The rows of work that is owed, and the lanes that it stands in, inside one transaction.
+/// The rows of work that is owed, and the lanes of this work, inside one transaction.
 ///
-/// A lane exists as long as it has work. Each change of work also writes how much work its lane has, and when the first of it is ready.
+/// A lane exists as long as it has work. Each change of work also writes the amount of work of its lane, and the time at
+/// which the first of it is ready.
 struct WorkLanes {
     /// A row of `leased_work` as it begins.
     struct NewWork {
@@ -86,7 +87,7 @@ struct WorkLanes {
         for lane in try Int64.fetchAll(delete, arguments: [kind.rawValue, subject]) { try left(lane) }
     }
 
-    /// Work of a lane is new, or is ready at another moment.
+    /// Updates a lane after its work was added, or is ready at another time.
     private func changed(_ lane: Int64, adding count: Int = 0) throws {
         try db.run(
             """
@@ -96,7 +97,7 @@ struct WorkLanes {
             """, [count, lane])
     }
 
-    /// Work of a lane was removed, or is in another lane.
+    /// Updates a lane after work was removed from it or moved to another lane.
     private func left(_ lane: Int64) throws {
         try db.run("DELETE FROM work_lane WHERE serial = ? AND size = 1", [lane])
         if db.changesCount == 0 { try changed(lane, adding: -1) }
@@ -231,7 +232,7 @@ struct WorkLanes {
             [dueAt.milliseconds, now.milliseconds, work])
     }
 
-    /// - Parameter sql: Changes when one piece of work is ready.
+    /// - Parameter sql: Changes the time at which one piece of work is ready.
     private func update(_ sql: String, _ arguments: StatementArguments) throws {
         let lanes = try Int64.fetchAll(db.cachedStatement(sql: sql + " RETURNING lane"), arguments: arguments)
         for lane in lanes { try changed(lane) }
@@ -252,7 +253,7 @@ struct WorkLanes {
         try setDue([WatchChanges.MovedPing(work: work, dueAt: dueAt, at: now)])
     }
 
-    /// Sets when pings are due. Each lane is written once.
+    /// Sets the due times of pings. Each lane is written once.
     func setDue(_ pings: [WatchChanges.MovedPing]) throws {
         var update = try BoundStatement(
             db, "UPDATE leased_work SET due_at = ?, set_at = ? WHERE serial = ? RETURNING lane")

@@ -2,14 +2,14 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Writes what ``OutboxRules`` decided about pushes, inside a transaction.
+/// Writes the decisions of ``OutboxRules`` about pushes, inside a transaction.
 struct PushChangeWriter {
     private let db: Database
 
     init(_ db: Database) { self.db = db }
 
-    /// - Parameter fence: The change is written only while the push has the lease with this fence. Nil writes it in any case, and is for
-    ///   changes that end no lease.
+    /// - Parameter fence: The change is written only if the push has the lease with this fence. Nil writes it in any case,
+    ///   and is for changes that end no lease.
     /// - Returns: Whether the change was written.
     func write(_ change: PushChange, to push: Int64, ifLeased fence: Int64?) throws -> Bool {
         switch change {
@@ -75,7 +75,7 @@ struct PushChangeWriter {
         try update.run()
     }
 
-    /// Keeps the reason.
+    /// Cancels a push, and keeps its reason.
     func cancel(_ push: Int64, until end: Timestamp, at now: Timestamp) throws {
         try db.run(
             """
@@ -97,7 +97,7 @@ struct PushChangeWriter {
 
     // MARK: Addresses
 
-    /// The alert begins anew.
+    /// Begins an alert anew.
     func readdress(_ alert: UnacceptedAlerts.Sending, to lane: PushLane, at now: Timestamp) throws {
         try db.run(
             """
@@ -111,7 +111,7 @@ struct PushChangeWriter {
             ])
     }
 
-    /// A wake stands for the alert.
+    /// Notes that a wake replaces an alert.
     func fold(_ alert: Readdressing.Fold, at now: Timestamp) throws {
         if alert.isCancelled {
             try db.run(
@@ -124,14 +124,14 @@ struct PushChangeWriter {
         }
     }
 
-    /// The scheduled push goes to a lane.
+    /// Moves a scheduled push to a lane.
     func move(_ push: Readdressing.Move, to lane: PushLane, at now: Timestamp) throws {
         try db.run(
             "UPDATE push SET lane = ?, is_elsewhere = 0, set_at = ?, due_at = ? WHERE serial = ?",
             [lane.number, now.milliseconds, push.dueAt.milliseconds, push.serial])
     }
 
-    /// The pushes of a device that are under way or parked go to a lane.
+    /// Moves the pushes of a device that are under way or parked to a lane.
     func moveUnscheduled(of device: DeviceSerial, to lane: PushLane) throws {
         try db.run(
             """

@@ -2,9 +2,9 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Pushes end with their device, or with the user of their device.
+/// The cancellation of pushes with their device, or with the user of their device.
 extension PushTable {
-    /// The device is gone, and nothing of it is sent any more.
+    /// Cancels all pushes of a deleted device.
     func cancelAll(of device: DeviceSerial, at now: Timestamp) throws {
         try db.run(
             """
@@ -33,7 +33,8 @@ extension PushTable {
                         """), arguments: [device.rawValue]), of: device, at: now)
     }
 
-    /// Cancels pushes for envelopes that ended with the device's user, and the wake if nothing is left that wakes the device.
+    /// Cancels pushes for envelopes that ended with the device's user, and the wake if no envelope wakes the device any
+    /// more.
     func cancel(of device: DeviceSerial, forEndedAt positions: [Int64], at now: Timestamp) throws {
         guard !positions.isEmpty else { return }
         let ended = Set(positions)
@@ -63,7 +64,7 @@ extension PushTable {
             try KeptPushTable(db).remove(push)
         }
         db.count(pushes.count, of: Self.cancelled)
-        // It counts pushes otherwise.
+        // The remembered reach has other numbers of pushes.
         memory.pushes[device] = nil
     }
 }

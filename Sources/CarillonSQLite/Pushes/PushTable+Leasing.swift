@@ -4,7 +4,7 @@ import GRDB
 
 /// Pushes that are due are given out, after another look at whether they are still to be sent.
 extension PushTable {
-    /// One look at the index for each lane that there is.
+    /// Returns the lanes with due work. The statement searches the index once for each lane.
     func dueLanes(in shards: ShardSet, at now: Timestamp) throws -> [PushLane] {
         let tables = ["push", "wake"]
         let lanes = tables.map { table in
@@ -134,7 +134,8 @@ extension PushTable {
         return wakes
     }
 
-    /// Finds no profile if the device cannot be pushed to, or its app was deleted.
+    /// Returns SQL that joins the address of a device. It finds no profile if the device cannot be pushed to, or its app was
+    /// deleted.
     private static func joinAddress(of table: String) -> String {
         """
         LEFT JOIN device_profile AS profile ON profile.device = \(table).device AND profile.token NOT NULL
@@ -221,7 +222,7 @@ extension PushTable {
 extension PushAddress {
     /// Nil if the statement found no address.
     ///
-    /// - Parameter place: Where the token is; the revision follows.
+    /// - Parameter place: The column of the token. The revision follows.
     fileprivate init?(ifAny columns: StatementColumns, from place: Int32) {
         guard let token = columns.bytes(place).flatMap(PushToken.init(stored:)) else { return nil }
         self.init(token: token, revision: columns.integer(place + 1))

@@ -2,24 +2,24 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// A device has another address, or can be reached again, or not any more.
+/// Changes of pushes when their device has another address, or can or cannot be reached.
 extension PushTable {
-    /// The device cannot be reached: its alerts wait in the outbox until it can, or their time is over.
+    /// Holds back the alerts of a device that cannot be reached, until it can be reached or the alerts expire.
     func hold(of device: DeviceSerial) throws {
         try db.run(
             "UPDATE push SET due_at = NULL WHERE device = ? AND state = \(PushState.scheduled.rawValue)",
             [device.rawValue])
     }
 
-    /// The token of the device turned out to be of another environment.
+    /// Moves the pushes of a device whose token belongs to another environment.
     func move(of device: DeviceSerial, to lane: PushLane) throws {
         try db.run(
             "UPDATE push SET lane = ? WHERE device = ? AND state = \(PushState.scheduled.rawValue)",
             [lane.number, device.rawValue])
     }
 
-    /// The pushes that were not accepted go to a lane. Answers the position of the first message that a wake is to tell of instead; nil
-    /// when there is none.
+    /// Moves the pushes that were not accepted to a lane. Returns the position of the first message that is now covered by a
+    /// wake; nil if there is none.
     ///
     /// - Parameter hasOtherAddress: Whether the address is another one, and not only of use again.
     func readdress(
@@ -35,7 +35,7 @@ extension PushTable {
         }
         db.count(changes.folded.count, of: Self.folded)
         for push in changes.moved { try writer.move(push, to: lane, at: now) }
-        // After the others: an alert that was parked is sent or folded already.
+        // This follows the other changes, because an alert that was parked is sent or folded by then.
         if changes.movesUnscheduled { try writer.moveUnscheduled(of: device, to: lane) }
         return first
     }

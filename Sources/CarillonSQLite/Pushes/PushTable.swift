@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// A push that was inserted, its number and its name.
+/// A push that was inserted, with its number and its name.
 struct AddedPush {
     var serial: Int64
     var id: Bytes16
@@ -62,7 +62,7 @@ struct PushTable {
         return inserted
     }
 
-    /// What is over goes before what is parked. Answers how many there were.
+    /// Removes the oldest pushes of a device: first those that are over, then parked ones. Returns their number.
     private func forgetOldest(_ count: Int, of device: DeviceSerial) throws -> Int {
         let forgotten = try Int64.fetchAll(
             db.cachedStatement(
@@ -124,7 +124,7 @@ struct PushTable {
         try WakeTable(db, memory: memory).moved(end.device, to: end.lane)
     }
 
-    /// - Parameter fence: Of the lease that must be in force, as ``PushChangeWriter/write(_:to:ifLeased:)`` has it.
+    /// - Parameter fence: The fence of the lease that the push must have; see ``PushChangeWriter/write(_:to:ifLeased:)``.
     /// - Returns: Whether the change was written.
     @discardableResult
     func apply(
@@ -139,7 +139,7 @@ struct PushTable {
         case .expired: db.count(1, of: Self.expired)
         case .scheduled, .leased, .handed, .rejected, .parked: break
         }
-        // The counts of a device that is not remembered are read later, without this push.
+        // If the device is not remembered, its numbers are read later, without this push.
         guard isRemembered || finish.kind == .wake else { return true }
         try WakeTable(db, memory: memory).pushEnded(finish.kind, of: device, finish.state, at: finish.at)
         return true
@@ -195,7 +195,7 @@ struct PushTable {
             try writer.cancel(push, until: rules.cancelledUntil(now), at: now)
             db.count(1, of: Self.cancelled)
         }
-        // What is remembered of it counts its pushes otherwise.
+        // The remembered reach has other numbers of pushes.
         memory.pushes[device] = nil
     }
 

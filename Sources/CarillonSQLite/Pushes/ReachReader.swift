@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Reads what ``WakeRules`` must know of devices, inside a transaction. What is remembered is not read.
+/// Reads the facts of devices that ``WakeRules`` needs, inside a transaction. Facts that are remembered are not read.
 struct ReachReader {
     private let db: Database
     private let memory: InboxMemory
@@ -19,7 +19,7 @@ struct ReachReader {
         return reach
     }
 
-    /// - Parameter app: Of the device.
+    /// - Parameter app: The app of the device.
     func answer(
         _ question: WakeQuestion, about device: DeviceSerial, of app: AppSerial?, at now: Timestamp,
         into facts: inout WakeFacts
@@ -43,15 +43,15 @@ struct ReachReader {
         return isThere
     }
 
-    /// What the tables have.
+    /// Reads the reach of a device from the tables. It is not remembered.
     func read(_ device: DeviceSerial) throws -> PushReach {
         var select = try BoundStatement(db, Self.selectReach)
         select.bind(device.rawValue)
         return try select.first { PushReach($0, from: 0) } ?? PushReach()
     }
 
-    /// Reads what a message to a device that is not known needs, by one statement: how the device can be pushed to, which is remembered,
-    /// and where its envelopes stand.
+    /// Reads the reach of a device and the positions of its envelopes by one statement, for a message to a device that is
+    /// not remembered. The reach is remembered.
     func readWithInbox(of device: DeviceSerial) throws -> [InboxIndex.Slot] {
         var select = try BoundStatement(db, Self.selectReachAndInbox)
         select.bind(device.rawValue)
@@ -71,7 +71,7 @@ struct ReachReader {
         return slots
     }
 
-    /// A row for each envelope that stands in the table, and one if there is none.
+    /// Selects one row for each envelope in the table, and one row if there is none.
     private static let selectReachAndInbox = """
         SELECT slot.position, slot.size, reach.*
         FROM (SELECT 1) AS asked
@@ -80,7 +80,8 @@ struct ReachReader {
         ORDER BY slot.position
         """
 
-    /// A row if the device can be pushed to. The end of a lease is not a due time, and does not delay the next alert.
+    /// Selects a row if the device can be pushed to. The end of a lease is not a due time, and does not delay the next
+    /// alert.
     private static let selectReach = """
         SELECT profile.app, profile.environment, wake.device, \(DeviceWake.columns),
             count(push.serial),
@@ -108,7 +109,7 @@ struct ReachReader {
 extension DeviceWake {
     fileprivate static let columns = "wake.due_at, wake.push, wake.unanswered, wake.pushed_at"
 
-    /// - Parameter place: Where the first of the columns is.
+    /// - Parameter place: The first of the columns.
     fileprivate init(_ columns: StatementColumns, from place: Int32) {
         self.init(
             dueAt: columns.integerIfAny(place).map(Timestamp.init(milliseconds:)),
@@ -120,7 +121,7 @@ extension DeviceWake {
 }
 
 extension PushReach {
-    /// - Parameter place: Where the first of the columns of `selectReach` is. All are null if the device cannot be pushed to.
+    /// - Parameter place: The first of the columns of `selectReach`. All are null if the device cannot be pushed to.
     fileprivate init(_ columns: StatementColumns, from place: Int32) {
         self.init()
         guard let environment = columns.text(place + 1).flatMap(PushEnvironment.init) else { return }

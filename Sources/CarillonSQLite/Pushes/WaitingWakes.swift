@@ -2,8 +2,8 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Reads which waiting envelopes a device is woken for, inside a transaction of the writing connection. ``FirstWaking`` and
-/// ``LastWaking`` say which positions are read.
+/// Searches for the waiting envelopes that wake a device, inside a transaction of the writing connection. ``FirstWaking``
+/// and ``LastWaking`` decide which positions are read.
 struct WaitingWakes {
     private let db: Database
     private let index: InboxIndex
@@ -56,7 +56,7 @@ struct WaitingWakes {
     private func span(of device: DeviceSerial, from first: PushSpan, at now: Timestamp) throws -> PushSpan {
         let key = InboxIndex.Key(device, isFinal: false)
         var newest: [Int64] = try index.slots(of: key).map(\.position).suffix(LastWaking.looks).reversed()
-        // Of the table, only positions before those in memory are read. Before the first that wakes, none is needed.
+        // The table is only read for positions before those in memory, and only after the first envelope that wakes.
         if newest.count < LastWaking.looks, newest.last.map({ $0 > first.first }) ?? true {
             newest += try positions(
                 inTableOf: key, fromTheEnd: true, beyond: newest.last ?? .max, limit: LastWaking.looks - newest.count)

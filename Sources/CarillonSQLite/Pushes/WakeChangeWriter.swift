@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// Writes what ``WakeRules`` decided about the wake of a device, inside a transaction.
+/// Writes the decisions of ``WakeRules`` about the wake of a device, inside a transaction.
 struct WakeChangeWriter {
     private let db: Database
 

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// What happens to inboxes, registrations and pushes changes wakes, inside the same transaction, as ``WakeRules`` decides.
+/// Changes wakes after changes of inboxes, registrations and pushes, inside the same transaction, as ``WakeRules`` decides.
 struct WakeTable {
     private let db: Database
     private let memory: InboxMemory
@@ -34,7 +34,7 @@ struct WakeTable {
 
     // MARK: Signs of the device
 
-    /// The device answered for an envelope.
+    /// Changes the wake after the device acknowledged an envelope.
     func answered(_ device: DeviceSerial, at now: Timestamp) throws {
         let known = memory.pushes[device]
         // Of a device that is not known here a wake is the exception.
@@ -43,7 +43,7 @@ struct WakeTable {
         try apply(decide(&facts, about: device, at: now) { rules.answered(at: now, knowing: $0) }, to: device)
     }
 
-    /// The device was there.
+    /// Changes the wake after the device connected or polled.
     func came(_ device: DeviceSerial, at now: Timestamp) throws {
         let known = memory.pushes[device]
         guard let wake = known == nil ? try reader.wake(of: device) : known?.wake,
@@ -81,7 +81,7 @@ struct WakeTable {
         }
     }
 
-    /// Its token turned out to be of another environment.
+    /// Moves the wake and the pushes of a device whose token belongs to another environment.
     func moved(_ device: DeviceSerial, to lane: PushLane) throws {
         try writer.write(.moved(lane), of: device)
         try PushTable(db, memory: memory).move(of: device, to: lane)
@@ -91,7 +91,7 @@ struct WakeTable {
 
     // MARK: Pushes
 
-    /// Nil when no push goes out now.
+    /// Leases a wake. Returns nil if no push is sent now.
     func lease(_ due: DueWake, at now: Timestamp, until end: Timestamp) throws -> LeasedPush? {
         let device = due.device
         var facts = WakeFacts(reach: try reader.reach(of: device))
@@ -104,26 +104,27 @@ struct WakeTable {
             isElsewhere: false, expiresAt: new.span.expiresAt, content: .wake)
     }
 
-    /// A push of the device is over, or parked.
+    /// Changes the wake after a push of the device ended or was parked.
     func pushEnded(_ kind: PushKind, of device: DeviceSerial, _ state: PushState, at now: Timestamp) throws {
         var facts = WakeFacts(reach: try reader.reach(of: device))
         try apply(
             decide(&facts, about: device, at: now) { rules.pushEnded(kind, state, at: now, knowing: $0) }, to: device)
     }
 
-    /// What was to be told by an alert of its own is told by a wake.
+    /// Replaces the alert of a message by a wake.
     func tellByWake(_ device: DeviceSerial, _ position: Int64, at now: Timestamp) throws {
         let facts = WakeFacts(reach: try reader.reach(of: device))
         try apply(rules.lostAlert(at: position, at: now, knowing: facts), to: device)
     }
 
-    /// What the device was to be woken for ended with its user. What is remembered of the device was forgotten before.
+    /// Ends the wake after all envelopes that wake the device ended with its user. The caller removes the device from memory
+    /// before.
     func reasonsEnded(of device: DeviceSerial, isPushCancelled: Bool, at now: Timestamp) throws {
         let row = rules.reasonsEnded(of: try reader.wake(of: device), isPushCancelled: isPushCancelled, at: now)
         if let row { try writer.write(row, of: device) }
     }
 
-    /// A parked wake is to be tried again. Answers false when another is under way.
+    /// Makes a parked push the push of its device's wake. Returns false if another push of the wake is under way.
     func takesUp(_ push: Int64, of device: DeviceSerial) throws -> Bool {
         try db.run(
             "UPDATE wake SET push = ?, due_at = NULL WHERE device = ? AND push IS NULL", [push, device.rawValue])
@@ -132,7 +133,8 @@ struct WakeTable {
 
     // MARK: Time
 
-    /// Of devices that answered, and whose next wake would not come too soon any more. Answers whether these were all.
+    /// Removes wakes of devices that acknowledged their envelopes, if the pace of the next wake does not need them any more.
+    /// Returns whether all such wakes are removed.
     func forgetIdle(in shards: ShardSet, at now: Timestamp, limit: Int) throws -> Bool {
         let idle = try Int64.fetchAll(
             db.cachedStatement(
@@ -149,7 +151,7 @@ struct WakeTable {
 
     // MARK: Deciding
 
-    /// - Parameter app: Of the device, where its alert text matters.
+    /// - Parameter app: The app of the device, if its alert text is needed.
     private func decide(
         _ facts: inout WakeFacts, about device: DeviceSerial, of app: AppSerial? = nil, at now: Timestamp,
         by rule: (WakeFacts) -> WakeVerdict
@@ -162,7 +164,7 @@ struct WakeTable {
         }
     }
 
-    /// Answers with the push that entered the outbox.
+    /// Writes a ruling. Returns the push that was added to the outbox.
     @discardableResult
     private func apply(_ ruling: WakeRuling, to device: DeviceSerial) throws -> AddedPush? {
         var reach = ruling.reach

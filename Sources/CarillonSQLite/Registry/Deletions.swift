@@ -13,8 +13,8 @@ struct Deletions {
         self.settings = settings
     }
 
-    /// Removes a device and its channels; what of its inbox is beyond the limit is left to be done. Nil if there is no such device, or
-    /// if it was seen after the cutoff.
+    /// Removes a device and its channels, and its envelopes up to the limit; the others are removed later. Nil if there is
+    /// no such device, or if it was seen after the cutoff.
     func remove(
         _ device: DeviceSerial, unlessSeenAfter cutoff: RetentionCutoff? = nil, because reason: DisconnectReason,
         at now: Timestamp, limit: Int

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Writes what ``RegistrationRules`` decided about rows of devices and channels, inside a transaction.
+/// Writes the decisions of ``RegistrationRules`` about rows of devices and channels, inside a transaction.
 struct RegistrationChangeWriter {
     private let db: Database
 
@@ -10,7 +10,7 @@ struct RegistrationChangeWriter {
 
     // MARK: Devices
 
-    /// Returns the serial of the device.
+    /// Inserts a device. Returns its serial.
     func insert(_ new: RegistrationChanges.NewRow) throws -> DeviceSerial {
         let device = new.device
         var insert = try BoundStatement(
@@ -51,7 +51,7 @@ struct RegistrationChangeWriter {
         try update.run()
     }
 
-    /// Removes a device.
+    /// Writes the end of a device.
     func writeEnd(_ changes: RegistrationChanges) throws {
         if let device = changes.removed { try db.run("DELETE FROM device WHERE serial = ?", [device.rawValue]) }
         if let released = changes.released { try write(released) }
@@ -92,7 +92,7 @@ struct RegistrationChangeWriter {
         try insert.run()
     }
 
-    /// A row without `is_told` begins a status, and a row with it leaves the status as it is.
+    /// A new row with `is_told` of false begins a status. A row with `is_told` of true does not change the status.
     private static let putProfile = """
         INSERT INTO device_profile (device, platform, token, environment, revision, confirmed_at, takings, taken_on, reason,
             status_at, app_version, locale, time_zone, parameters, "user", said_environment, said_revision, former_platform,
@@ -132,7 +132,7 @@ struct RegistrationChangeWriter {
 
     // MARK: Channels
 
-    /// Returns the serial of the channel.
+    /// Inserts a channel. Returns its serial.
     func insert(_ channel: PushChannel, isOfUser: Bool) throws -> ChannelSerial {
         var insert = try BoundStatement(
             db,
@@ -156,6 +156,6 @@ struct RegistrationChangeWriter {
 }
 
 extension NetworkAddress {
-    /// How the owner of an address is stored: 4 bytes of IPv4, or the first 8 of IPv6.
+    /// The stored form of the owner of an address: 4 bytes of IPv4, or the first 8 bytes of IPv6.
     var storedOwner: [UInt8] { Array(owner.bytes.prefix(8)) }
 }

@@ -3,7 +3,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Reads what ``RegistrationRules`` must know, inside a transaction.
+/// Reads the facts that ``RegistrationRules`` needs, inside a transaction.
 struct RegistrationReader {
     private let db: Database
 
@@ -11,7 +11,7 @@ struct RegistrationReader {
 
     // MARK: Registrations
 
-    /// Nil of a device that said nothing yet.
+    /// Returns nil if the device has not reported anything yet.
     func registration(of device: DeviceSerial) throws -> DeviceRegistration? {
         var select = try BoundStatement(db, Self.selectRegistration)
         select.bind(device.rawValue)
@@ -67,7 +67,7 @@ struct RegistrationReader {
         return try select.first { Int($0.integer(0)) } ?? 0
     }
 
-    /// What must be known to remove a device, and its channels. Nil if there is no such device.
+    /// Reads the facts that the removal of a device needs, and its channels. Nil if there is no such device.
     func endFacts(of device: DeviceSerial) throws -> (facts: DeviceEndFacts, channels: [ChannelSerial])? {
         var select = try BoundStatement(db, Self.selectEnd)
         select.bind(device.rawValue)
@@ -166,7 +166,7 @@ struct RegistrationReader {
 extension DeviceEndFacts {
     fileprivate init(_ columns: StatementColumns, of device: DeviceSerial) {
         var token: PlatformToken?
-        // No device can present a token that cannot be read. The environment is not read: it may be damaged.
+        // A device cannot present a token that cannot be read. The environment is not read, because it can be damaged.
         if let platform = columns.text(4).flatMap(PushPlatform.init),
             let bytes = columns.bytes(5).flatMap(PushToken.init(stored:))
         {
@@ -183,7 +183,7 @@ extension TokenFacts {
     /// The columns that ``init(_:from:)`` reads.
     fileprivate static let columns = "released.takings, released.taken_on, \(DeviceRegistration.columns(of: "holder"))"
 
-    /// - Parameter place: Where the first of the columns is.
+    /// - Parameter place: The first of the columns.
     fileprivate init(_ columns: StatementColumns, from place: Int32 = 0) throws {
         self.init(
             holder: try DeviceRegistration(ifAny: columns, from: place + 2),
@@ -211,7 +211,7 @@ extension DeviceRegistration {
         try self.init(columns, from: place)
     }
 
-    /// - Parameter place: Where the first of the columns is.
+    /// - Parameter place: The first of the columns.
     fileprivate init(_ columns: StatementColumns, from place: Int32 = 0) throws {
         self.init(device: DeviceSerial(columns.integer(place)), at: columns.timestamp(place + 9))
         let unreadable = StoreFault(.unavailable, "a device's registration cannot be read")

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Devices and what they say of themselves, inside a transaction, as ``RegistrationRules`` decides it.
+/// Registrations of devices, inside a transaction, as ``RegistrationRules`` decides.
 struct RegistrationTable {
     private let db: Database
     private let memory: InboxMemory
@@ -33,7 +33,7 @@ struct RegistrationTable {
 
     // MARK: Changes
 
-    /// - Parameter inboxes: Ends what was for the former user.
+    /// - Parameter inboxes: Ends the envelopes of a former user.
     func insert(
         _ new: NewDevice, limit: Int, _ inboxes: InboxTransaction, at now: Timestamp,
         credential: NewCredential
@@ -59,7 +59,7 @@ struct RegistrationTable {
         }
     }
 
-    /// - Parameter inboxes: Ends what was for the former user.
+    /// - Parameter inboxes: Ends the envelopes of a former user.
     func change(
         _ wish: RegistrationWish, decidedOn basis: DeviceRegistration, _ inboxes: InboxTransaction, at now: Timestamp
     ) throws -> RegistrationWrite {
@@ -76,7 +76,7 @@ struct RegistrationTable {
         }
     }
 
-    /// - Parameter inboxes: Ends what was for the former user.
+    /// - Parameter inboxes: Ends the envelopes of a former user.
     /// - Returns: The positions of envelopes that ended with the former user. Nil if the user stays.
     func write(_ changes: RegistrationChanges, _ inboxes: InboxTransaction, at now: Timestamp) throws -> [Int64]? {
         if let renewed = changes.renewed { try writer.renewCredential(of: renewed) }
@@ -102,7 +102,7 @@ struct RegistrationTable {
         try SubscriptionTable(db).follow(change, of: profile.registration.device)
     }
 
-    /// Stores the registration of a device that was registered and is suspended now.
+    /// Stores the registration of a device that is suspended now.
     func storeSuspended(_ registration: DeviceRegistration, app: AppSerial, at now: Timestamp) throws {
         let profile = RegistrationChanges.Profile(registration: registration, isFirst: false, statusChange: .suspended)
         try write(profile, in: app)

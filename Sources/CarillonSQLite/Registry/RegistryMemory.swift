@@ -2,7 +2,7 @@ import CarillonCore
 import GRDB
 import Synchronization
 
-/// The version of the registry, so that comparing it runs no statement.
+/// Remembers the version of the registry, so that a comparison runs no statement.
 ///
 /// The store has one writer. It is therefore enough to forget the version with each commit that changes it.
 final class RegistryMemory: Sendable {
@@ -37,7 +37,7 @@ final class RegistryMemory: Sendable {
         if let known { return known }
         let version = try await read()
         state.withLock { state in
-            // What was read before a commit may be the version before it.
+            // A version that was read before a commit can be the version before that commit.
             if state.changes == changes { state.version = version }
         }
         return version

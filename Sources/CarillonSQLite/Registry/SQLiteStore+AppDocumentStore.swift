@@ -20,7 +20,7 @@ extension SQLiteStore: AppDocumentStore {
         }
     }
 
-    // The documents of an app are removed with its name: those that are there belong to no deleted app.
+    // The documents of an app are removed with its name, so no document belongs to a deleted app.
 
     package func document(_ key: AppDocument.Key) async throws -> AppDocument? {
         try await read { db in

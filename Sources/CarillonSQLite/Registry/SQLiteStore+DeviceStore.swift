@@ -169,10 +169,10 @@ extension Device {
         device.seen_at
         """
     static let columnCount: Int32 = 8
-    /// Devices of apps that exist.
+    /// Devices, joined with apps that are not deleted.
     static let tables = "device JOIN app ON app.serial = device.app AND app.ended_at IS NULL"
 
-    /// - Parameter place: Of the first of ``columns``.
+    /// - Parameter place: The first of ``columns``.
     init(_ columns: StatementColumns, from place: Int32 = 0) throws {
         guard let app = columns.text(place + 3).flatMap(AppID.init), let hash = columns.bytes(place + 4) else {
             throw StoreFault(.unavailable, "a device's row cannot be read")

@@ -1,4 +1,5 @@
-/// What version 36 adds: the settings of apps in one table, and the version of the registry. Settings of deleted apps are not moved.
+/// Version 36 adds a table with the settings of apps, and the version of the registry. Settings of deleted apps are not
+/// moved.
 enum AppDocumentSchema {
     static let changes = """
         -- version counts the changes of apps, keys, documents of apps, servers of apps, and what the server itself is.

@@ -1,6 +1,7 @@
-/// What version 40 adds: numbers of rows and bytes with a row for each home, in place of columns and of rows that all homes change.
+/// Version 40 adds a table of numbers of rows and bytes, with a row for each home. It replaces columns and rows that all
+/// homes change.
 ///
-/// The numbers that are there become rows of the writer that changes them: the home of node 1, which was the only one, and no home for
+/// Present numbers become rows of the writer that changes them: the home of node 1, which was the only one, and no home for
 /// attachments.
 enum CounterSchema {
     static let changes = """

@@ -1,9 +1,9 @@
-/// What version 39 adds: hand-overs (`HandOver`), in place of the lists `unfollowed` and `unwatched`.
+/// Version 39 adds a table of hand-overs (`HandOver`), which replaces the lists `unfollowed` and `unwatched`.
 ///
 /// A number is never used again, so that a hand-over that is applied twice does not remove another.
 ///
-/// The lists are not moved. A process that opens the file has no item in memory, so only shapes without a subscription are left to be
-/// removed.
+/// The rows of the lists are not moved. A process that opens the file has no item in memory, so the only task left is to
+/// remove shapes without a subscription.
 enum HandOverSchema {
     static let changes = """
         CREATE TABLE hand_over (

@@ -1,7 +1,8 @@
-/// What version 37 adds: the living homes, and which node has each shard.
+/// Version 37 adds tables of the living homes, and of the node of each shard.
 ///
-/// `node` has the last incarnation of a home on each node. A home with an earlier or a removed incarnation writes nothing. `shard` has the
-/// node of each shard, and the epoch of positions in it. The one row of `shard_map` is the number of changes of `shard`.
+/// `node` has the last incarnation of a home on each node. A home with an earlier or a removed incarnation writes nothing.
+/// `shard` has the node of each shard, and the epoch of positions in it. The one row of `shard_map` is the number of changes
+/// of `shard`.
 enum HomeSchema {
     static let changes = """
         CREATE TABLE node (

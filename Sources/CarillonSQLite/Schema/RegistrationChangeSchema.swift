@@ -1,5 +1,5 @@
-/// What version 35 removes: `RegistrationRules` decides how many devices an app has, and which tokens are remembered when they are
-/// released. The store writes both with the rows of devices.
+/// Version 35 removes triggers. `RegistrationRules` counts the devices of an app and decides which released tokens are
+/// remembered, and the store writes both with the rows of devices.
 enum RegistrationChangeSchema {
     static let changes = """
         DROP TRIGGER device_inserted;

@@ -1,5 +1,5 @@
-/// What version 38 removes: triggers that decided, counted or noted what must be done. The rules in CarillonCore and the tables that write
-/// the rows do that now.
+/// Version 38 removes all other triggers. The rules in CarillonCore and the tables that write the rows do the work of the
+/// triggers.
 enum TriggerSchema {
     static let changes = """
         DROP TRIGGER watch_takes_its_work;

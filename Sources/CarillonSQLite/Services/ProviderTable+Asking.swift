@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// What a device asks of another device that it names is read by one statement.
+/// Reads the facts of a request to a named device by one statement.
 extension ProviderTable {
     /// Returns the request of an id if it was made; otherwise whether a device finds the device that a query names.
     func asking(_ id: ServiceRequestID, by caller: DeviceSerial, _ query: ServiceQuery) throws -> RequestBeginning {

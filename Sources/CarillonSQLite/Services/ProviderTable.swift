@@ -91,7 +91,7 @@ struct ProviderTable {
     private struct Place {
         var caller: ServiceReach.Caller
         var app: Int64
-        /// The bytes of the document.
+        /// The realm, as the bytes of its document.
         var realm: Data?
     }
 
@@ -105,7 +105,7 @@ struct ProviderTable {
         return place ?? nil
     }
 
-    /// Whether a device is a server, its user, its app and the realm of its app. No row if its app was deleted.
+    /// Selects whether a device is a server, its user, its app and the realm of its app. No row if its app was deleted.
     static let selectCaller = """
         SELECT EXISTS (SELECT 1 FROM service_cluster c WHERE c.device = d.serial) AS is_server, p.user AS own_user,
             d.app, r.bytes AS realm
@@ -149,11 +149,11 @@ struct ProviderTable {
         c.priority, p.user
         """
 
-    /// The condition that a caller finds a provider.
+    /// Returns the condition that a caller finds a provider.
     ///
     /// - Parameters:
-    ///   - app: The app of the caller, and its realm.
-    ///   - user: The user whose devices are found; for a server without one, those of all users.
+    ///   - app: The app of the caller. The realm of the app follows.
+    ///   - user: The user whose devices are found. A server without a user finds the devices of all users.
     static func isFound(inAppsOf app: String, _ realm: String, user: String, isServer: String) -> String {
         """
         a.serial IN (SELECT \(app) UNION SELECT r.app FROM app_document r
@@ -232,9 +232,10 @@ struct ProviderTable {
 }
 
 extension ServiceReach.Caller {
-    /// Nil for a device that may call nobody.
+    /// Nil for a device that may not call any device.
     ///
-    /// - Parameter place: Of whether the device is a server, which is NULL without a device. The device's user follows.
+    /// - Parameter place: The column with whether the device is a server, which is NULL without a device. The device's user
+    ///   follows.
     init?(_ row: Row, from place: Int) {
         guard let isServer = row[place] as Bool? else { return nil }
         if isServer {
@@ -247,7 +248,7 @@ extension ServiceReach.Caller {
 }
 
 extension ServiceOffer {
-    /// - Parameter place: Of the service, which is NULL without an offer. The version follows.
+    /// - Parameter place: The column of the service, which is NULL without an offer. The version follows.
     init?(_ row: Row, from place: Int) {
         guard let service = (row[place] as String?).flatMap(ServiceID.init),
             let version = (row[place + 1] as String?).flatMap(ServiceVersion.init)

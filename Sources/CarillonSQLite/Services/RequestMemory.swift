@@ -3,10 +3,10 @@ import CarillonWire
 import GRDB
 import Synchronization
 
-/// Unfinished requests as the last commit left them, so that a step of a request reads no row.
+/// Remembers unfinished requests as the last commit left them, so that a step of a request reads no row.
 ///
-/// The store has one writer. A transaction that changes a request forgets it, and the commit of the transaction remembers it again.
-/// A request that is not remembered is read. A transaction that fails makes the memory forget all.
+/// The store has one writer. A transaction that changes a request removes it from memory, and the commit of the transaction
+/// stores it there again. A request that is not remembered is read. A transaction that fails clears the memory.
 final class RequestMemory: Sendable {
     private struct State {
         var requests: RecentValues<RequestSerial, ServiceRequest>

@@ -8,7 +8,7 @@ struct RequestReader {
 
     init(_ db: Database) { self.db = db }
 
-    /// How much waits in a provider's inbox of what a consumer asked.
+    /// Returns how much waits in a provider's inbox of the requests of a consumer.
     func waiting(_ share: ShareKey, at now: Timestamp) throws -> InboxUsage.Waiting {
         var select = try BoundStatement(
             db,
@@ -65,7 +65,7 @@ struct RequestReader {
 }
 
 extension ServiceRequest {
-    /// - Parameter place: Of the first of ``RequestReader/columns``.
+    /// - Parameter place: The first of ``RequestReader/columns``.
     init(_ row: Row, from place: Int = 0) throws {
         self.init(
             id: ServiceRequestID(try row.bytes16(at: place + 2)),

@@ -53,7 +53,7 @@ struct RequestTable {
         }
     }
 
-    /// One row: whether an id was used, the number of unfinished requests, and the present users of two devices.
+    /// Selects one row: whether an id was used, the number of unfinished requests, and the present users of two devices.
     private static let selectCandidate = """
         SELECT EXISTS (SELECT 1 FROM service_request WHERE id = :id),
             (SELECT count(*) FROM service_request WHERE state < 2 AND consumer = :counted AND NOT is_abandoned),
@@ -91,7 +91,7 @@ struct RequestTable {
             try insert(request)
             memory.note(request, in: db)
         }
-        // In one order, so that transactions of several writers do not wait for each other in a circle.
+        // The rows are written in one order, so that transactions of several writers do not wait for each other in a circle.
         let changed = changes.changed.sorted { $0.key.rawValue < $1.key.rawValue }
         for (serial, change) in changed {
             try write(change, of: serial)
@@ -155,7 +155,7 @@ struct RequestTable {
         }
     }
 
-    /// - Parameter change: Returns the serials of the requests that it changes.
+    /// - Parameter change: A statement that returns the serials of the requests that it changes.
     private func end(_ change: String, _ arguments: StatementArguments) throws {
         let changed = try Int64.fetchAll(db.cachedStatement(sql: change), arguments: arguments)
         for serial in changed { memory.forget(RequestSerial(serial)) }

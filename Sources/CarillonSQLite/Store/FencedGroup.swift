@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// The way of one handle's writes into the transactions of the store.
+/// Runs the writes of one handle in the transactions of the store.
 struct FencedGroup: Sendable {
     let transactions: TransactionGroup
     /// The home of the handle; nil for writes that belong to no home.

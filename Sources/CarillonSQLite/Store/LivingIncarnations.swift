@@ -2,13 +2,13 @@ import CarillonCore
 import GRDB
 import Synchronization
 
-/// The incarnations of homes that were added and not removed, as the writing connection has them.
+/// The incarnations of homes that were added and not removed, as the writing connection sees them.
 ///
-/// The table `node` is read once and not with each transaction. That is as safe as a statement in each: only the process with the lock
-/// of the data directory writes the file, on one connection, and each change of the table forgets what was read. The next check, also one
-/// later in the same transaction, reads the table as the transaction left it.
+/// The table `node` is read once and not in each transaction. This is as safe as a statement in each transaction: only the
+/// process with the lock of the data directory writes the file, on one connection, and each change of the table clears this
+/// memory. The next check, also one later in the same transaction, reads the table as the transaction left it.
 final class LivingIncarnations: Sendable {
-    /// Nil: not read since the table changed.
+    /// Nil if the table was not read since it changed.
     private let known = Mutex<Set<HomeFence>?>(nil)
 
     /// - Parameter db: The writing connection, in a transaction.
@@ -19,6 +19,6 @@ final class LivingIncarnations: Sendable {
         return read.contains(fence)
     }
 
-    /// The table was changed, or a change of it was rolled back.
+    /// Clears the memory after a change of the table, or after the rollback of a change.
     func forget() { known.withLock { $0 = nil } }
 }

@@ -8,7 +8,8 @@ import Synchronization
 struct ReadLanes: Sendable {
     /// Who somebody is, what a token leads to, what became of a message.
     let lookUps: ReadGroup
-    /// A device that says hello or polls, and then its inbox: ``InboxIndex`` is asked between both, before the transaction of the second.
+    /// Reads of a device that sends a hello or polls, and then of its inbox. ``InboxIndex`` is asked between both, before
+    /// the transaction of the second read.
     let arrivals: ReadGroup
     private let pages: ReadGroup
     private let largePages: ReadGroup

@@ -38,8 +38,8 @@ final class TransactionGroup: Sendable {
     private static let failuresInARow = 4
 
     /// - Parameters:
-    ///   - incarnations: The homes whose writes are not refused.
-    ///   - onRollback: Called after work that was run was taken back.
+    ///   - incarnations: The homes whose writes are accepted.
+    ///   - onRollback: Called after work was rolled back.
     init(
         writer: any DatabaseWriter, gate: StoreGate = StoreGate(), health: StoreHealth,
         incarnations: LivingIncarnations = LivingIncarnations(), onRollback: @escaping @Sendable (Database) -> Void
@@ -54,8 +54,8 @@ final class TransactionGroup: Sendable {
     /// Runs the work inside a group, and answers when the group is on disk.
     ///
     /// - Parameters:
-    ///   - isProbe: Whether the work changes a page for certain. Other changes may write what was there already, which SQLite leaves out.
-    ///   - fence: The home whose work it is. Without the home's incarnation, the work is not run.
+    ///   - isProbe: Whether the work changes a page for certain. SQLite leaves out a change that writes a present value.
+    ///   - fence: The home of the work. If the home's incarnation was removed, the work is not run.
     func run<Value: Sendable>(
         isProbe: Bool = false, by fence: HomeFence? = nil, _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
@@ -79,7 +79,7 @@ final class TransactionGroup: Sendable {
                     work: { [incarnations] db in
                         do {
                             if let fence, try !incarnations.contains(fence, in: db) {
-                                // The others of the group need not be run again for it.
+                                // This is no error of the group: the other works are not run again.
                                 result.withLock { $0 = .failure(Self.refusal(of: fence)) }
                                 return
                             }
@@ -94,7 +94,7 @@ final class TransactionGroup: Sendable {
                         defer { gate.leave() }
                         let outcome = result.withLock { $0 }
                         switch (outcome, fault) {
-                        // The removal of the incarnation may not be committed either.
+                        // If the commit failed, the removal of the incarnation may not be stored either.
                         case (.failure(let refusal as StoreFault), .some(let fault)) where refusal.kind == .fenced:
                             continuation.resume(throwing: fault)
                         case (.failure(let error), _): continuation.resume(throwing: StoreFault(error))

@@ -176,7 +176,7 @@ struct SubscriptionTable {
 
     // MARK: Statuses of devices
 
-    /// Does to the subscriptions of a device what follows from a change of its status.
+    /// Changes the subscriptions of a device after a change of its status.
     func follow(_ change: StatusChange, of device: DeviceSerial) throws {
         let ofDevice = "device = ? AND status < \(Self.endedStatus)"
         try db.run("UPDATE subscription SET revision = revision + 1 WHERE \(ofDevice)", [device.rawValue])
@@ -189,7 +189,7 @@ struct SubscriptionTable {
                 WHERE item.app = subscription_item.app AND item.name = subscription_item.item), 0)
             WHERE last_firing <= 0 AND subscription IN (SELECT serial FROM subscription WHERE \(ofDevice))
             """, [device.rawValue])
-        // Before the first update no condition holds.
+        // No condition is true before the first update.
         try db.run(
             """
             UPDATE subscription_item SET held = 0

@@ -3,7 +3,7 @@ import CarillonCore
 import GRDB
 import Metrics
 
-/// Writes what ``BindingRules`` decided, inside a transaction.
+/// Writes the decisions of ``BindingRules``, inside a transaction.
 struct BindingChangeWriter {
     private let db: Database
 

@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// Reads what ``BindingRules`` must know, inside a transaction.
+/// Reads the facts that ``BindingRules`` needs, inside a transaction.
 struct BindingReader {
     private let db: Database
 
@@ -9,7 +9,7 @@ struct BindingReader {
 
     private static let columns = "binding.serial, binding.revision, binding.needs_resync, binding.ended_at"
 
-    /// The device and its bindings. The one with the device's user and the profile is marked.
+    /// Reads a device and its bindings. The binding with the device's user and the profile is marked.
     func beginFacts(of device: DeviceSerial, profile: String) throws -> BeginFacts {
         var select = try BoundStatement(
             db,
@@ -36,7 +36,7 @@ struct BindingReader {
         return facts
     }
 
-    /// The bindings of a device that did not end. Those of the user are marked.
+    /// Reads the bindings of a device that did not end. Those of the user are marked.
     func openBindings(of device: DeviceSerial, user: UserID?) throws -> [BindingRow] {
         var select = try BoundStatement(
             db,
@@ -53,7 +53,8 @@ struct BindingReader {
         return found
     }
 
-    /// The bindings of a device with a completion that is not final, or that ended with the binding while its update is live.
+    /// Returns the bindings of a device with a completion that is not final, or that ended with the binding while its update
+    /// is live.
     func unfinished(of device: DeviceSerial) throws -> Set<BindingSerial> {
         var select = try BoundStatement(
             db,
@@ -98,7 +99,7 @@ struct BindingReader {
         return try select.run()
     }
 
-    /// Nil if the binding ended.
+    /// Returns nil if the binding ended.
     func heldFacts(of binding: BindingSerial) throws -> HeldFacts? {
         var select = try BoundStatement(
             db, "SELECT \(HeldFacts.columns) FROM binding WHERE binding.serial = ? AND binding.ended_at IS NULL")
@@ -138,13 +139,13 @@ struct BindingReader {
 }
 
 extension HeldFacts {
-    /// Of a binding of the statement.
+    /// The columns that ``init(_:from:)`` reads, of a binding of the statement.
     static let columns = """
         binding.revision, held_to, held_by, seen_to, coalesce((SELECT max(expired.serial) FROM audience_update AS expired
             WHERE expired.app = binding.app AND expired.status = 3 AND expired.kind = 'content'), 0)
         """
 
-    /// - Parameter place: Of the first of ``columns``.
+    /// - Parameter place: The first of ``columns``.
     init(_ columns: StatementColumns, from place: Int32) {
         self.init(
             revision: columns.integer(place),
@@ -154,7 +155,7 @@ extension HeldFacts {
 }
 
 extension BindingRow {
-    /// - Parameter columns: The columns of a row, and whether it is marked.
+    /// - Parameter columns: The columns of a binding, and whether it is marked.
     fileprivate init(_ columns: StatementColumns) {
         self.init(
             serial: BindingSerial(columns.integer(0)), isOwn: columns.integer(4) != 0, revision: columns.integer(1),

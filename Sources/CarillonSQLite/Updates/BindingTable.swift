@@ -14,7 +14,7 @@ struct BindingTable {
         """
     static let columnCount: Int32 = 16
 
-    /// The user that a device has now; empty if it has none.
+    /// Returns SQL for the present user of a device; empty if it has none.
     private static func presentUser(_ device: String) -> String {
         "coalesce((SELECT profile.user FROM device_profile AS profile WHERE profile.device = \(device)), '')"
     }
@@ -34,7 +34,8 @@ struct BindingTable {
         return try select.first(UpdateBinding.init)
     }
 
-    /// Selects the binding that a device of the statement came with last, unless the binding ended or is another user's.
+    /// The condition that selects the last binding of a device of the statement, unless the binding ended or belongs to
+    /// another user.
     static let isPresent = """
         binding.device = device.serial AND coalesce(binding.user, '') = \(presentUser("device.serial"))
         AND binding.ended_at IS NULL
@@ -61,7 +62,7 @@ struct BindingTable {
         "coalesce((SELECT max(serial) FROM audience_update WHERE audience_update.app = \(app)), 0)"
     }
 
-    /// The later of a place in the row and a place that is bound twice: places never go back.
+    /// Returns SQL for the later of a place in the row and a place that is bound twice, so that places never go back.
     private static func later(_ column: String) -> String {
         "CASE WHEN \(column) < ? THEN ? ELSE \(column) END"
     }
@@ -72,7 +73,7 @@ struct BindingTable {
             [place.rawValue, place.rawValue, binding.rawValue])
     }
 
-    /// It is to be told to fetch everything.
+    /// Notes that the device must be requested to fetch everything.
     func missed(_ binding: BindingSerial) throws {
         try db.run("UPDATE binding SET needs_resync = TRUE WHERE serial = ?", [binding.rawValue])
     }

@@ -14,8 +14,8 @@ struct BindingTransaction {
         writer = BindingChangeWriter(db)
     }
 
-    /// The binding of a device with its present user and a profile. Nil if there is no such device, its app was deleted, or the device has
-    /// too many; then nothing is written.
+    /// Returns the binding of a device with its present user and a profile. Nil if there is no such device, its app was
+    /// deleted, or the device has too many bindings. Nothing is written then.
     func begin(of device: DeviceSerial, profile: String, at now: Timestamp) throws -> UpdateBinding? {
         var facts = try reader.beginFacts(of: device, profile: profile)
         while true {
@@ -29,17 +29,18 @@ struct BindingTransaction {
         }
     }
 
-    /// The device's user changed: the bindings of others end, and what is unfinished of them is kept for their return.
+    /// Ends the bindings of other users. Their unfinished completions are kept in case the users return.
     func userChanged(of device: DeviceSerial, to user: UserID?, at now: Timestamp) throws {
         let changes = rules.userChanged(at: now, knowing: try reader.openBindings(of: device, user: user))
         try writer.write(changes)
         for end in changes.ended { try CompletionTransaction(db).endAll(of: end.binding, at: now) }
     }
 
-    /// Writes parameters and kinds, if the binding is of the revision that is given, and did not end.
+    /// Writes parameters and kinds, if the binding has the given revision and did not end.
     ///
-    /// - Parameter hasOtherKinds: Than before.
-    /// - Returns: The binding as it is now, with what must be taken out of the inbox in the same transaction.
+    /// - Parameter hasOtherKinds: Whether the kinds are other ones than before.
+    /// - Returns: The binding after the change, with the envelopes that must be taken out of the inbox in the same
+    ///   transaction.
     func change(_ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp) throws -> BindingChange? {
         let changed = rules.changed(binding)
         guard try writer.write(changed, over: binding.revision) else { return nil }
@@ -47,9 +48,9 @@ struct BindingTransaction {
         return BindingChange(binding: changed, takenOut: unknown)
     }
 
-    /// Returns whether the binding is still of the revision.
+    /// Writes the place of a binding. Returns false if the binding has another revision.
     ///
-    /// - Parameter isFull: Updates after the place had no room.
+    /// - Parameter isFull: Whether updates after the place had no room.
     func held(_ binding: BindingSerial, revision: Int64, to place: HeldTo, isFull: Bool) throws -> Bool {
         let facts = try reader.heldFacts(of: binding)
         guard let change = rules.held(to: place, isFull: isFull, of: revision, knowing: facts) else { return false }

@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// Writes what ``CompletionRules`` decided, inside a transaction.
+/// Writes the decisions of ``CompletionRules``, inside a transaction.
 struct CompletionChangeWriter {
     private let db: Database
 
@@ -61,7 +61,7 @@ struct CompletionChangeWriter {
         try update.run()
     }
 
-    /// A completion that is due is due at another moment.
+    /// Changes the due time of a completion.
     func putOff(_ key: CompletionKey, until moment: Timestamp) throws {
         try db.run(
             "UPDATE completion SET due_at = ? WHERE binding = ? AND in_update = ? AND entry = ?",
@@ -74,7 +74,7 @@ struct CompletionChangeWriter {
             [key.binding.rawValue, key.update.rawValue, key.entry])
     }
 
-    /// With a completion goes what it stood for itself.
+    /// Replaces a completion by a later update, and everything that the completion replaced.
     private func write(_ absorption: CompletionChanges.Absorption) throws {
         let key = absorption.key
         try db.run(

@@ -1,7 +1,8 @@
 import CarillonCore
 import GRDB
 
-/// What the effects of a batch of appends do to completions. The facts of an offer are read once, when it is judged.
+/// The effects of a batch of appends on completions. The facts of an offer are read once, when the batch asks whether it
+/// counts.
 final class CompletionEffects {
     private let rules = CompletionRules()
     private let transaction: CompletionTransaction
@@ -9,7 +10,7 @@ final class CompletionEffects {
     private let writer: CompletionChangeWriter
     private let bindings: BindingChangeWriter
     private var facts: [CompletionKey: CompletionFacts] = [:]
-    /// How far the log was held against bindings, as offers of the batch left it.
+    /// The places of bindings that offers of the batch wrote.
     private var held: [BindingSerial: HeldFacts] = [:]
 
     init(_ db: Database) {
@@ -43,7 +44,7 @@ final class CompletionEffects {
     /// Returns whether the offer counted. It changes no other completion, except final ones that are forgotten.
     private func apply(_ offer: UpdateOffer) throws -> Bool {
         var known = try facts.removeValue(forKey: offer.key) ?? reader.facts(of: offer)
-        // The facts can be those of another offer of the completion, which notes no place.
+        // The facts can be those of another offer of the completion, which writes no place.
         if offer.heldTo != nil, known.held == nil { known = try reader.facts(of: offer) }
         guard let changes = rules.offer(offer, knowing: known) else { return false }
         try writer.write(changes)
@@ -52,7 +53,7 @@ final class CompletionEffects {
         return true
     }
 
-    /// The log was held against the binding of an offer that counted.
+    /// Writes the place of a binding after an offer that counted.
     private func note(_ place: HeldTo, with offer: UpdateOffer, knowing facts: HeldFacts?) throws {
         let binding = offer.key.binding
         guard let change = BindingRules().held(to: place, isFull: false, of: offer.revision, knowing: facts) else { return }

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Reads what ``CompletionRules`` must know, inside a transaction.
+/// Reads the facts that ``CompletionRules`` needs, inside a transaction.
 struct CompletionReader {
     private let db: Database
 
@@ -13,9 +13,9 @@ struct CompletionReader {
         """
     private static let standingCount: Int32 = 4
 
-    /// A completion with its update and its binding.
+    /// Reads a completion with its update and its binding.
     ///
-    /// - Parameter isHeld: Whether it is also read how far the log was held against the binding.
+    /// - Parameter isHeld: Whether the place of the binding is also read.
     func facts(of key: CompletionKey, isHeld: Bool = false) throws -> CompletionFacts {
         var select = try BoundStatement(
             db,
@@ -41,7 +41,7 @@ struct CompletionReader {
         return facts ?? CompletionFacts()
     }
 
-    /// - Parameter completion: One that is not written yet.
+    /// - Parameter completion: A completion that is not stored yet.
     func facts(ofNew completion: Completion) throws -> NewCompletionFacts {
         var select = try BoundStatement(
             db,
@@ -67,14 +67,14 @@ struct CompletionReader {
         return facts ?? NewCompletionFacts()
     }
 
-    /// The update of a result that a device reports.
+    /// Returns the update of a result that a device reports.
     func update(_ reported: ReportedResult) throws -> (serial: UpdateSerial, isContent: Bool)? {
         var select = try BoundStatement(db, "SELECT serial, kind FROM audience_update WHERE id = ?")
         select.bind(reported.update.value)
         return try select.first { (UpdateSerial($0.integer(0)), $0.text(1) == UpdateKind.content.name) }
     }
 
-    /// The revision of a binding; nil if it ended.
+    /// Returns the revision of a binding; nil if it ended.
     func revision(of binding: BindingSerial) throws -> Int64? {
         var select = try BoundStatement(db, "SELECT revision FROM binding WHERE serial = ? AND ended_at IS NULL")
         select.bind(binding.rawValue)

@@ -27,7 +27,8 @@ extension CompletionTable {
         return found
     }
 
-    /// Completions that ended because their kinds were unknown are due, if their updates are live and of kinds of the binding.
+    /// Makes completions due that ended because their kinds were unknown, if their updates are live and of kinds of the
+    /// binding.
     func returnSupported(of binding: UpdateBinding, at now: Timestamp) throws {
         try db.run(
             """
@@ -40,10 +41,10 @@ extension CompletionTable {
         try lineUp(binding.serial)
     }
 
-    /// The kinds with a space before and behind each of them.
+    /// Returns the kinds as text, with a space before and after each of them.
     private static func list(of kinds: Set<String>) -> String { " " + kinds.sorted().joined(separator: " ") + " " }
 
-    /// Whether a list has the kind of an update: without the kind it would be another list.
+    /// Returns the condition that a list contains the kind of an update: the list without the kind is another text.
     private static func list(_ list: String, hasKind: Bool) -> String {
         "replace(\(list), ' ' || kind || ' ', '') \(hasKind ? "<>" : "=") \(list)"
     }

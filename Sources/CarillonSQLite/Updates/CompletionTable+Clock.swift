@@ -19,7 +19,7 @@ extension CompletionTable {
         return db.changesCount < limit
     }
 
-    /// How long a completion still has to wait from `:now`.
+    /// SQL for the time that a completion must still wait from `:now`.
     private static let wait = """
         CASE WHEN changed_at <= :now THEN due_at - :now WHEN due_at > changed_at THEN due_at - changed_at ELSE 0 END
         """

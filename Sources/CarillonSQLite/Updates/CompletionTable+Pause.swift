@@ -18,7 +18,7 @@ extension CompletionTable {
             (self.state, self.binding, self.entry) = (state, binding, entry)
         }
 
-        /// - Parameter completion: As it was before it was changed.
+        /// - Parameter completion: The completion before its change.
         init(after completion: Completion) {
             self.init(
                 state: Int64(completion.machine.state.rawValue), binding: completion.key.binding.rawValue,
@@ -26,7 +26,7 @@ extension CompletionTable {
         }
     }
 
-    /// Some completions of an update after a place.
+    /// Returns completions of an update after a place.
     func page(of update: UpdateSerial, after place: Place, limit: Int) throws -> [Completion] {
         var select = try BoundStatement(
             db,

@@ -64,7 +64,7 @@ struct CompletionTable {
         return try select.run()
     }
 
-    /// Whether a completion of a binding of the statement is due at a bound moment.
+    /// The condition that a completion of a binding of the statement is due at a bound time.
     static let dueExists = """
         EXISTS (SELECT 1 FROM completion \(IndexHint.sql("completion_unfinished"))
             WHERE completion.binding = binding.serial AND completion.state < 10 AND due_at IS NOT NULL AND due_at <= ?)

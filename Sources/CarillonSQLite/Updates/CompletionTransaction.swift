@@ -2,12 +2,13 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Changes of completions inside one transaction, as ``CompletionRules`` decides them. The facts of a completion are read after the change
-/// before it was written.
+/// Changes of completions inside one transaction, as ``CompletionRules`` decides. The facts of a completion are read after
+/// the change before it was written.
 ///
-/// ``endAll(of:at:)``, ``release(_:limit:at:)``, ``offerAgain(to:at:)`` and ``takeOut(of:after:limit:at:)`` read all their rows first. This is
-/// correct because a consequence only sets the due time of an unfinished row, which an end clears, or revives a final one, which is given
-/// when the binding begins again. The last two have no consequences.
+/// ``endAll(of:at:)``, ``release(_:limit:at:)``, ``offerAgain(to:at:)`` and ``takeOut(of:after:limit:at:)`` read all their
+/// rows first. This is correct because a consequence only does one of two things. It sets the due time of an unfinished row,
+/// which an end clears, or it revives a final row, which is delivered when the binding begins again. The last two functions
+/// have no consequences.
 struct CompletionTransaction {
     private let db: Database
     private let rules = CompletionRules()
@@ -48,7 +49,7 @@ struct CompletionTransaction {
 
     // MARK: New completions
 
-    /// Completions that have no envelope are added, unless they exist.
+    /// Adds completions without an envelope, unless they exist.
     func add(_ completions: [Completion], at now: Timestamp) throws {
         for completion in completions {
             let facts = try reader.facts(ofNew: completion)
@@ -56,7 +57,8 @@ struct CompletionTransaction {
         }
     }
 
-    /// Returns the content that the update stands for, and that must be taken out of the inbox in the same transaction.
+    /// Requests a binding to fetch everything. Returns the envelopes of the content that this replaces. They must be taken
+    /// out of the inbox in the same transaction.
     func resync(_ update: UpdateSerial, of binding: BindingSerial, at now: Timestamp) throws -> [MessageID] {
         let last = try table.last(of: binding, update)
         if let changes = rules.resync(update, of: binding, at: now, knowing: last) { try writer.write(changes) }
@@ -65,7 +67,7 @@ struct CompletionTransaction {
         return try absorb(content.map { ($0.key, by: update) }, at: now)
     }
 
-    /// Returns what must be taken out of the inbox in the same transaction.
+    /// Returns the envelopes that must be taken out of the inbox in the same transaction.
     func absorb(_ absorbed: [(CompletionKey, by: UpdateSerial)], at now: Timestamp) throws -> [MessageID] {
         try absorbed.compactMap { key, absorber in
             guard let completion = try table.completion(key),
@@ -79,7 +81,7 @@ struct CompletionTransaction {
 
     func canEnd(_ key: CompletionKey) throws -> Bool { rules.canEnd(knowing: try reader.facts(of: key)) }
 
-    /// Returns whether the completion had not ended before.
+    /// Returns whether this call ended the completion.
     @discardableResult
     func end(_ key: CompletionKey, as state: CompletionMachine.State, at now: Timestamp) throws -> Bool {
         var facts = CompletionFacts()
@@ -89,14 +91,14 @@ struct CompletionTransaction {
         return true
     }
 
-    /// Everything of a binding that is not final ends with it.
+    /// Ends all completions of a binding that are not final.
     func endAll(of binding: BindingSerial, at now: Timestamp) throws {
         for completion in try table.unfinished(of: binding) {
             if let step = rules.end(completion, as: .gone, at: now) { try writeOnly(step, at: now) }
         }
     }
 
-    /// Some completions of an ended binding end. Returns nil if nothing is left, or the binding began again.
+    /// Ends some completions of an ended binding. Returns nil if nothing is left, or the binding began again.
     func release(_ binding: BindingSerial, limit: Int, at now: Timestamp) throws -> [MessageID]? {
         let unfinished = try table.unfinished(of: binding, limit: limit)
         let isLeftOver = try !unfinished.isEmpty && BindingReader(db).isLeftOver(binding)
@@ -111,7 +113,7 @@ struct CompletionTransaction {
 
     // MARK: Audiences
 
-    /// Returns what must be taken out of the inbox in the same transaction.
+    /// Returns the envelopes that must be taken out of the inbox in the same transaction.
     func left(
         _ keys: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) throws -> [MessageID] {
@@ -130,7 +132,7 @@ struct CompletionTransaction {
         try table.lineUp(binding)
     }
 
-    /// Returns what must be taken out of the inbox in the same transaction.
+    /// Returns the envelopes that must be taken out of the inbox in the same transaction.
     func unsupported(
         _ keys: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
     ) throws -> [MessageID] {
@@ -147,8 +149,8 @@ struct CompletionTransaction {
         }
     }
 
-    /// A device processes other kinds: completions of unknown kinds end, and completions that ended for that and are of known kinds are due.
-    /// Returns the envelopes that must be taken out of the inbox.
+    /// Follows a change of the kinds that a device processes: completions of unknown kinds end, and completions that ended
+    /// for that reason and are of known kinds are due. Returns the envelopes that must be taken out of the inbox.
     func followKinds(of binding: UpdateBinding, at now: Timestamp) throws -> [MessageID] {
         let unknown = try unsupported(try table.unfinished(of: binding.serial, outside: binding.kinds), at: now)
         try table.returnSupported(of: binding, at: now)
@@ -157,7 +159,7 @@ struct CompletionTransaction {
 
     // MARK: What devices answer
 
-    /// An envelope left its inbox.
+    /// Changes the completion of an envelope that left its inbox.
     func settled(_ row: InboxRow) throws {
         guard let settlement = row.settlement, let topic = row.topic,
             let key = CompletionKey(UpdateSerial(row.origin.serial), topic: topic),
@@ -180,7 +182,7 @@ struct CompletionTransaction {
         return .late
     }
 
-    /// Everything that a device was given is due again.
+    /// Makes everything due again that a device received.
     func offerAgain(to binding: BindingSerial, at now: Timestamp) throws {
         for completion in try table.unfinished(of: binding) {
             if let step = rules.lost(completion, at: now) { try write(step, at: now) }
@@ -193,7 +195,7 @@ struct CompletionTransaction {
         }
     }
 
-    /// Returns how many were parked.
+    /// Returns how many completions were parked.
     func requeue(_ keys: [CompletionKey], at now: Timestamp) throws -> Int {
         var count = 0
         for key in keys {
@@ -204,16 +206,17 @@ struct CompletionTransaction {
         return count
     }
 
-    /// Takes some completions of an update out of inboxes: they are due again.
+    /// Takes some completions of an update out of inboxes, and makes them due again.
     ///
-    /// - Returns: What must be taken out in the same transaction, and where to go on; nil at the end.
+    /// - Returns: The envelopes that must be taken out in the same transaction, and the place for the next call; nil at the
+    ///   end.
     func takeOut(
         of update: UpdateSerial, after place: CompletionTable.Place, limit: Int, at now: Timestamp
     ) throws -> (envelopes: [MessageID], end: CompletionTable.Place?) {
         let found = try table.page(of: update, after: place, limit: limit)
         var envelopes: [MessageID] = []
         for completion in found {
-            // One that the device has reported on may be in the inbox still.
+            // The envelope of a reported completion can still be in the inbox.
             if let envelope = try table.envelope(of: completion.key) { envelopes.append(envelope) }
             if let step = rules.takenOut(completion, at: now) { try write(step, at: now) }
         }

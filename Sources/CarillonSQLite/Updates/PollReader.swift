@@ -5,9 +5,9 @@ import GRDB
 /// Reads a device that polls, in one statement.
 struct PollReader {
     struct Found {
-        /// Without what waits.
+        /// The device and its binding, without the envelopes that wait.
         var visit: PollVisit
-        /// Whether the table of ``InboxIndex`` has something that waits.
+        /// Whether the table of ``InboxIndex`` has a waiting entry of the device.
         var hasEntries: Bool
     }
 
@@ -15,7 +15,7 @@ struct PollReader {
 
     init(_ db: Database) { self.db = db }
 
-    /// Nil if there is no such device.
+    /// Returns nil if there is no such device.
     func read(_ name: DeviceName, at now: Timestamp) throws -> Found? {
         var select: BoundStatement
         switch name {

@@ -360,7 +360,7 @@ struct UpdateTable {
         return found
     }
 
-    /// Some updates that no home has to finish any more are left over no more.
+    /// Clears the mark of some ended updates whose completions are all final.
     private func finishUpdates() throws {
         try db.run(
             """

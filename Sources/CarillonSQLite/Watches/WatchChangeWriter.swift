@@ -38,7 +38,7 @@ struct WatchChangeWriter {
             try lanes.remove(.ping, of: watch.rawValue)
             try db.run("DELETE FROM watch WHERE serial = ?", [watch.rawValue])
         }
-        // In one order, so that transactions of several writers do not wait for each other in a circle.
+        // The rows are written in one order, so that transactions of several writers do not wait for each other in a circle.
         for (app, usage) in changes.usage.sorted(by: { $0.key.rawValue < $1.key.rawValue }) { try write(usage, of: app) }
         db.count(changes.crowdedOut, of: Self.crowdedOut)
         return watch

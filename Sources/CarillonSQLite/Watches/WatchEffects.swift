@@ -36,7 +36,7 @@ final class WatchEffects {
         }
     }
 
-    /// Frees what was leased for an effect that did not count.
+    /// Ends the lease of an effect that did not count.
     func giveUp(_ effect: WatchEffect) throws {
         if case .pinged(let record) = effect { try write(rules.giveUp(record, knowing: facts)) }
     }

@@ -111,9 +111,10 @@ final class InboxIndex: Sendable {
         try state.withLock { state throws(StoreFault) in try state.slots(of: key, after: 0) }
     }
 
-    /// Whether a position is here of a key, for the writing connection. What is not here may be in the table.
+    /// Whether a position of a key is in memory, for the writing connection. A position that is not in memory can be in the
+    /// table.
     ///
-    /// - Throws: ``StoreFault`` while nothing is known.
+    /// - Throws: ``StoreFault`` if the index is not read.
     func contains(_ position: Int64, of key: Key) throws(StoreFault) -> Bool {
         try state.withLock { state throws(StoreFault) in
             guard state.number != nil else { throw StoreFault(.unavailable, "the index of the inboxes is not read") }
@@ -132,13 +133,14 @@ final class InboxIndex: Sendable {
         }
     }
 
-    /// How often entries left memory. A reader that asks after it read its tables may lack what left between.
+    /// Counts how often entries left memory. If the number changed after a reader read its tables, the reader can lack
+    /// entries.
     var departures: Int { state.withLock { $0.departures } }
 
-    /// Whether there is nothing here for readers of a key, and nothing left since a number of departures: what waits then is in tables
-    /// that were read since.
+    /// Whether memory has no entries of a key for readers, and no entries left memory since a number of departures. All
+    /// entries are then in the tables that were read since.
     ///
-    /// - Throws: ``StoreFault`` while nothing is known.
+    /// - Throws: ``StoreFault`` if the index is not read.
     func isEmpty(_ key: Key, since departures: Int) throws(StoreFault) -> Bool {
         try state.withLock { state throws(StoreFault) in
             guard state.departures == departures, state.leaving[key] == nil else { return false }

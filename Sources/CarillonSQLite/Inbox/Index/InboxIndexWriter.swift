@@ -74,7 +74,7 @@ final class InboxIndexWriter {
         return inTable
     }
 
-    /// Whether something in the table waits for a device of the statement.
+    /// The condition that the table has a waiting entry of a device of the statement.
     static let hasEntries = "EXISTS (SELECT 1 FROM inbox_index WHERE inbox_index.device = device.serial AND is_final = 0)"
 
     // MARK: Beside the commits
