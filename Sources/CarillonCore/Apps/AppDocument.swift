@@ -3,7 +3,7 @@ package struct AppDocument: Equatable, Sendable {
     package enum Kind: String, CaseIterable, Sendable {
         case itemRules = "item_rules"
         case parameterRules = "parameter_rules"
-        /// How users prove who they are, sealed.
+        /// The rules by which users are authenticated, sealed.
         case userRules = "user_rules"
         /// The address of the app's own server, with the sealed secret that signs questions.
         case approvalHook = "approval_hook"

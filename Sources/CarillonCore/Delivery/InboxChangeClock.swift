@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Says whether the inbox of a device may have changed since a moment.
+/// Tracks whether the inbox of a device can have changed since a moment.
 ///
 /// A caller that reads an inbox takes a ``Moment`` before the read, and asks after it. A change is noted when it is in the store, before the
 /// change leaves the queue and before a session is informed. So a read that began after the note has the change, and a read that began

@@ -161,7 +161,7 @@ package final class Domain: Sendable {
             limits: workLimits, time: time)
     }
 
-    /// What a process uses a domain for.
+    /// The purpose for which a process uses a domain.
     package enum Purpose: Sendable {
         /// The home of all devices. Earlier homes on the store write nothing from then on.
         case server
@@ -178,8 +178,9 @@ package final class Domain: Sendable {
             try await ShardMap.take(.all, to: .init(node: .only, epoch: epoch), by: home, in: store)
             return (home, epoch)
         case .command:
-            // A device that is suspended or resumed gets a message, whose position must be later than all that are stored. Each command claims
-            // an epoch, because positions are assigned where nothing can wait for the store. There are 16 million epochs.
+            // A suspended or resumed device gets a message, whose position must be later than all stored positions. Each
+            // command claims an epoch, because positions are assigned where no code can wait for the store. There are 16
+            // million epochs.
             return (store, try await store.claimEpoch())
         }
     }

@@ -92,7 +92,7 @@ package final class AppUsers: Sendable {
         forget(serial)
     }
 
-    /// The app was deleted, or has no rules any more.
+    /// Forgets the keys of an app that was deleted, or that has no rules any more.
     package func forget(_ app: AppSerial) { fetched.withLock { $0[app] = nil } }
 
     private static func key(_ app: AppSerial) -> AppDocument.Key { AppDocument.Key(.userRules, of: app) }

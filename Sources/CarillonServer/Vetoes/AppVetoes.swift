@@ -108,7 +108,7 @@ package final class AppVetoes: Vetoes {
         forget(serial)
     }
 
-    /// The app was deleted, or names no server any more.
+    /// Forgets the questions of an app that was deleted, or that names no server any more.
     package func forget(_ app: AppSerial) { questions.withLock { $0[app] = nil } }
 
     private func serial(of app: AppID) async throws -> AppSerial {
@@ -184,7 +184,7 @@ package final class AppVetoes: Vetoes {
             if let device, let ofDevice = present.underWayOfDevices[device] {
                 present.underWayOfDevices[device] = ofDevice > 1 ? ofDevice - 1 : nil
             }
-            // What has nothing to remember is not kept.
+            // An app without open questions and failures has no entry.
             questions[asked.serial] = present.underWay == 0 && !present.isFailing ? nil : present
         }
     }
