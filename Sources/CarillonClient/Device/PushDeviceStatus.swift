@@ -56,7 +56,7 @@ public enum PushDeviceEvent: Sendable {
     /// The server could not be told to begin anew.
     case badgeResetFailed(PushError)
     /// The process ended ten times while the app handled a firing: in the loop over ``PushDevice/firings``, or in a delegate of the
-    /// subscription. The firing is not given to the app again, and the server is told that its handler failed, with code 301.
+    /// subscription. The app does not receive the firing again, and the server receives the code 301, handler failed.
     case firingCrashed(SubscriptionFiring)
     /// The client's storage begins to fail, as its disk is full or cannot be used. It is told once; what could not be stored is tried again
     /// by itself, at the latest every 60 seconds.

@@ -71,7 +71,7 @@ final class EventListeners<Subject: AnyObject & Sendable, Event: StreamedEvent>:
     /// Tells events.
     ///
     /// - Parameters:
-    ///   - isKept: Whether nobody but the delegates has the events, which are not dropped for them then.
+    ///   - isKept: Whether only the delegates have the events. Such events are not dropped.
     ///   - start: Surrounds the calls of the delegates with each of the events.
     /// - Returns: Whether there are delegates, so that ``Calls/finished`` is called for each event.
     func deliver(_ events: [Event], isKept: Bool = false, start: DelegateStart? = nil) -> Bool {

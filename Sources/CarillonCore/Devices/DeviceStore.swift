@@ -51,7 +51,7 @@ package protocol DeviceStore: Sendable {
     /// Returns some of the devices that registered with a key.
     func devices(registeredWith key: KeyID, limit: Int) async throws -> [Device]
     /// Removes a device with its channels. Its waiting messages end as ``Outcome/gone``, those of a long inbox by
-    /// ``DeletionStore/continueDeletions(at:limit:)``; nobody finds them meanwhile. Of concurrent calls one removes it; the others return nil, as
+    /// ``DeletionStore/continueDeletions(at:limit:)``; they are not found meanwhile. Of concurrent calls one removes it; the others return nil, as
     /// for an unknown device.
     ///
     /// - Parameter cutoff: A device that was seen later stays, and nil is returned.

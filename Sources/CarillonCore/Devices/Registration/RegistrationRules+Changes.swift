@@ -184,8 +184,8 @@ extension RegistrationRules {
         return decision.losesUser ? .replaced : .first
     }
 
-    /// Returns the row of a token that no device has any more. Returns nil if the token was never taken, so that nothing
-    /// must be remembered.
+    /// Returns the row of a token that no device has any more. Returns nil if no device took the token, or if another device
+    /// took it now.
     private static func released(
         _ token: PlatformToken, _ takings: Takings, in app: AppSerial
     ) -> RegistrationChanges.ReleasedToken? {
