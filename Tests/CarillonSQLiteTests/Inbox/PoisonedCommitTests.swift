@@ -1,11 +1,11 @@
 import CarillonCore
 import CarillonWire
 import GRDB
-import StoreConformance
 import TestStores
 import Testing
 
 @testable import CarillonSQLite
+@testable import StoreConformance
 
 /// One change that cannot be stored fails, and takes none with it.
 @Suite(.timeLimit(.minutes(5)))
@@ -70,6 +70,29 @@ struct PoisonedCommitTests {
         #expect(refused.first == Int(lastStored) + (step == 1 ? 0 : 1))
         #expect(refused.last == 199)
         #expect(try await fixture.waiting(limit: 500).count == (step == 1 ? 0 : 64))
+    }
+
+    @Test(arguments: Fault.allCases)
+    func `an offer that cannot be stored beside another notes no place and no completion`(fault: Fault) async throws {
+        let fixture = try await UpdateFixture(SQLiteStores.memory)
+        let store = fixture.base.sqlite
+        let binding = try await fixture.bind()
+        let (first, second) = (try await fixture.publish(1), try await fixture.publish(2))
+        let (place, later) = (HeldTo(first.serial, rules: 1), HeldTo(second.serial, rules: 1))
+        try await poison(2...2, fault, in: store)
+        let results = try await store.commit([
+            fixture.offer(1, first, to: binding, heldTo: place), fixture.offer(2, second, to: binding, heldTo: later),
+        ])
+        #expect(results.count == 2 && results[0] == .stored(replaced: nil))
+        guard case .failed = results[1] else {
+            Issue.record("an envelope was stored that the database refuses")
+            return
+        }
+        #expect(try await store.presentBinding(of: fixture.device)?.heldTo == place)
+        #expect(try await fixture.completion(second, binding) == nil)
+        let again = try await store.commit([fixture.offer(3, second, to: binding, heldTo: later)])
+        #expect(again == [.stored(replaced: nil)])
+        #expect(try await store.presentBinding(of: fixture.device)?.heldTo == later)
     }
 
     @Test func `a caller whose work ends the transaction of all fails alone`() async throws {

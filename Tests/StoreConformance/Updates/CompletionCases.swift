@@ -18,6 +18,7 @@ extension StoreCase {
         StoreCase("a binding is read with the last completions of live updates after its place", standingIsRead),
         StoreCase("an offer that counts notes how far the log was held", offerNotesThePlace),
         StoreCase("an offer notes the place beside a vain offer of its completion", placeIsNotedBesideAnother),
+        StoreCase("an offer that has no room notes no place", offerWithoutRoomNotesNoPlace),
         StoreCase("updates of one order key are given one after the other", orderKeyIsKept),
         StoreCase("content that expired is known to a binding up to its place", missedContentIsKnown),
     ]
@@ -365,6 +366,23 @@ private func placeIsNotedBesideAnother(_ stores: any StoreMaker) async throws {
         #expect(results == (isFirst ? [.originGone, stored] : [stored, .originGone]))
         #expect(try await store.presentBinding(of: fixture.device)?.heldTo == place)
     }
+}
+
+private func offerWithoutRoomNotesNoPlace(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores, .init(envelopes: 1))
+    let store = fixture.store
+    let binding = try await fixture.bind()
+    let (first, second) = (try await fixture.publish(1), try await fixture.publish(2))
+    let place = HeldTo(second.serial, rules: 1)
+    func offer(_ position: Int64) -> InboxOperation { fixture.offer(position, second, to: binding, heldTo: place) }
+    try await fixture.give(1, first, to: binding)
+    let before = try #require(try await store.presentBinding(of: fixture.device))
+    #expect(try await store.commit([offer(2)]) == [.full])
+    #expect(try await store.presentBinding(of: fixture.device) == before)
+    #expect(try await fixture.completion(second, binding) == nil)
+    try await fixture.receive(1, of: binding)
+    #expect(try await store.commit([offer(3)]) == [.stored(replaced: nil)])
+    #expect(try await store.presentBinding(of: fixture.device)?.heldTo == place)
 }
 
 private func orderKeyIsKept(_ stores: any StoreMaker) async throws {

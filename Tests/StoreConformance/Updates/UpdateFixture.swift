@@ -13,7 +13,9 @@ struct UpdateFixture {
     var device: DeviceSerial { base.device.serial }
     var app: AppSerial { base.device.app }
 
-    init(_ stores: any StoreMaker) async throws { base = try await StoreFixture(stores.open(StoreSettings())) }
+    init(_ stores: any StoreMaker, _ limits: InboxLimits = .init()) async throws {
+        base = try await StoreFixture(stores, limits)
+    }
 
     private init(_ base: StoreFixture) { self.base = base }
 
