@@ -7,7 +7,7 @@ import TestStores
 import TestSupport
 import Testing
 
-/// Whom the registrar informs of registrations.
+/// The registrations that the registrar reports to its listener, and the removal of the devices of a key.
 @Suite(.timeLimit(.minutes(1)))
 struct RegistrarTests {
     /// Notes the devices that changed.
@@ -67,5 +67,33 @@ struct RegistrarTests {
         _ = try await registrar.register(app: app, registration: secret, saying: profile)
         #expect(try await waiting(first) == [.deviceStatus(.registered)])
         #expect(try await waiting(second) == [.deviceStatus(.suspended(.tokenTaken))])
+    }
+
+    @Test func `the devices of a key are removed with their sessions, and other devices stay`() async throws {
+        let world = try await DeliveryWorld.make()
+        let registrar = registrar(world, Listener())
+        let (store, app) = (world.fixture.store, try StoreFixture.appID)
+        func insert(_ number: UInt64) async throws -> AccessKey {
+            let key = AccessKey(
+                id: KeyID(number), role: .client, app: app, name: nil, secretHash: SecretHash(of: [1]),
+                createdAt: StoreFixture.start)
+            #expect(try await store.insertKey(key))
+            return key
+        }
+        let revoked = try await insert(1)
+        let other = try await insert(2)
+        var removed: [DeviceSerial] = []
+        var kept = [world.fixture.device.serial]
+        for number in 0..<10 {
+            let isKept = number % 3 == 0
+            let device = try await registrar.register(app: app, with: isKept ? other.id : revoked.id).device
+            if isKept { kept.append(device.serial) } else { removed.append(device.serial) }
+        }
+        let sessions = (removed + kept).map { WindowedSession(device: $0, inbox: world.inbox, clock: world.clock) }
+        for session in sessions { world.sessions.join(session, device: session.device) }
+        try await registrar.deleteAll(registeredWith: revoked, comparing: 2)
+        for serial in removed { #expect(try await store.device(serial) == nil) }
+        for serial in kept { #expect(try await store.device(serial) != nil) }
+        #expect(sessions.filter(\.isOpen).map(\.device) == kept)
     }
 }

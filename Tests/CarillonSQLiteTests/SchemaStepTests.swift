@@ -53,6 +53,7 @@ struct SchemaStepTests {
         "EL3rq8eYAkxA",  // 38
         "i6dPZpWlrHOS",  // 39
         "H3jkaAzUYQSG",  // 40
+        "jPnJRQNVbX3s",  // 41
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

@@ -76,8 +76,7 @@ struct KeysCommand: AsyncParsableCommand {
             try await options.perform { domain in
                 let key = try KeyID.checked(id)
                 guard deleteDevices else { return try await domain.keys.revoke(key) }
-                try await domain.keys.ensureRevoked(key)
-                try await domain.devices.deleteAll(registeredWith: key)
+                try await domain.devices.deleteAll(registeredWith: domain.keys.ensureRevoked(key))
             } onServer: { client in
                 let path = "/v1/keys/\(id)" + (deleteDevices ? "?devices=delete" : "")
                 _ = try client.accepted(try await client.send(.DELETE, path))

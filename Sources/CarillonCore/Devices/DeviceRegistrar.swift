@@ -330,15 +330,20 @@ package struct DeviceRegistrar: Sendable {
 
     /// Removes all devices that registered with a key, and ends their sessions. The key must be revoked: what registers
     /// with it meanwhile would stay otherwise.
-    package func deleteAll(registeredWith key: KeyID) async throws {
+    ///
+    /// - Parameter count: The number of the app's devices that are compared with the key in one read.
+    package func deleteAll(registeredWith key: AccessKey, comparing count: Int = 1000) async throws {
+        guard let app = key.app else { return }
+        var place: DeviceSerial?
         while true {
-            let some = try await devices.devices(registeredWith: key, limit: 100)
-            if some.isEmpty { return }
-            for device in some {
-                guard let removed = try await devices.deleteDevice(device.serial, at: time.now()) else { continue }
+            let part = try await devices.devices(registeredWith: key.id, of: app, after: place, limit: count)
+            for device in part.serials {
+                guard let removed = try await devices.deleteDevice(device, at: time.now()) else { continue }
                 directory.forget(removed.channels)
                 sessions.end(removed.devices, because: .deviceGone)
             }
+            guard let end = part.end else { return }
+            place = end
         }
     }
 

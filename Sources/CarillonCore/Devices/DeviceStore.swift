@@ -48,8 +48,20 @@ package protocol DeviceStore: Sendable {
     /// Replaces a device's credential, and forgets the secret of its registration: the credential before is unknown from then on, and a
     /// registration with the secret makes another device. Returns false if there is no such device.
     func renewCredential(of device: DeviceSerial, to hash: SecretHash) async throws -> Bool
-    /// Returns some of the devices that registered with a key.
-    func devices(registeredWith key: KeyID, limit: Int) async throws -> [Device]
+    /// Returns a part of the devices that registered with a key, in the order of their registration. One call compares a limited number of
+    /// the app's devices with the key, also if it finds none.
+    ///
+    /// Each call is one read: it sees all of a concurrent registration or deletion, or nothing. The parts together have each device that
+    /// registered before the first call and was not deleted before its part was read. No device registers with a revoked key, so that the
+    /// parts are complete if the key was revoked before the first call. The device at the end of a part can be deleted before the next call.
+    ///
+    /// - Parameters:
+    ///   - app: The app of the key. No device is found if the app does not exist.
+    ///   - place: The end of the part before; nil for the first.
+    ///   - limit: The number of the app's devices that are compared with the key.
+    func devices(
+        registeredWith key: KeyID, of app: AppID, after place: DeviceSerial?, limit: Int
+    ) async throws -> KeyDevices
     /// Removes a device with its channels. Its waiting messages end as ``Outcome/gone``, those of a long inbox by
     /// ``DeletionStore/continueDeletions(at:limit:)``; they are not found meanwhile. Of concurrent calls one removes it; the others return nil, as
     /// for an unknown device.
@@ -112,6 +124,18 @@ package struct DevicePart: Sendable {
 
     package init(_ devices: [(device: Device, registration: DeviceRegistration)], end: DeviceSerial?) {
         self.devices = devices
+        self.end = end
+    }
+}
+
+/// Devices that registered with a key, from one read, which compares a limited number of an app's devices with the key.
+package struct KeyDevices: Equatable, Sendable {
+    package var serials: [DeviceSerial]
+    /// The last device that was compared, where the next part begins; nil at the end of the list.
+    package var end: DeviceSerial?
+
+    package init(_ serials: [DeviceSerial], end: DeviceSerial?) {
+        self.serials = serials
         self.end = end
     }
 }

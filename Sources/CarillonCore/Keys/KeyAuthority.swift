@@ -47,9 +47,12 @@ package struct KeyAuthority: Sendable {
     }
 
     /// Revokes the key when it is not revoked yet.
-    package func ensureRevoked(_ id: KeyID) async throws {
-        if try await keys.revokeKey(id, at: time.now()) { return }
-        guard try await keys.key(id) != nil else { throw unknown(id) }
+    ///
+    /// - Returns: The key as it was before the call. It is read first because a revocation removes the oldest revoked keys.
+    package func ensureRevoked(_ id: KeyID) async throws -> AccessKey {
+        guard let key = try await keys.key(id) else { throw unknown(id) }
+        _ = try await keys.revokeKey(id, at: time.now())
+        return key
     }
 
     package func rotate(_ id: KeyID, overlapSeconds: Int) async throws -> (key: AccessKey, secret: KeySecret) {

@@ -129,17 +129,24 @@ extension SQLiteStore: DeviceStore {
         }
     }
 
-    package func devices(registeredWith key: KeyID, limit: Int) async throws -> [Device] {
-        try await read { db in
-            var select = try BoundStatement(db, Self.selectByKey)
-            select.bind(Int64(bitPattern: key.value))
+    package func devices(
+        registeredWith key: KeyID, of app: AppID, after place: DeviceSerial?, limit: Int
+    ) async throws -> KeyDevices {
+        try await scan { db in
+            var select = try BoundStatement(db, Self.selectKeysOfDevices)
+            select.bind(app.text)
+            select.bind(place?.rawValue ?? 0)
             select.bind(limit)
-            var devices: [Device] = []
+            let wanted = Int64(bitPattern: key.value)
+            var (found, compared, last) = ([DeviceSerial](), 0, DeviceSerial?.none)
             try select.forEachRow { columns in
-                devices.append(try Device(columns))
+                let device = DeviceSerial(columns.integer(0))
+                if columns.integerIfAny(1) == wanted { found.append(device) }
+                compared += 1
+                last = device
                 return true
             }
-            return devices
+            return KeyDevices(found, end: compared < limit ? nil : last)
         }
     }
 
@@ -160,7 +167,11 @@ extension SQLiteStore: DeviceStore {
     private static let selectByID = selectDevices + " WHERE device.id = ?"
     private static let selectByIDAndCredential = selectByID + " AND device.credential_hash = ?"
     private static let selectByCredential = selectDevices + " WHERE device.credential_hash = ?"
-    private static let selectByKey = selectDevices + " WHERE device.access_key = ? LIMIT ?"
+    /// The keys are compared outside the statement, so that its limit is the number of rows that it reads.
+    private static let selectKeysOfDevices = """
+        SELECT serial, access_key FROM device WHERE app = (SELECT serial FROM app WHERE id = ?) AND serial > ?
+        ORDER BY serial LIMIT ?
+        """
 }
 
 extension Device {

@@ -2,7 +2,7 @@ import GRDB
 
 /// The tables, and how a file of an earlier version becomes one of this.
 enum Schema {
-    static let version = 40
+    static let version = 41
     /// "Cari": marks the file as Carillon's (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4361_7269
 
@@ -63,6 +63,7 @@ enum Schema {
         { try $0.execute(sql: TriggerSchema.changes) },
         { try $0.execute(sql: HandOverSchema.changes) },
         { try $0.execute(sql: CounterSchema.changes) },
+        { try $0.execute(sql: DeviceKeySchema.changes) },
     ]
 
     /// Devices of earlier files belong to no key that is known.

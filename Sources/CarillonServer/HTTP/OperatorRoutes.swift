@@ -67,8 +67,7 @@ struct OperatorRoutes: Sendable {
         case nil:
             try await domain.keys.revoke(key)
         case "delete":
-            try await domain.keys.ensureRevoked(key)
-            try await domain.devices.deleteAll(registeredWith: key)
+            try await domain.devices.deleteAll(registeredWith: domain.keys.ensureRevoked(key))
         case .some:
             throw Refusal(.parameterInvalid, "devices can be \"delete\", or be left out.")
         }

@@ -80,7 +80,7 @@ struct StoreContractTests {
         "audit(of:before:limit:)", "bindingCount(of:)", "bindings(of:after:limit:)", "bindingsToRelease(in:limit:)",
         "bindingsToWake(of:after:limit:)", "channel(_:)", "channel(_:device:)", "channelsOfFormerUsers(of:in:limit:)",
         "cluster(of:)", "completions(of:_:)", "completions(of:at:)", "completions(of:in:after:limit:)", "counts(of:)",
-        "device(_:)", "device(withCredential:)", "devices(app:_:after:limit:)", "devices(registeredWith:limit:)",
+        "device(_:)", "device(withCredential:)", "devices(app:_:after:limit:)", "devices(registeredWith:of:after:limit:)",
         "dueCompletions(of:in:at:limit:)", "dueFirings(in:at:limit:)", "dueLanes(in:at:)", "dueRequests(in:at:limit:)",
         "dueWork(in:at:besides:limit:)", "endedSubscriptions(of:in:limit:)", "envelopes(of:)",
         "expiredContent(of:after:limit:)", "firingNumbers(of:)", "firingTargets(of:)", "handOvers(in:after:limit:)",

@@ -23,9 +23,9 @@ private func cutoff(_ seconds: Int64) -> RetentionCutoff {
     RetentionCutoff(wall: start.adding(seconds: seconds), served: 0)
 }
 
-private func register(_ number: UInt64, _ key: KeyID?, _ fixture: StoreFixture) async throws -> DeviceID? {
+private func register(_ number: UInt64, _ key: KeyID?, _ fixture: StoreFixture) async throws -> DeviceSerial? {
     let new = NewDevice(DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID, key: key)
-    return try await fixture.insert(new, secret: [9, UInt8(number)])?.id
+    return try await fixture.insert(new, secret: [9, UInt8(number)])?.serial
 }
 
 extension StoreCase {
@@ -45,6 +45,7 @@ extension StoreCase {
         StoreCase(
             "a device is found by the key that it registered with, and a revoked key registers none",
             deviceOfAKeyIsFound),
+        StoreCase("the devices of a key are read in parts, among the devices of its app", devicesOfAKeyAreReadInParts),
     ]
 }
 
@@ -119,19 +120,52 @@ private func anonymousDeviceIsIdle(_ stores: any StoreMaker) async throws {
 
 private func deviceOfAKeyIsFound(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
+    let (store, app) = (fixture.store, try StoreFixture.appID)
     let one = try await key(.max, in: fixture)
     let other = try await key(2, in: fixture)
-    let first = try await register(1, one, fixture)
-    let second = try await register(2, one, fixture)
-    _ = try await register(3, other, fixture)
+    let first = try #require(try await register(1, one, fixture))
+    let second = try #require(try await register(2, one, fixture))
+    let third = try #require(try await register(3, other, fixture))
     _ = try await register(4, nil, fixture)
-    let found = try await fixture.store.devices(registeredWith: one, limit: 9).map(\.id)
-    #expect(found == [first, second])
-    #expect(try await fixture.store.devices(registeredWith: one, limit: 1).count == 1)
-    #expect(try await fixture.store.revokeKey(one, at: StoreFixture.start))
+    func devices(of key: KeyID) async throws -> KeyDevices {
+        try await store.devices(registeredWith: key, of: app, after: nil, limit: 9)
+    }
+    #expect(try await devices(of: one) == KeyDevices([first, second], end: nil))
+    #expect(try await devices(of: other) == KeyDevices([third], end: nil))
+    #expect(try await store.revokeKey(one, at: start))
     #expect(try await register(5, one, fixture) == nil)
     #expect(try await register(6, KeyID(77), fixture) == nil)
-    #expect(try await fixture.store.devices(registeredWith: one, limit: 9).count == 2)
+    #expect(try await devices(of: one) == KeyDevices([first, second], end: nil))
+    #expect(try await devices(of: KeyID(77)) == KeyDevices([], end: nil))
+}
+
+private func devicesOfAKeyAreReadInParts(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let (store, app) = (fixture.store, try StoreFixture.appID)
+    let one = try await key(1, in: fixture)
+    let other = try #require(AppID("com.example.other"))
+    _ = try await store.createApp(other, at: start)
+    // The first device has no key. A device of another app does not count as one of a part.
+    var serials = [fixture.device.serial]
+    for number in UInt64(1)...5 {
+        serials.append(try #require(try await register(number, number == 3 ? nil : one, fixture)))
+        let new = NewDevice(DeviceID(Bytes16(high: 8, low: number)), app: other)
+        #expect(try await fixture.insert(new, secret: [8, UInt8(number)]) != nil)
+    }
+    func part(after place: DeviceSerial?) async throws -> KeyDevices {
+        try await store.devices(registeredWith: one, of: app, after: place, limit: 2)
+    }
+    #expect(try await part(after: nil) == KeyDevices([serials[1]], end: serials[1]))
+    #expect(try await part(after: serials[1]) == KeyDevices([serials[2]], end: serials[3]))
+    _ = try await store.deleteDevice(serials[3], at: start)
+    #expect(try await part(after: serials[3]) == KeyDevices([serials[4], serials[5]], end: serials[5]))
+    #expect(try await part(after: serials[5]) == KeyDevices([], end: nil))
+    _ = try await store.deleteDevice(serials[4], at: start)
+    #expect(try await part(after: serials[2]) == KeyDevices([serials[5]], end: nil))
+    let elsewhere = try await store.devices(registeredWith: one, of: other, after: nil, limit: 9)
+    #expect(elsewhere == KeyDevices([], end: nil))
+    #expect(try await store.deleteApp(app, at: start))
+    #expect(try await part(after: nil) == KeyDevices([], end: nil))
 }
 
 private func registeredDeviceIsIdle(_ stores: any StoreMaker) async throws {

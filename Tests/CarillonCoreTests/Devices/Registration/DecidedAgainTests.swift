@@ -111,7 +111,9 @@ private final class ScriptedDeviceStore: DeviceStore {
     ) async throws -> [IdleDevice] { throw NotAsked() }
     func resetBadge(of device: DeviceSerial) async throws -> Bool { throw NotAsked() }
     func renewCredential(of device: DeviceSerial, to hash: SecretHash) async throws -> Bool { throw NotAsked() }
-    func devices(registeredWith key: KeyID, limit: Int) async throws -> [Device] { throw NotAsked() }
+    func devices(
+        registeredWith key: KeyID, of app: AppID, after place: DeviceSerial?, limit: Int
+    ) async throws -> KeyDevices { throw NotAsked() }
     func deleteDevice(_ serial: DeviceSerial, unlessSeenAfter cutoff: RetentionCutoff?, at now: Timestamp) async throws
         -> RemovedDevices?
     { throw NotAsked() }
