@@ -58,10 +58,11 @@ struct LeasedWorkTests {
             let inbox = Inbox(
                 store: fixture.store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1),
                 time: time, random: random)
+            let homes = Homes(only: Home(inbox: inbox, sessions: sessions))
             return LeasedWork(
                 store: fixture.store,
                 user: WatchWork(
-                    watches: fixture.store, news: ChannelNews(inbox: inbox, time: time), sealer: sealer ?? self.sealer,
+                    watches: fixture.store, news: ChannelNews(homes: homes, time: time), sealer: sealer ?? self.sealer,
                     random: random),
                 limits: limits, time: time)
         }

@@ -24,7 +24,7 @@ struct RegistrarTests {
         let (store, homes, time) = (world.fixture.sqlite, world.homes, TimeSource { StoreFixture.start })
         let directory = ChannelDirectory(store: store)
         return DeviceRegistrar(
-            devices: store, sessions: world.sessions, directory: directory,
+            devices: store, homes: homes, directory: directory,
             news: StatusNews(devices: store, homes: homes),
             formerChannels: FormerChannels(users: store, homes: homes, directory: directory, time: time),
             subscriptions: listener, allowances: Allowances(settings: .init(), ticks: TickSource { 0 }),

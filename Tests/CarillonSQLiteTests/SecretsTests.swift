@@ -38,7 +38,7 @@ struct SecretsTests {
             homes: homes,
             allowances: allowances, vetoes: NoVetoes(), payloadSize: { _ in 0 }, time: time, random: random)
         let registrar = DeviceRegistrar(
-            devices: store, sessions: sessions, directory: directoryOfChannels,
+            devices: store, homes: homes, directory: directoryOfChannels,
             news: StatusNews(devices: store, homes: homes),
             formerChannels: FormerChannels(users: store, homes: homes, directory: directoryOfChannels, time: time),
             subscriptions: subscriptions, allowances: allowances, vetoes: NoVetoes(), time: time, random: random)

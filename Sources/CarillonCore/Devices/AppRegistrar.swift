@@ -4,18 +4,17 @@ package import CarillonWire
 package struct AppRegistrar: Sendable {
     private let apps: any AppStore
     private let deletions: any DeletionStore
-    private let sessions: LiveSessions
+    private let homes: Homes
     private let directory: ChannelDirectory
     private let time: TimeSource
 
     /// - Parameter deletions: The handle of the home, which removes devices.
     package init(
-        apps: any AppStore, deletions: any DeletionStore, sessions: LiveSessions, directory: ChannelDirectory,
-        time: TimeSource
+        apps: any AppStore, deletions: any DeletionStore, homes: Homes, directory: ChannelDirectory, time: TimeSource
     ) {
         self.apps = apps
         self.deletions = deletions
-        self.sessions = sessions
+        self.homes = homes
         self.directory = directory
         self.time = time
     }
@@ -54,7 +53,7 @@ package struct AppRegistrar: Sendable {
     package func continueDeletions() async throws -> Bool {
         let step = try await deletions.continueDeletions(at: time.now(), limit: Self.rowsAtOnce)
         directory.forget(step.removed.channels)
-        sessions.end(step.removed.devices, because: .deviceGone)
+        homes.end(step.removed.devices, because: .deviceGone)
         return step.isDone
     }
 }

@@ -4,7 +4,7 @@ package import CarillonWire
 /// Registers devices, recognises them, and lets them go.
 package struct DeviceRegistrar: Sendable {
     let devices: any DeviceStore
-    let sessions: LiveSessions
+    let homes: Homes
     let directory: ChannelDirectory
     private let allowances: Allowances
     private let news: StatusNews
@@ -16,12 +16,12 @@ package struct DeviceRegistrar: Sendable {
     private let random: RandomSource
 
     package init(
-        devices: any DeviceStore, sessions: LiveSessions, directory: ChannelDirectory, news: StatusNews,
+        devices: any DeviceStore, homes: Homes, directory: ChannelDirectory, news: StatusNews,
         formerChannels: FormerChannels, subscriptions: any DeviceListener, allowances: Allowances,
         vetoes: any RegistrationApproval, time: TimeSource, random: RandomSource
     ) {
         self.devices = devices
-        self.sessions = sessions
+        self.homes = homes
         self.directory = directory
         self.news = news
         self.formerChannels = formerChannels
@@ -215,7 +215,7 @@ package struct DeviceRegistrar: Sendable {
         }
         let credential = DeviceCredential(device: device.id, secret: bytes)
         guard try await devices.renewCredential(of: device.serial, to: credential.hash) else { throw Self.deviceGone }
-        sessions.end([device.serial], because: .deviceGone)
+        homes.end([device.serial], because: .deviceGone)
     }
 
     package static func credential(_ text: String?) throws(Refusal) -> DeviceCredential {
@@ -325,7 +325,7 @@ package struct DeviceRegistrar: Sendable {
             throw Refusal(.deviceUnknown, "The device was deleted already.")
         }
         directory.forget(removed.channels)
-        sessions.end(removed.devices, because: .deviceGone)
+        homes.end(removed.devices, because: .deviceGone)
     }
 
     /// Removes all devices that registered with a key, and ends their sessions. The key must be revoked: what registers
@@ -340,7 +340,7 @@ package struct DeviceRegistrar: Sendable {
             for device in part.serials {
                 guard let removed = try await devices.deleteDevice(device, at: time.now()) else { continue }
                 directory.forget(removed.channels)
-                sessions.end(removed.devices, because: .deviceGone)
+                homes.end(removed.devices, because: .deviceGone)
             }
             guard let end = part.end else { return }
             place = end

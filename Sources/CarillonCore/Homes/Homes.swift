@@ -1,6 +1,6 @@
 package import CarillonWire
 
-/// Where every decision about a device is made: its inbox, and who is connected.
+/// Makes every decision about its devices. It owns their inboxes and their connections.
 package struct Home: Sendable {
     package let inbox: Inbox
     package let sessions: LiveSessions
@@ -11,7 +11,9 @@ package struct Home: Sendable {
     }
 }
 
-/// The one way from a door to the home of a device. On one machine there is one home, and every shard is its own.
+/// Returns the home of a device. Nothing reaches inboxes and connections in another way.
+///
+/// On one machine there is one home, which owns all shards.
 package struct Homes: Sendable {
     private let only: Home
 
@@ -22,7 +24,7 @@ package struct Homes: Sendable {
     /// Returns the home of a device that is not read yet.
     package func home(of name: DeviceName) -> Home { only }
 
-    /// The home of the device whose envelope it is.
+    /// Returns the home of the device that owns the envelope with this id.
     package func home(of id: MessageID) -> Home { home(of: Shard(of: id.position)) }
 
     private func home(of shard: Shard) -> Home { only }
@@ -37,6 +39,16 @@ package struct Homes: Sendable {
     /// The shards whose home is in this process.
     package var shards: ShardSet { .all }
 
-    /// Those that are in this process.
+    /// The homes in this process.
     package var here: [Home] { [only] }
+
+    /// Whether the device has a session. A waiting poll is not a session.
+    package func isConnected(_ device: DeviceSerial) -> Bool {
+        home(of: device).sessions.session(of: device) != nil
+    }
+
+    /// Ends the sessions of these devices, and the polls that wait for their inboxes.
+    package func end(_ devices: [DeviceSerial], because reason: SessionEnd) {
+        for device in devices { home(of: device).sessions.end([device], because: reason) }
+    }
 }

@@ -49,7 +49,7 @@ struct InboxPoll: Sendable {
         }
         // It hears of what comes from now on, and misses nothing between the look and the waiting.
         let waiting = WaitingPoll(
-            of: question.device, in: domain.homes.home(of: question.device).sessions, waitSeconds: waitSeconds,
+            of: question.device, at: domain.homes.home(of: question.device), waitSeconds: waitSeconds,
             isHead: context.isHead)
         let reached = Reached()
         do {

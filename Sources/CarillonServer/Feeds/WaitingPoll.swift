@@ -22,16 +22,18 @@ final class WaitingPoll: LiveSession {
     let waitSeconds: Int
     /// Whether the head of the answer is all that is wanted.
     let isHead: Bool
-    private let sessions: LiveSessions
+    private let home: Home
     private let state = Mutex(State())
 
-    /// From now on it hears of news; ``end()`` ends that.
-    init(of device: DeviceSerial, in sessions: LiveSessions, waitSeconds: Int, isHead: Bool) {
+    /// Makes the poll a waiter for the inbox of a device until ``end()``.
+    ///
+    /// - Parameter home: The home of the device.
+    init(of device: DeviceSerial, at home: Home, waitSeconds: Int, isHead: Bool) {
         self.device = device
-        self.sessions = sessions
+        self.home = home
         self.waitSeconds = waitSeconds
         self.isHead = isHead
-        sessions.addWaiter(self, for: device)
+        home.sessions.addWaiter(self, for: device)
     }
 
     /// - Parameter look: How to look again.
@@ -71,7 +73,7 @@ final class WaitingPoll: LiveSession {
             defer { (state.isOver, state.look, state.wake) = (true, nil, nil) }
             return !state.isOver
         }
-        if isFirst { sessions.removeWaiter(self, for: device) }
+        if isFirst { home.sessions.removeWaiter(self, for: device) }
     }
 
     private func happened(_ change: (inout State) -> Void) {

@@ -130,20 +130,20 @@ package final class Domain: Sendable {
             previews: SharedTurns(of: .preview, limits: turnLimits, scheduler: scheduler), listings: listings, time: time,
             ticks: ticks, random: random)
         inboxPositions = InboxPositions(sealer: SecretSealer(keys: tokenKeys, for: .position, random: random))
-        apps = AppRegistrar(apps: store, deletions: home, sessions: sessions, directory: directory, time: time)
+        apps = AppRegistrar(apps: store, deletions: home, homes: homes, directory: directory, time: time)
         keys = KeyAuthority(keys: store, time: time, served: served, random: random)
         devices = DeviceRegistrar(
-            devices: home, sessions: sessions, directory: directory, news: statusNews,
+            devices: home, homes: homes, directory: directory, news: statusNews,
             formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances, vetoes: vetoes, time: time,
             random: random)
         channels = ChannelRegistrar(
-            channels: home, directory: directory, inbox: inbox, formerChannels: formerChannels, sealer: sealer,
+            channels: home, directory: directory, homes: homes, formerChannels: formerChannels, sealer: sealer,
             allowances: allowances, time: time)
         publisher = Publisher(
-            sealer: sealer, directory: directory, inbox: inbox, allowances: allowances,
+            sealer: sealer, directory: directory, homes: homes, allowances: allowances,
             addresses: addresses, time: time)
         let secrets = SecretSealer(keys: tokenKeys, for: .watch, random: random)
-        let news = ChannelNews(inbox: inbox, time: time)
+        let news = ChannelNews(homes: homes, time: time)
         watches = WatchRegistrar(
             watches: home, publisher: publisher, news: news, sealer: secrets, settings: watchSettings, time: time,
             random: random)

@@ -1,8 +1,10 @@
-/// Swift code without its comments and without what its string literals contain.
+/// Swift code without its comments and without the content of its string literals and regular expressions.
 enum SwiftSource {
     private static let (lineComment, blockComment, blockEnd) = (Array("//".utf8), Array("/*".utf8), Array("*/".utf8))
     private static let (long, raw, rawEnd) = (Array("\"\"\"".utf8), Array("#\"".utf8), Array("\"#".utf8))
-    private static let short = Array("\"".utf8)
+    private static let (short, slash) = (Array("\"".utf8), Array("/".utf8))
+    /// The marks before a regular expression.
+    private static let openings = Set("(,=:".utf8)
 
     static func code(_ text: String) -> String {
         let bytes = Array(text.utf8)
@@ -15,12 +17,22 @@ enum SwiftSource {
             }
             index = min(index + end.count, bytes.count)
         }
+        /// Whether the slash at the index begins a regular expression. Another slash is an operator.
+        func beginsExpression() -> Bool {
+            guard let next = bytes[(index + 1)...].first, next > UInt8(ascii: " "), next != UInt8(ascii: ")"),
+                let former = code.last(where: { $0 > UInt8(ascii: " ") })
+            else { return false }
+            return openings.contains(former)
+        }
         while index < bytes.count {
             switch bytes[index] {
             case UInt8(ascii: "/") where isNext(lineComment):
                 index = bytes[index...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
             case UInt8(ascii: "/") where isNext(blockComment):
                 skip(blockComment, to: blockEnd, hasEscapes: false)
+            case UInt8(ascii: "/") where beginsExpression():
+                skip(slash, to: slash, hasEscapes: true)
+                code += short + short
             case UInt8(ascii: "\""):
                 let quote = isNext(long) ? long : short
                 skip(quote, to: quote, hasEscapes: true)

@@ -16,9 +16,9 @@ final class DeliveryWorld: Sendable {
     let sessions = LiveSessions()
     let writer: InboxWriter
     let inbox: Inbox
+    let homes: Homes
     let publisher: Publisher
     let timers = ManualTimers()
-    var homes: Homes { Homes(only: Home(inbox: inbox, sessions: sessions)) }
 
     init(
         _ fixture: StoreFixture, clock: ManualClock = ManualClock(), seed: UInt64 = 1,
@@ -38,11 +38,12 @@ final class DeliveryWorld: Sendable {
         inbox = Inbox(
             store: store, writer: writer, sessions: sessions,
             positions: PositionSource(epoch: try await fixture.store.claimEpoch()), time: time, random: random)
+        homes = Homes(only: Home(inbox: inbox, sessions: sessions))
         var settings = Allowances.Settings()
         allowances(&settings)
         publisher = Publisher(
             sealer: TokenSealer(keys: [TokenKey(id: 1, bytes: Array(repeating: 7, count: 32))], random: random),
-            directory: ChannelDirectory(store: fixture.store), inbox: inbox,
+            directory: ChannelDirectory(store: fixture.store), homes: homes,
             allowances: Allowances(settings: settings, ticks: TickSource { clock.now.milliseconds * 1_000_000 }),
             addresses: OwnAddresses("https://push.example.com"), time: time)
     }

@@ -1,0 +1,169 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Reads the stored properties of all sources, and finds the owners of inboxes, of connections and of whole stores.
+@Suite(.timeLimit(.minutes(5)))
+struct HomePartsTests {
+    /// The types that a home does not share. Everything else reaches them through `Homes`, or has its own store protocol.
+    private static let parts: Set = ["Inbox", "InboxWriter", "LiveSessions", "HomeStore", "Store"]
+
+    /// The parts of a home, and what opens and names the store.
+    private static let owners: Set = [
+        "CarillonCore/Home.inbox", "CarillonCore/Home.sessions", "CarillonCore/Inbox.sessions",
+        "CarillonCore/Inbox.writer", "CarillonCore/InboxWriter.sessions", "CarillonCore/OpenedStore.store",
+        "CarillonCore/Store",
+    ]
+
+    /// Other properties that have such a type, each with its reason. An exception that is not needed any more must be removed.
+    private static let exceptions = [
+        "CarillonServer/Domain.home":
+            "A home does not own its store yet: Domain makes the only home, and passes the store to each feature."
+    ]
+
+    private struct Reading {
+        var fileCount = 0
+        var propertyCount = 0
+        /// The files whose brackets do not match.
+        var unreadable: [String] = []
+        /// The properties with one of the types, by the target and the path in it.
+        var found: Set<String> = []
+
+        /// - Parameter path: The path of the file in `Sources`.
+        mutating func note(_ source: String, at path: String) {
+            fileCount += 1
+            guard HomePartsTests.parts.contains(where: { source.contains($0) }) else { return }
+            guard let properties = StoredPropertyReader.properties(in: source) else {
+                unreadable.append(path)
+                return
+            }
+            propertyCount += properties.count
+            let target = path.prefix { $0 != "/" }
+            for property in properties where !property.names.isDisjoint(with: HomePartsTests.parts) {
+                found.insert("\(target)/\(property.path)")
+            }
+        }
+    }
+
+    private static let root = PageCode.root.appending(path: "Sources")
+
+    private static let reading = Result<Reading, any Error> {
+        let root = HomePartsTests.root
+        let paths = try FileManager.default.subpathsOfDirectory(atPath: root.path).filter { $0.hasSuffix(".swift") }
+        var result = Reading()
+        for path in paths {
+            result.note(try String(contentsOf: root.appending(path: path), encoding: .utf8), at: path)
+        }
+        return result
+    }
+
+    @Test func `all sources are read`() throws {
+        let reading = try Self.reading.get()
+        #expect(reading.fileCount > 1000)
+        #expect(reading.propertyCount > 2000, "properties are not found")
+        #expect(reading.unreadable == [])
+    }
+
+    @Test func `only a home has inboxes, connections and a whole store`() throws {
+        let others = try Self.reading.get().found.subtracting(Self.owners).subtracting(Self.exceptions.keys)
+        let paths = others.sorted().joined(separator: "\n")
+        #expect(others.isEmpty, "\(paths)")
+    }
+
+    @Test func `each owner and each exception is needed`() throws {
+        let vain = Self.owners.union(Self.exceptions.keys).subtracting(try Self.reading.get().found)
+        let paths = vain.sorted().joined(separator: "\n")
+        #expect(vain.isEmpty, "\(paths)")
+    }
+
+    // MARK: How the sources are read
+
+    /// A change of a source that adds a property.
+    struct Plant: Sendable {
+        var file: String
+        var text: String
+        var replacement: String
+        /// The property that must be found.
+        var property: String
+    }
+
+    static let plants = [
+        Plant(
+            file: "CarillonCore/Channels/Publisher.swift", text: "private let homes: Homes",
+            replacement: "private let inbox: Inbox", property: "CarillonCore/Publisher.inbox"),
+        Plant(
+            file: "CarillonCore/Devices/DeviceRegistrar.swift", text: "let homes: Homes",
+            replacement: "var sessions = LiveSessions()", property: "CarillonCore/DeviceRegistrar.sessions"),
+        Plant(
+            file: "CarillonServer/Feeds/WaitingPoll.swift", text: "private let home: Home",
+            replacement: "private weak var sessions: LiveSessions?", property: "CarillonServer/WaitingPoll.sessions"),
+        Plant(
+            file: "CarillonServer/Lifecycle/Sweeper.swift", text: "let domain: Domain",
+            replacement: "let domain: Domain, store: any HomeStore", property: "CarillonServer/Sweeper.domain"),
+    ]
+
+    @Test(arguments: plants)
+    func `a property that is added to a source is found`(plant: Plant) throws {
+        let source = try String(contentsOf: Self.root.appending(path: plant.file), encoding: .utf8)
+        var reading = Reading()
+        reading.note(source, at: plant.file)
+        #expect(reading.found == [])
+        #expect(source.contains(plant.text))
+        reading.note(source.replacing(plant.text, with: plant.replacement), at: plant.file)
+        #expect(reading.found == [plant.property])
+        #expect(reading.unreadable == [])
+    }
+
+    static let samples: [(source: String, found: [String])] = [
+        ("struct Room { let inbox: Inbox }", ["Room.inbox"]),
+        ("final class Room { private weak var sessions: LiveSessions? }", ["Room.sessions"]),
+        ("actor Room { var inboxes: [Inbox] = [] }", ["Room.inboxes"]),
+        ("struct Room { let `in`: Inbox }", ["Room.in"]),
+        ("struct Room { let inbox: CarillonCore.Inbox }", ["Room.inbox"]),
+        ("struct Room { let store: (any Store)? }", ["Room.store"]),
+        ("struct Room { let store:\n    any HomeStore & Sendable\n}", ["Room.store"]),
+        ("struct Room { let writers: Mutex<[Int: InboxWriter]> }", ["Room.writers"]),
+        ("struct Room { let make: @Sendable () -> Inbox }", ["Room.make"]),
+        ("struct Room { let count: Int, inbox: Inbox }", ["Room.count"]),
+        ("struct Room { private let sessions = LiveSessions() }", ["Room.sessions"]),
+        ("struct Room { static let (sessions, count) = (LiveSessions(), 0) }", ["Room.sessions"]),
+        ("struct Room { let sessions = { LiveSessions() }() }", ["Room.sessions"]),
+        ("struct Room { lazy var inbox: Inbox = { made() }() }", ["Room.inbox"]),
+        ("struct Room { var inbox: Inbox { didSet { note() } } }", ["Room.inbox"]),
+        ("class Room { class var size: Int { 1 }\n    let inbox: Inbox }", ["Room.inbox"]),
+        ("struct Room {\n    init() { let size = 1 }\n    let inbox: Inbox\n}", ["Room.inbox"]),
+        ("struct Room {\n#if DEBUG\n    let inbox: Inbox\n#endif\n}", ["Room.inbox"]),
+        ("struct Room { struct Shelf { let inbox: Inbox }\n    let shelf: Shelf }", ["Room.Shelf.inbox"]),
+        ("extension Room.Shelf { static let inbox: Inbox? = nil }", ["Room.Shelf.inbox"]),
+        ("func make() { struct Room { let inbox: Inbox } }", ["Room.inbox"]),
+        ("enum Room { indirect case open(Inbox, Int), closed }", ["Room.open"]),
+        ("let sessions = LiveSessions()", ["sessions"]),
+        ("package typealias Everything = HomeStore & Sendable", ["Everything"]),
+        ("let ends = text.matches(of: /[{(]/)\nstruct Room { let inbox: Inbox }", ["Room.inbox"]),
+        ("struct Room { let a: Inbox }\nstruct Hall { let b: any Store }", ["Room.a", "Hall.b"]),
+        ("struct Room { var inbox: Inbox { homes.inbox } }", []),
+        ("struct Room { var inbox: Inbox { get { made() } } }", []),
+        ("protocol Room { var sessions: LiveSessions { get } }", []),
+        ("struct Room { init(_ inbox: Inbox) { let sessions = LiveSessions() } }", []),
+        ("struct Room { func inbox(in store: any Store) -> Inbox { made(store) } }", []),
+        ("struct Room { let size: Int\n    subscript(index: Int) -> Inbox { made() } }", []),
+        ("struct Room { let mode: Inbox.Mode, answers: [Inbox.Answer] }", []),
+        ("struct Room { let store: any InboxStore, homes: Homes, other: Hall.Store }", []),
+        ("struct Inbox { enum Store { case open } }", []),
+        ("struct Room { let text = \"an Inbox\" } // let inbox: Inbox", []),
+        ("struct Room { /* let inbox: Inbox */ let half = 1 / 2 }", []),
+    ]
+
+    @Test(arguments: samples)
+    func `stored properties are found in a source`(source: String, found: [String]) throws {
+        let properties = try #require(StoredPropertyReader.properties(in: source))
+        #expect(properties.filter { !$0.names.isDisjoint(with: Self.parts) }.map(\.path) == found)
+    }
+
+    @Test(arguments: [
+        "struct Room {", "struct Room { let size = 1 } }", "let size = (1}", "struct Room { let size: Int ) Inbox",
+    ])
+    func `a source whose brackets do not match is refused`(source: String) {
+        #expect(StoredPropertyReader.properties(in: source) == nil)
+    }
+}
