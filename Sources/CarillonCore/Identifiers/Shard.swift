@@ -1,3 +1,5 @@
+package import CarillonWire
+
 /// A set of devices that share one home.
 package struct Shard: Hashable, Sendable {
     package let number: UInt16
@@ -24,17 +26,29 @@ package struct Shard: Hashable, Sendable {
             ? Self.lastBits(of: device.rawValue) : Self.hash(of: UInt64(bitPattern: device.rawValue))
     }
 
+    /// Returns the shard that the identifier of a device names in its last 10 bits.
+    package init(of device: DeviceID) { number = Self.lastBits(of: Int64(bitPattern: device.value.low)) }
+
+    /// Returns the shard of what an app has once for all its devices, such as its updates and its audit.
+    package init(of app: AppSerial) { number = Self.hash(of: UInt64(bitPattern: app.rawValue)) }
+
     /// Returns the shard of an item. Names with other bytes are other items.
     package init(of app: AppSerial, item name: String) {
-        // FNV-1a.
-        let prime: UInt64 = 0x100_0000_01B3
-        var hash = (0xCBF2_9CE4_8422_2325 ^ UInt64(bitPattern: app.rawValue)) &* prime
-        for byte in name.utf8 { hash = (hash ^ UInt64(byte)) &* prime }
-        number = Self.hash(of: hash)
+        self.init(hashing: UInt64(bitPattern: app.rawValue), name.utf8)
     }
+
+    package init(of attachment: AttachmentID) { number = Self.hash(of: attachment.value.high ^ attachment.value.low) }
 
     /// Returns the shard of the device that the position was assigned to.
     package init(of position: Int64) { number = Self.lastBits(of: position) }
+
+    /// Returns the shard for the FNV-1a hash of a value and of bytes.
+    init(hashing value: UInt64, _ bytes: some Sequence<UInt8>) {
+        let prime: UInt64 = 0x100_0000_01B3
+        var hash = (0xCBF2_9CE4_8422_2325 ^ value) &* prime
+        for byte in bytes { hash = (hash ^ UInt64(byte)) &* prime }
+        number = Self.hash(of: hash)
+    }
 
     private static func hash(of value: UInt64) -> UInt16 {
         UInt16((value &* 0x9E37_79B9_7F4A_7C15) >> UInt64(64 - bits))

@@ -60,6 +60,9 @@ final class Routes {
     /// Every route as `METHOD /path/{name}`.
     var names: [String] { routes.map { "\($0.method.rawValue) \($0.path.description)" } }
 
+    /// The same of what ``answeredElsewhere(_:_:)`` added.
+    var namesElsewhere: [String] { elsewhere.map { "\($0.method.rawValue) \($0.path.description)" } }
+
     /// The query parameters of each route, by its name.
     var queries: [String: QueryParameters] {
         Dictionary(uniqueKeysWithValues: zip(names, routes.map(\.query)))

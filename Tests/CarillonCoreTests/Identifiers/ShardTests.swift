@@ -1,4 +1,5 @@
 import CarillonCore
+import CarillonWire
 import Testing
 
 struct ShardTests {
@@ -27,6 +28,44 @@ struct ShardTests {
         var counts = [Int](repeating: 0, count: Shard.count)
         for number in 0..<102_400 { counts[Int(Shard(of: AppSerial(1), item: "item\(number)").number)] += 1 }
         #expect(counts.allSatisfy { (50...150).contains($0) })
+    }
+
+    @Test(arguments: [(0, 0), (7, 7), (1023, 1023), (1024, 0), (.max, 1023), (1 << 63, 0)] as [(UInt64, UInt16)])
+    func `the id of a device has a shard in its last 10 bits`(low: UInt64, number: UInt16) {
+        for high in [0, 1, UInt64.max] { #expect(Shard(of: DeviceID(Bytes16(high: high, low: low))).number == number) }
+    }
+
+    @Test func `the shards of apps and attachments never change, as every node computes them`() {
+        let apps = [1, 2, 1000, 1 << 40].map { Shard(of: AppSerial($0)).number }
+        #expect(apps == [632, 241, 34, 297])
+        let values: [Bytes16] = [
+            .init(high: 1, low: 2), .init(high: .max, low: 0), .init(high: 1 << 63, low: 1), .init(high: 0, low: 0),
+        ]
+        let attachments = values.map { Shard(of: AttachmentID($0)).number }
+        #expect(attachments == [874, 391, 120, 0])
+    }
+
+    @Test func `a registration has a shard by its app and its secret, and a user agent by its id`() throws {
+        let app = try #require(AppID("com.example.app"))
+        let game = try #require(AppID("com.example.game"))
+        let (secret, other) = (SecretHash(of: "secret".utf8), SecretHash(of: "other".utf8))
+        let registrations = [(app, secret), (app, other), (game, secret)].map { Shard(of: $0, registration: $1).number }
+        #expect(registrations == [812, 623, 218])
+        let userAgent = try #require(UserAgentID(parsing: "0123456789abcdef0123456789ABCDEF"))
+        #expect(Shard(ofUserAgent: userAgent.hash).number == 749)
+        #expect(Shard(ofUserAgent: secret).number == 750)
+    }
+
+    @Test func `new devices are spread over all shards`() throws {
+        let app = try #require(AppID("com.example.app"))
+        var counts = [Int](repeating: 0, count: Shard.count)
+        var anonymous = counts
+        for number in 0..<51_200 {
+            let hash = SecretHash(of: "\(number)".utf8)
+            counts[Int(Shard(of: app, registration: hash).number)] += 1
+            anonymous[Int(Shard(ofUserAgent: hash).number)] += 1
+        }
+        #expect((counts + anonymous).allSatisfy { (20...90).contains($0) })
     }
 
     @Test func `a set has the shards that were inserted, and no other`() {

@@ -42,6 +42,8 @@ struct RouteFixture {
     let declared: [(method: HTTPRequest.Method, path: String)]
     /// See ``Routes/names``.
     let routeNames: [String]
+    /// See ``Routes/namesElsewhere``.
+    let namesElsewhere: [String]
     /// See ``Routes/queries``.
     let queries: [String: QueryParameters]
     var responder: any HTTPResponder<RouteContext>
@@ -72,6 +74,7 @@ struct RouteFixture {
             readiness: readiness, sockets: ConnectionLimit(limit: 1, gauge: .sockets, refused: .socketsRefused))
         declared = routes.all
         routeNames = routes.names
+        namesElsewhere = routes.namesElsewhere
         queries = routes.queries
         responder = routes.router().buildResponder()
     }

@@ -1,0 +1,38 @@
+/// How the home that runs a request of a route is found.
+///
+/// ``table`` has a case for each route, and ``HomeFinder`` finds the home.
+enum RouteHome: Hashable, CaseIterable, Sendable {
+    /// No home decides. The process that accepted the request answers from its own settings and memory.
+    case process
+    /// No home decides. The route reads or changes settings that all processes read from the store.
+    case registry
+    /// No home decides. The route reads rows of several shards from the store.
+    case store
+    /// The home of the device in the channel token, which is the path parameter `token`.
+    case tokenInPath
+    /// The home of the device in the channel token, which is the header field `X-Good-GNP-Token`.
+    case tokenInField
+    /// The home of the shard in the position of the message. Its id is the path parameter `id`.
+    case message
+    /// The home that the app of the client key and the field `registration` of the body decide, so that a repetition reaches it as well. A
+    /// request without the field runs where it arrives.
+    case newDevice
+    /// The home of the device whose credential the request has. A request through a socket is of the socket's device.
+    case credential
+    /// The home of the device whose id is the path parameter `device`.
+    case device
+    /// The home of the item that is the path parameter `item`, in the app of the sender key or of the query.
+    case item
+    /// The home of the app that is the path parameter `app`.
+    case appInPath
+    /// The home of the app of the sender key. With an operator's key, the query names the app.
+    case appOfSender
+    /// No home decides. The id is made where the request arrives.
+    case newAttachment
+    /// The home of the attachment whose id is the path parameter `attachment`.
+    case attachment
+    /// Each home does the part of the request that concerns its shards. What concerns no shard is done once, where the request arrives.
+    case eachHome
+    /// The request is divided where it arrives. Each part of the body has a home, and a result of its own.
+    case parts
+}
