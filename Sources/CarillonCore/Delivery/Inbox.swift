@@ -42,6 +42,9 @@ package final class Inbox: Sendable {
         self.random = random
     }
 
+    /// The present epoch of positions.
+    package var epoch: Int64 { positions.epoch }
+
     private func nextID(for device: DeviceSerial) -> MessageID {
         MessageID(position: positions.next(for: device), secret: Bytes16(high: random.next(), low: random.next()))
     }

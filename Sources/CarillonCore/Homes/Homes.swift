@@ -42,6 +42,9 @@ package struct Homes: Sendable {
     /// The homes in this process.
     package var here: [Home] { [only] }
 
+    /// Returns the present epoch of positions at the home of the device. No position of the device has a later one.
+    package func epoch(of device: DeviceSerial) -> Int64 { home(of: device).inbox.epoch }
+
     /// Whether the device has a session. A waiting poll is not a session.
     package func isConnected(_ device: DeviceSerial) -> Bool {
         home(of: device).sessions.session(of: device) != nil

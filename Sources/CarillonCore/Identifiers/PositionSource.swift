@@ -12,8 +12,13 @@ package final class PositionSource: Sendable {
 
     private static let sequenceBits: Int64 = 29
 
-    /// - Parameter epoch: As ``ServerStore/claimEpoch()`` gave it.
-    package init(epoch: Int64) { last = Atomic(epoch << Self.sequenceBits) }
+    /// - Parameters:
+    ///   - epoch: As ``ServerStore/claimEpoch()`` returned it.
+    ///   - sequence: The last sequence of the epoch that was used; 0 if none was used.
+    package init(epoch: Int64, after sequence: Int64 = 0) { last = Atomic(epoch << Self.sequenceBits + sequence) }
+
+    /// The present epoch. It is later than the epoch of the start after a sequence was used up.
+    package var epoch: Int64 { last.load(ordering: .relaxed) >> Self.sequenceBits }
 
     package func next(for device: DeviceSerial) -> Int64 {
         last.wrappingAdd(1, ordering: .relaxed).newValue << Shard.bits | Int64(Shard(of: device).number)

@@ -28,7 +28,7 @@ struct PollRoutes: Sendable {
         let position = try body.position.map { text throws(Refusal) in
             try domain.inboxPositions.open(text, of: device.serial)
         }
-        let isKnown = position.map(isOfThisPast) ?? false
+        let isKnown = position.map { isOfThisPast($0, of: device) } ?? false
         if isKnown, position?.binding != binding.serial {
             throw Refusal(.positionInvalid, "The position is of another user or profile of this device.")
         }
@@ -98,9 +98,10 @@ struct PollRoutes: Sendable {
         return others
     }
 
-    /// Whether the store knows what it is of, and was not brought back to what it was before.
-    private func isOfThisPast(_ position: InboxPosition) -> Bool {
-        position.history == domain.history && PositionSource.epoch(of: position.place) <= domain.epoch
+    /// Whether this store returned the position, and was not replaced by an earlier backup since then.
+    private func isOfThisPast(_ position: InboxPosition, of device: DeviceSerial) -> Bool {
+        position.history == domain.history
+            && PositionSource.epoch(of: position.place) <= domain.homes.epoch(of: device)
     }
 
     private func visit(_ request: Request, _ context: RouteContext) async throws -> PollVisit {

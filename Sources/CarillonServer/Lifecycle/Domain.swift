@@ -46,11 +46,10 @@ package final class Domain: Sendable {
     package let services: Services
     package let answers: AnswerMemory
     let ticks: TickSource
-    /// Which past of the server this is, and the epoch of its home.
+    /// Names the past of the server. After a restore of a backup it is another one.
     package let history: Int64
     /// The same, as devices are told it.
     package var historyName: String { Hexadecimal.encode(history.bigEndianBytes) }
-    package let epoch: Int64
     /// The home's handle of the store.
     package let home: any HomeStore
     /// What is known of pushes.
@@ -86,7 +85,6 @@ package final class Domain: Sendable {
         let sessions = LiveSessions()
         let (home, epoch) = try await Domain.begin(purpose, on: store)
         self.home = home
-        self.epoch = epoch
         let directory = ChannelDirectory(store: home)
         let documents = AppDocuments(store: store)
         self.documents = documents

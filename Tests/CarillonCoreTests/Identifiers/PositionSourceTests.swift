@@ -27,6 +27,14 @@ struct PositionSourceTests {
         #expect(PositionSource.epoch(of: first) == 4)
     }
 
+    @Test func `the present epoch follows a sequence that is used up`() {
+        let positions = PositionSource(epoch: 3, after: 1 << 29 - 3)
+        for epoch in [3, 3, 4, 4] as [Int64] {
+            #expect(PositionSource.epoch(of: positions.next(for: devices[0])) == epoch)
+            #expect(positions.epoch == epoch)
+        }
+    }
+
     @Test func `there is room for every epoch`() {
         let position = PositionSource(epoch: 1 << 24 - 1).next(for: devices[0])
         #expect(position > 0)

@@ -19,7 +19,8 @@ final class PausedInboxStore: InboxStore {
         let writer = InboxWriter(
             store: self, sessions: sessions, scheduler: Scheduler { _, _ in }, logger: domain.logger)
         let inbox = Inbox(
-            store: self, writer: writer, sessions: sessions, positions: PositionSource(epoch: domain.epoch),
+            store: self, writer: writer, sessions: sessions,
+            positions: PositionSource(epoch: domain.homes.here[0].inbox.epoch),
             time: domain.time, random: .system)
         return Home(inbox: inbox, sessions: sessions)
     }

@@ -42,6 +42,29 @@ struct LostStateTests {
         #expect(try await waiting["parametersRevision"] == "5")
     }
 
+    @Test func `a position of a later epoch than the home's makes the device fetch everything`() async throws {
+        let world = try await UpdateWorld()
+        func isResync(_ copy: UpdateWorld.Copy) async throws -> Bool {
+            try await world.routes.request(.get, "/v1/updates/\(copy.update)", key: world.sender).json?["resync"]
+                == .bool(true)
+        }
+        let domain = world.routes.domain
+        let id = try #require(DeviceID(world.first.id))
+        let serial = try #require(try await world.routes.store.device(id)).serial
+        try await world.ask()
+        let text = try #require(world.first.position.withLock { $0 })
+        var position = try domain.inboxPositions.open(text, of: serial)
+        let epoch = domain.homes.epoch(of: serial)
+        func poll(ofEpoch epoch: Int64) async throws -> [UpdateWorld.Copy] {
+            position.place = PositionSource(epoch: epoch).next(for: serial)
+            return try await world.poll(position: try domain.inboxPositions.seal(position, of: serial))
+        }
+        #expect(try await poll(ofEpoch: epoch) == [])
+        let copies = try await poll(ofEpoch: epoch + 1)
+        #expect(copies.count == 1)
+        for copy in copies { #expect(try await isResync(copy)) }
+    }
+
     @Test func `a device that leaves out the kinds is told which ones the server holds`() async throws {
         let world = try await UpdateWorld()
         func kinds(_ members: String) async throws -> JSONValue? {
