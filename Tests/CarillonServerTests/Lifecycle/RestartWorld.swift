@@ -1,0 +1,122 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import Logging
+import NIOPosix
+import TestStores
+import Testing
+
+@testable import CarillonServer
+
+/// A server with an app, a device that has a push token, and a channel. A test stops the server and starts another one over the store that
+/// it kept.
+struct RestartWorld {
+    struct Settings: Sendable {
+        var store = StoreSettings()
+        var allowances = Allowances.Settings()
+        var userKeys = UserKeySource.none
+    }
+
+    private(set) var store: any Store
+    private(set) var domain: Domain
+    let device: Device
+    let channel: PushChannel
+    private let settings: Settings
+    private let clock: SubscriptionWorld.Clock
+
+    init(_ settings: Settings = Settings()) async throws {
+        self.settings = settings
+        clock = SubscriptionWorld.Clock()
+        store = try await stores.openKept(settings.store)
+        domain = try await Self.start(on: store, settings, clock)
+        let app = try #require(AppID("com.example.app"))
+        _ = try await domain.apps.create(app)
+        var profile = DeviceProfile()
+        profile.address = .init(
+            platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
+        device = try await domain.devices.register(app: app, saying: profile).device
+        let id = try #require(ChannelID("6f3f1e0e-1111-4222-8333-444455556666"))
+        channel = try await domain.channels.register(
+            id, device: device.serial, name: nil, vapidKey: nil, wake: nil
+        ).channel
+    }
+
+    private static func start(
+        on store: any Store, _ settings: Settings, _ clock: SubscriptionWorld.Clock
+    ) async throws -> Domain {
+        let time = clock.time
+        return try await Domain(
+            store: store, addresses: OwnAddresses("https://push.example.com"),
+            scheduler: .on(MultiThreadedEventLoopGroup.singleton),
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), allowances: settings.allowances,
+            userKeys: settings.userKeys, time: time, ticks: TickSource { time.now().milliseconds * 1_000_000 })
+    }
+
+    /// Stops the server, and starts another one over what the store kept. Changes that the store refused are lost.
+    mutating func restart() async throws {
+        await inbox.flush()
+        try await stores.close(store)
+        let place = try #require(stores.place(of: store))
+        store = try await stores.open(at: place, settings.store)
+        domain = try await Self.start(on: store, settings, clock)
+    }
+
+    // MARK: Time
+
+    var now: Timestamp { clock.time.now() }
+
+    func advance(seconds: Int64) { clock.advance(seconds: seconds) }
+
+    // MARK: Messages
+
+    var inbox: Inbox { domain.homes.home(of: device.serial).inbox }
+    var sessions: LiveSessions { domain.homes.home(of: device.serial).sessions }
+
+    @discardableResult
+    func send(_ urgency: Urgency = .normal, ttl: Int64 = 1_000_000) async throws -> MessageID {
+        try await domain.publisher.publish(
+            PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: ttl, urgency: urgency), to: channel
+        ).id
+    }
+
+    func acknowledge(_ id: MessageID) async throws {
+        inbox.settle(id, device: device.serial, .acknowledged, code: nil)
+        await inbox.flush(device.serial)
+    }
+
+    func waiting() async throws -> [MessageID] {
+        let waiting = try await store.waiting(device: device.serial, after: 0, limit: 100, bytes: 1 << 20, at: now)
+        return try #require(waiting).map(\.id)
+    }
+
+    // MARK: Pushes
+
+    var lane: PushLane { PushLane(app: device.app, environment: .production) }
+
+    /// From now on, urgent messages have alerts.
+    func setAlertText() async throws {
+        let text = try AlertText(.object([.init(name: "title", value: .string("News"))]))
+        try await domain.gateways.setAlert(text, of: device.appID)
+    }
+
+    func lease(limit: Int = 100) async throws -> [LeasedPush] {
+        try await domain.pushes.leasePushes(
+            of: lane, in: .all, limit: limit, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds)
+        ).pushes
+    }
+
+    @discardableResult
+    func end(_ push: LeasedPush, _ verdict: PushVerdict) async throws -> PushFact? {
+        try await domain.pushes.endPushes([PushEnd(push, verdict, at: now)]).first
+    }
+
+    /// Leases the one push that must be due, and ends it as handed over.
+    func hand() async throws {
+        let pushes = try await lease()
+        try #require(pushes.count == 1)
+        try await end(pushes[0], .handed)
+    }
+
+    /// Returns what the outbox sends now.
+    func due() async throws -> [LeasedPush] { try await domain.outbox.due { _ in true }.pushes }
+}
