@@ -163,16 +163,7 @@ package struct CarillonServer: Service {
             lost = fault
         }
         await sockets.limit.awaitEmpty(atMost: .seconds(settings.stopSeconds))
-        for home in domain.homes.here {
-            await home.inbox.flush()
-            await home.inbox.writeUnwritten()
-            if home.inbox.hasUnwritten { logger.error("outcomes cannot be written and are lost; their messages come again") }
-        }
-        do {
-            try await domain.served.writeLast()
-        } catch {
-            logger.warning("cannot write the served time of the last minute", metadata: ["reason": "\(error)"])
-        }
+        await domain.writeRemaining()
         return lost
     }
 

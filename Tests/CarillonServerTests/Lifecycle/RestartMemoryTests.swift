@@ -152,6 +152,20 @@ struct RestartMemoryTests {
         if isRestarted { #expect(try await world.lease().count == 1, "an hour after the third wake") }
     }
 
+    @Test func `a slow pace ends if the server stopped after the device came`() async throws {
+        var world = try await RestartWorld()
+        try await world.send()
+        for _ in 0..<2 {
+            try await world.hand()
+            world.advance(seconds: WakePace.shortestSeconds)
+        }
+        try await world.hand()
+        world.domain.devices.sawRegistered(world.device)
+        try await world.restart(stops: true)
+        world.advance(seconds: WakePace.shortestSeconds)
+        #expect(try await world.lease().count == 1)
+    }
+
     // MARK: Inboxes
 
     @Test(arguments: [false, true])

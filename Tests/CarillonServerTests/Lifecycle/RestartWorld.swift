@@ -52,8 +52,12 @@ struct RestartWorld {
             userKeys: settings.userKeys, time: time, ticks: TickSource { time.now().milliseconds * 1_000_000 })
     }
 
-    /// Stops the server, and starts another one over what the store kept. Changes that the store refused are lost.
-    mutating func restart() async throws {
+    /// Ends the server, and starts another one over what the store kept. Changes that the store refused are lost.
+    ///
+    /// - Parameter stops: Whether the server writes first what only its memory has. Otherwise it ends as if it was killed when nothing was
+    ///   queued.
+    mutating func restart(stops: Bool = false) async throws {
+        if stops { await domain.writeRemaining() }
         await inbox.flush()
         try await stores.close(store)
         let place = try #require(stores.place(of: store))
