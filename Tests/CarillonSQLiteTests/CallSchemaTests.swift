@@ -20,7 +20,7 @@ struct CallSchemaTests {
 
     @Test func `a file of version 2 keeps its watches, its callbacks, and when they are due`() async throws {
         let directory = try TemporaryDirectory.make()
-        // The numbers that these have in the file, too.
+        // Its ids, and the numbers of its app and its channels, are also those in the file.
         let fixture = try await StoreFixture(.memory)
         let (now, due) = (start.milliseconds, start.adding(seconds: 30).milliseconds)
         let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
@@ -59,12 +59,14 @@ struct CallSchemaTests {
         }
         try queue.close()
         let store = try SQLiteStore(directory: directory)
+        let device = try #require(try await store.device(fixture.device.id))
+        #expect(device.serial == DeviceSerial(1))
         let watch = try #require(try await store.watch(of: fixture.first.serial))
         #expect(
             watch
                 == Watch(
-                    serial: WatchSerial(3), revision: 5, channel: fixture.first.serial, device: fixture.device.serial,
-                    app: fixture.device.app, channelID: fixture.first.id,
+                    serial: WatchSerial(3), revision: 5, channel: fixture.first.serial, device: device.serial,
+                    app: device.app, channelID: fixture.first.id,
                     ping: .init(address: try CallAddress("https://[::1]/ping"), intervalSeconds: 60),
                     disconnectAddress: try CallAddress("http://two.example/gone"), sealed: .init(secret: [1], token: [2]),
                     machine: PingMachine(told: .noConnection, failures: 4),
@@ -72,7 +74,7 @@ struct CallSchemaTests {
                     createdAt: start))
         #expect(try await store.watch(of: fixture.second.serial)?.dueAt == nil)
         #expect(
-            try await store.waiting(device: fixture.device.serial, after: 0, limit: 9, bytes: 9999, at: start)?.count == 1)
+            try await store.waiting(device: device.serial, after: 0, limit: 9, bytes: 9999, at: start)?.count == 1)
 
         let crowds = WorkCrowds()
         let first = try await store.dueWork(at: start, besides: crowds, limit: 9)
@@ -103,7 +105,7 @@ struct CallSchemaTests {
             throw StoreFixture.Missing()
         }
         #expect(anew.serial == WatchSerial(100))
-        let third = try await StoreFixture.open(3, of: fixture.device, in: store)
+        let third = try await StoreFixture.open(3, of: device, in: store)
         wish.channel = third.serial
         #expect(try await store.putWatch(wish, at: start) == .tooManyOfDevice)
         wish.limits = WatchLimits(perApp: 2)

@@ -47,6 +47,27 @@ struct RegistrarTests {
         #expect(listener.changed == [first.serial], "a device that says nothing did not change")
     }
 
+    @Test func `a device is in the shard of its registration or of its user agent, by its id and its number`() async throws {
+        let registrar = registrar(try await DeliveryWorld.make(), Listener())
+        let app = try StoreFixture.appID
+        func expect(_ device: Device, in shard: Shard) {
+            #expect(Shard(of: device.id) == shard)
+            #expect(Shard(of: device.serial) == shard)
+        }
+        for number in 0..<8 {
+            let secret = "\(number)" + String(repeating: "s", count: 42)
+            let shard = Shard(of: app, registration: SecretHash(of: secret.utf8))
+            let device = try await registrar.register(app: app, registration: secret).device
+            expect(device, in: shard)
+            #expect(try await registrar.register(app: app, registration: secret).device.serial == device.serial)
+            let userAgent = UserAgentID(random: RandomSource { .random(in: .min ... .max) })
+            let anonymous = try await registrar.registerAnonymous(userAgent, app: app, from: nil)
+            expect(anonymous, in: Shard(ofUserAgent: userAgent.hash))
+            let other = try await registrar.register(app: app).device
+            expect(other, in: Shard(of: other.id))
+        }
+    }
+
     @Test func `a device that loses its token to a device that registers is notified at once`() async throws {
         let world = try await DeliveryWorld.make()
         let registrar = registrar(world, Listener())

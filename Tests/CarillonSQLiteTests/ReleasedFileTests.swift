@@ -118,4 +118,54 @@ struct ReleasedFileTests {
         #expect(try await store.rowCount(of: "condition_shape") == 0)
         try store.close()
     }
+
+    @Test func `the device of a file of version 34 and a new one have messages, sessions and outcomes`() async throws {
+        let directory = try makeFile()
+        let store = try SQLiteStore(directory: directory)
+        let former = try #require(try await store.device(device))
+        #expect(former.id == DeviceID(Bytes16(high: 1, low: 1)) && Shard(of: former.id) != Shard(of: former.serial))
+        let proposed = DeviceID(Bytes16(high: 2, low: 5))
+        let inserted = try await store.insertDevice(
+            NewDevice(proposed, app: former.appID), at: start, credential: .fixed(SecretHash(of: [2])))
+        guard case .stored(let new, _) = inserted else { throw StoreFixture.Missing() }
+        #expect(new.serial == DeviceSerial(Shard.firstWithShard + 5) && new.id == proposed)
+        let formerChannels = try await store.channels(device: device)
+        #expect(formerChannels.count == 2)
+        let newChannel = try await StoreFixture.open(3, of: new, in: store)
+        let world = try await DeliveryWorld(
+            StoreFixture(store, device: former, first: formerChannels[0], second: formerChannels[1]))
+        var kept: [MessageID] = []
+        for (device, channel) in [(former, formerChannels[0]), (new, newChannel)] {
+            let stored = try await world.publisher.publish(world.request(), to: channel)
+            #expect(stored.standing == .waiting && Shard(of: stored.id.position) == Shard(of: device.serial))
+            let name = DeviceName.id(device.id, credential: device.credentialHash)
+            let arrival = try await store.arrival(of: name, InboxLoad(after: 0, limit: 9, bytes: 9999), at: start)
+            #expect(arrival?.device == device && arrival?.envelopes?.map(\.id) == [stored.id])
+            let session = WindowedSession(device: device.serial, inbox: world.inbox, clock: world.clock)
+            world.sessions.join(session, device: device.serial)
+            try await session.load()
+            #expect(session.takeGiven().map(\.id) == [stored.id])
+            world.inbox.settle(stored.id, device: device.serial, .acknowledged, code: nil)
+            session.settled([stored.id])
+            #expect(try await world.outcome(stored.id) == .acknowledged)
+            let live = try await world.publisher.publish(world.request(ttl: 0), to: channel)
+            #expect(live.standing == .offered)
+            #expect(session.takeGiven().map(\.id) == [live.id])
+            world.inbox.settle(live.id, device: device.serial, .acknowledged, code: nil)
+            #expect(try await world.outcome(live.id) == .acknowledged)
+            world.sessions.leave(session, device: device.serial)
+            await world.writer.flush()
+            kept.append(try await world.publisher.publish(world.request(), to: channel).id)
+        }
+        try store.close()
+        let again = try SQLiteStore(directory: directory)
+        for (device, id) in zip([former, new], kept) {
+            #expect(try await again.device(device.id) == device)
+            let waiting = try await again.waiting(device: device.serial, after: 0, limit: 9, bytes: 9999, at: start)
+            #expect(waiting?.map(\.id) == [id])
+            #expect(try await again.deleteDevice(device.serial, at: start) != nil)
+            #expect(try await again.waiting(device: device.serial, after: 0, limit: 9, bytes: 9999, at: start) == nil)
+        }
+        try again.close()
+    }
 }

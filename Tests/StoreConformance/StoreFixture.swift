@@ -26,7 +26,8 @@ package struct StoreFixture {
         second = try await Self.open(2, of: device, in: store)
     }
 
-    private init(_ store: any Store, _ device: Device, _ first: PushChannel, _ second: PushChannel) {
+    /// A store that has the device and its channels already.
+    package init(_ store: any Store, device: Device, first: PushChannel, second: PushChannel) {
         self.store = store
         self.device = device
         self.first = first
@@ -34,7 +35,9 @@ package struct StoreFixture {
     }
 
     /// The same device and channels in the same store, opened again.
-    package func again(_ store: any Store) -> StoreFixture { StoreFixture(store, device, first, second) }
+    package func again(_ store: any Store) -> StoreFixture {
+        StoreFixture(store, device: device, first: first, second: second)
+    }
 
     package struct Missing: Error {
         package init() {}

@@ -2,7 +2,7 @@ package import CarillonCore
 
 /// Rows of devices, their channels and watches.
 package protocol DeviceRows: Sendable {
-    /// Adds devices that nobody knows the credential of.
+    /// Adds devices with unknown credentials. Each has the serial number behind the last one, as devices of earlier versions do.
     func addDevices(_ count: Int, to app: AppSerial, in store: any Store) async throws
     /// Returns how many devices have this serial number or a smaller one.
     func countDevices(upTo serial: DeviceSerial, in store: any Store) async throws -> Int

@@ -51,8 +51,7 @@ package struct DeviceRegistrar: Sendable {
         let hash = try registration.map(Self.hash(ofRegistration:))
         let user = try await user()
         try await vetoes.ask(.registration(profile, user, isAnonymous: false), of: app, serial: nil)
-        var generator = random
-        let proposed = DeviceID.random(using: &generator)
+        let proposed = DeviceID(random: random, in: hash.map { Shard(of: app, registration: $0) })
         let secret: DeviceCredential.Secret =
             registration.map { DeviceCredential.Secret.ofRegistration($0) }
             ?? .random(random.bytes(DeviceCredential.secretByteCount))
@@ -92,10 +91,10 @@ package struct DeviceRegistrar: Sendable {
         try allowances.takeDevice(from: address)
         let share = try allowances.anonymousShare(of: address)
         try await vetoes.ask(.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
-        var random = random
-        let new = NewDevice(
-            .random(using: &random), app: app, isAnonymous: true, share: share)
-        let inserted = try await devices.insertDevice(new, at: time.now(), credential: .fixed(userAgent.hash))
+        let hash = userAgent.hash
+        let proposed = DeviceID(random: random, in: Shard(ofUserAgent: hash))
+        let new = NewDevice(proposed, app: app, isAnonymous: true, share: share)
+        let inserted = try await devices.insertDevice(new, at: time.now(), credential: .fixed(hash))
         switch inserted {
         case .stored(let device, _), .handedOver(let device, _, _): return device
         case .refused(let refusal): throw refusal

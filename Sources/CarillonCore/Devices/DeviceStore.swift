@@ -9,6 +9,9 @@ package protocol DeviceStore: Sendable {
     /// Stores a device under a proposed identifier with its profile and user; or, if the secret registered a device before, replaces that
     /// device's credential. Concurrent calls with one secret make one device, and concurrent calls exceed neither the limit of the app nor
     /// that of an address. A refusal changes nothing.
+    ///
+    /// The serial of a new device is larger than every serial that was assigned before, and not smaller than ``Shard/firstWithShard``. Its
+    /// last 10 bits are the shard that the proposed identifier names.
     func insertDevice(_ new: NewDevice, at now: Timestamp, credential: NewCredential) async throws -> InsertedDevice
     /// Returns the registration of a device; nil if there is no such device.
     func registration(of device: DeviceSerial) async throws -> DeviceRegistration?

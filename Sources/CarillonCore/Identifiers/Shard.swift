@@ -17,7 +17,7 @@ package struct Shard: Hashable, Sendable {
 
     /// The first serial that has the number of its shard in its last 10 bits. Smaller serials were assigned one after the
     /// other.
-    static let firstWithShard: Int64 = 1 << 40
+    package static let firstWithShard: Int64 = 1 << 40
 
     /// Returns the shard of a device. Devices that were registered one after the other are in different shards.
     package init(of device: DeviceSerial) {

@@ -10,15 +10,11 @@ struct RegistrationChangeWriter {
 
     // MARK: Devices
 
-    /// Inserts a device. Returns its serial.
+    /// Inserts a device. Returns its serial, which has the shard that the id of the device names.
     func insert(_ new: RegistrationChanges.NewRow) throws -> DeviceSerial {
         let device = new.device
-        var insert = try BoundStatement(
-            db,
-            """
-            INSERT INTO device (id, app, credential_hash, created_at, is_anonymous, seen_at, access_key, seen_served)
-            VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT seconds FROM served)) RETURNING serial
-            """)
+        var insert = try BoundStatement(db, Self.insertDevice)
+        insert.bind(Int64(Shard(of: device.id).number))
         insert.bind(device.id.value)
         insert.bind(device.app.rawValue)
         insert.bind(device.credentialHash.bytes)
@@ -43,6 +39,12 @@ struct RegistrationChangeWriter {
         }
         return serial
     }
+
+    private static let insertDevice = """
+        INSERT INTO device (serial, id, app, credential_hash, created_at, is_anonymous, seen_at, access_key, seen_served)
+        VALUES (\(SQLDialect.nextSerialOfFirstShard(in: "device")) + ?, ?, ?, ?, ?, ?, ?, ?, (SELECT seconds FROM served))
+        RETURNING serial
+        """
 
     func renewCredential(of device: Device) throws {
         var update = try BoundStatement(db, "UPDATE device SET credential_hash = ? WHERE serial = ?")

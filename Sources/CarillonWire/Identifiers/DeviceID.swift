@@ -10,10 +10,6 @@ package struct DeviceID: Hashable, Sendable {
         guard let bytes = Hexadecimal.decode(text), let value = Bytes16(bytes) else { return nil }
         self.value = value
     }
-
-    package static func random(using generator: inout some RandomNumberGenerator) -> DeviceID {
-        DeviceID(.random(using: &generator))
-    }
 }
 
 extension DeviceID: CustomStringConvertible {

@@ -23,7 +23,7 @@ extension StoreCase {
 
 private func devicesOfShards(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
-    let (store, device, other) = (fixture.store, fixture.device, try await fixture.anotherDevice().serial)
+    let (store, device, other) = (fixture.store, fixture.device, try await fixture.anotherDevice(2).serial)
     let sets = try ShardSets(device, other)
     let cutoff = RetentionTime.uninterrupted(at: start.adding(seconds: 100)).cutoff(afterSeconds: 10)
     for suspended in [device, other] { try await fixture.suspend(suspended) }
@@ -85,7 +85,7 @@ private func requestsOfShards(_ stores: any StoreMaker) async throws {
 
 private func subscriptionsOfShards(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
-    let (store, device, other) = (fixture.store, fixture.device, try await fixture.anotherDevice().serial)
+    let (store, device, other) = (fixture.store, fixture.device, try await fixture.anotherDevice(2).serial)
     let sets = try ShardSets(device, other)
     let end = start.adding(seconds: 9)
     let definition = try SubscriptionFixture.definition(expiresAt: end)
@@ -102,7 +102,7 @@ private func subscriptionsOfShards(_ stores: any StoreMaker) async throws {
 
 private func heldFiringsOfShards(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
-    let (store, device, other) = (fixture.store, fixture.device, try await fixture.anotherDevice().serial)
+    let (store, device, other) = (fixture.store, fixture.device, try await fixture.anotherDevice(2).serial)
     let sets = try ShardSets(device, other)
     let owners: [(UInt64, String, DeviceSerial)] = [(1, "a", device), (2, "b", other)]
     for (number, item, owner) in owners {
@@ -139,7 +139,7 @@ private struct TwoBindings {
 
     init(_ stores: any StoreMaker, _ machine: CompletionMachine, at now: Timestamp = start) async throws {
         fixture = try await UpdateFixture(stores)
-        let other = try await fixture.anotherDevice()
+        let other = try await fixture.anotherDevice(2)
         update = try await fixture.publish(1, ttl: 1_000_000)
         first = try await fixture.bind()
         second = try await fixture.bind("main", other.serial)

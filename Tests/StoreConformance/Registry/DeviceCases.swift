@@ -46,6 +46,8 @@ extension StoreCase {
             "a device is found by the key that it registered with, and a revoked key registers none",
             deviceOfAKeyIsFound),
         StoreCase("the devices of a key are read in parts, among the devices of its app", devicesOfAKeyAreReadInParts),
+        StoreCase("the number of a new device has the shard of its id, and is larger than all others", numbersHaveShards),
+        StoreCase("devices that are stored at once have different numbers with the shards of their ids", numbersMadeAtOnce),
     ]
 }
 
@@ -166,6 +168,49 @@ private func devicesOfAKeyAreReadInParts(_ stores: any StoreMaker) async throws 
     #expect(elsewhere == KeyDevices([], end: nil))
     #expect(try await store.deleteApp(app, at: start))
     #expect(try await part(after: nil) == KeyDevices([], end: nil))
+}
+
+/// Stores a device whose id has these last bits.
+private func stored(_ number: UInt64, low: UInt64, in store: any Store) async throws -> Device {
+    let new = NewDevice(DeviceID(Bytes16(high: 100 + number, low: low)), app: try StoreFixture.appID)
+    return try #require(try await StoreFixture.insert(new, secret: [100, UInt8(number)], in: store))
+}
+
+private func numbersHaveShards(_ stores: any StoreMaker) async throws {
+    let store = try await stores.open()
+    let app = try #require(try await store.createApp(StoreFixture.appID, at: start)).serial
+    // Devices of an earlier version.
+    try await stores.addDevices(3, to: app, in: store)
+    let before = DeviceSerial(Shard.firstWithShard - 1)
+    #expect(try await stores.countDevices(upTo: before, in: store) == 3)
+    var last = before
+    for (number, low) in ([0, 5, 1023, 1023, 0, 1024, 7170, .max] as [UInt64]).enumerated() {
+        let device = try await stored(UInt64(number), low: low, in: store)
+        #expect(Shard(of: device.id) == Shard(of: device.serial) && device.id.value.low == low)
+        #expect(device.serial.rawValue > last.rawValue)
+        #expect(try await store.device(device.id) == device)
+        last = device.serial
+    }
+    #expect(try await store.deleteDevice(last, at: start) != nil)
+    let next = try await stored(99, low: 0, in: store)
+    #expect(next.serial.rawValue > last.rawValue, "a number is not used again")
+    #expect(try await stores.countDevices(upTo: before, in: store) == 3, "the devices of before keep their numbers")
+    #expect(try await stores.wrongCounters(in: store) == [])
+}
+
+private func numbersMadeAtOnce(_ stores: any StoreMaker) async throws {
+    let store = try await stores.open()
+    _ = try await store.createApp(StoreFixture.appID, at: start)
+    let devices: [Device] = try await withThrowingTaskGroup(of: Device.self) { group in
+        for number in UInt64(0)..<40 {
+            group.addTask { try await stored(number, low: number % 3, in: store) }
+        }
+        var devices: [Device] = []
+        for try await device in group { devices.append(device) }
+        return devices
+    }
+    #expect(Set(devices.map(\.serial)).count == 40)
+    #expect(devices.allSatisfy { Shard(of: $0.id) == Shard(of: $0.serial) })
 }
 
 private func registeredDeviceIsIdle(_ stores: any StoreMaker) async throws {
