@@ -297,7 +297,7 @@ package struct Services: Sendable {
     private func deliver(
         _ event: ServiceEvent, _ part: Envelope.ServicePart, to device: DeviceSerial, of app: AppSerial, until: Timestamp,
         wakes: Bool = true, shareOf consumer: DeviceSerial? = nil, _ step: @escaping @Sendable (MessageID) -> RequestStep
-    ) async -> Inbox.Delivered {
+    ) async -> DeliveryResult {
         let now = time.now()
         let wake = wakes ? WakeWish(Urgency.normal.wake(on: .background), dueAt: now) : nil
         let body = event.body

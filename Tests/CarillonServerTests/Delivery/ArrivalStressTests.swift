@@ -70,7 +70,7 @@ struct ArrivalStressTests {
             var tally = Tally()
             for round in 0..<ArrivalStressTests.rounds {
                 // Every other message is offered to the session before it is stored.
-                let mode: Inbox.Mode = round % 2 == 0 ? .kept : .keptAndOffered
+                let mode: DeliveryMode = round % 2 == 0 ? .kept : .keptAndOffered
                 for number in 1..<ArrivalStressTests.arrivalsOfRound {
                     switch number % 6 {
                     case 1:
@@ -94,9 +94,9 @@ struct ArrivalStressTests {
             return tally
         }
 
-        private func sendBeside(_ mode: Inbox.Mode) async { send(mode) }
+        private func sendBeside(_ mode: DeliveryMode) async { send(mode) }
 
-        private func send(_ mode: Inbox.Mode) {
+        private func send(_ mode: DeliveryMode) {
             let now = time.now()
             home.inbox.deliver(to: device.serial, mode) { [device, channel] id in
                 Envelope(

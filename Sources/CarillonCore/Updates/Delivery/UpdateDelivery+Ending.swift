@@ -154,7 +154,7 @@ extension UpdateDelivery {
             if isToldOf { told.append(completion) } else { quiet.append(completion) }
         }
         try await store.endCompletions(quiet.map { ($0.completion.key, $0.status.end) }, at: now)
-        let answers = Answers<Inbox.Delivered>(told.count)
+        let answers = Answers<DeliveryResult>(told.count)
         for (place, completion) in told.enumerated() {
             let key = completion.completion.key
             let (device, app, origin) = (completion.device, completion.app, completion.origin)

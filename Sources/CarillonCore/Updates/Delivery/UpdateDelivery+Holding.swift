@@ -208,8 +208,8 @@ extension UpdateDelivery {
         return Offered(adding: adding, absorbed: absorbing.before, isNoted: isNoted && results == [.stored])
     }
 
-    func deliver(_ offers: [(update: Update, offer: UpdateOffer, device: DeviceSerial)]) async -> [Inbox.Delivered] {
-        let answers = Answers<Inbox.Delivered>(offers.count)
+    func deliver(_ offers: [(update: Update, offer: UpdateOffer, device: DeviceSerial)]) async -> [DeliveryResult] {
+        let answers = Answers<DeliveryResult>(offers.count)
         for (place, (update, offer, device)) in offers.enumerated() {
             var rules = AppendRules(topic: offer.key.topic, effects: [.updateOffered(offer)])
             if update.wakes { rules.wake = WakeWish(.background, dueAt: offer.at) }
