@@ -73,7 +73,7 @@ package final class Publisher: Sendable {
         let wake = request.urgency.wake(on: channel.wake)
         if ttl > 0, wake != .none { rules.wake = WakeWish(wake, dueAt: now) }
         let mode: DeliveryMode = ttl == 0 ? .now : rules.idempotency == nil ? .keptAndOffered : .kept
-        homes.home(of: channel.device).inbox.deliver(to: channel.device, mode, rules: rules) { id in
+        homes.home(of: channel.device).deliver(to: channel.device, mode, rules: rules) { id in
             Envelope(
                 id: id, device: channel.device, app: channel.app, origin: channel.origin,
                 kind: .message(.init(body: request.body, coding: request.coding)), acceptedAt: now,

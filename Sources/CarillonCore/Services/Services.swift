@@ -229,7 +229,7 @@ package struct Services: Sendable {
 
     /// Whether it had not been delivered; then it will not be.
     private func takeBack(_ request: ServiceRequest) async throws -> Bool {
-        try await homes.home(of: request.provider).inbox.takeBack(request.envelope, from: request.provider)
+        try await homes.home(of: request.provider).takeBack(request.envelope, from: request.provider)
     }
 
     // MARK: Time
@@ -301,7 +301,7 @@ package struct Services: Sendable {
         let now = time.now()
         let wake = wakes ? WakeWish(Urgency.normal.wake(on: .background), dueAt: now) : nil
         let body = event.body
-        return await homes.home(of: device).inbox.deliver(keptBy: device) { id in
+        return await homes.home(of: device).deliver(keptBy: device) { id in
             let step = step(id)
             let origin = Origin(.request, serial: step.serial.rawValue, id: event.id.value)
             let envelope = Envelope(

@@ -94,7 +94,7 @@ struct InboxRoutes: Sendable {
             throw Refusal(.fieldInvalid, "At most \(Limits.resultsPerRequest) results may come at once.")
         }
         let answers = try results.compactMap(Self.read)
-        try await domain.homes.home(of: device.serial).inbox.settle(answers, device: device.serial)
+        try await domain.homes.home(of: device.serial).settle(answers, device: device.serial)
         return Response(status: .noContent)
     }
 

@@ -49,7 +49,7 @@ struct ArrivalStressTests {
 
     /// One device with its sender.
     private final class Lane: Sendable {
-        private let home: Home
+        private let home: HomeRuntime
         private let device: Device
         private let channel: PushChannel
         private let time: TimeSource
@@ -57,7 +57,7 @@ struct ArrivalStressTests {
         private let stored = Mutex<[MessageID]>([])
 
         init(_ domain: Domain, app: AppID) async throws {
-            home = domain.homes.here[0]
+            home = domain.runtime
             time = domain.time
             device = try await domain.devices.register(app: app).device
             var random = SystemRandomNumberGenerator()

@@ -190,7 +190,7 @@ package final class Firings: Sendable {
                 wake, dueAt: now, isUnconditional: isAlwaysPushed && wake == .alert,
                 needsAlertText: notification.privateKeys != nil, isShortened: fit == .shortened))
         let (urgency, countsBadge) = (notification.urgency, notification.countsBadge)
-        homes.home(of: device).inbox.deliver(to: device, .kept, rules: rules) { id in
+        homes.home(of: device).deliver(to: device, .kept, rules: rules) { id in
             Envelope(
                 id: id, device: device, app: app, origin: origin, kind: .fired(body: body, countsBadge: countsBadge),
                 acceptedAt: now, expiresAt: now.adding(seconds: ttl), urgency: urgency)

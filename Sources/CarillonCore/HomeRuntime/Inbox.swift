@@ -1,6 +1,6 @@
 package import CarillonWire
 
-/// The inboxes of all devices: the one place where envelopes enter, are read, and leave.
+/// The inboxes of the devices of a home: the one place where envelopes enter, are read, and leave.
 package final class Inbox: Sendable {
     private let writer: InboxWriter
     private let store: any InboxStore
@@ -182,12 +182,10 @@ package final class Inbox: Sendable {
     }
 
     /// Reads a device and the first envelopes of its inbox in one call of the store. Returns nil if there is no such device.
-    package func arrival(
-        of name: DeviceName, _ load: InboxLoad
-    ) async throws -> (device: Device, page: InboxPage, said: SaidRevisions)? {
+    package func arrival(of name: DeviceName, _ load: InboxLoad) async throws -> ArrivedDevice? {
         guard let arrival = try await store.arrival(of: name, load, at: time.now()) else { return nil }
         let page = arrival.envelopes.map { InboxPage($0, answering: load) } ?? .unread
-        return (arrival.device, page, arrival.said)
+        return ArrivedDevice(device: arrival.device, page: page, said: arrival.said)
     }
 
     package func waitingCount(device: DeviceSerial) async throws -> Int {
