@@ -252,7 +252,7 @@ let package = Package(
         .testTarget(
             name: "CarillonCoreTests",
             dependencies: [
-                "TestSupport", "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire",
+                "TestStores", "TestSupport", "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "_CryptoExtras", package: "swift-crypto", condition: cryptography),
             ],

@@ -58,7 +58,7 @@ struct LeasedWorkTests {
             let inbox = Inbox(
                 store: fixture.store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1),
                 time: time, random: random)
-            let homes = Homes(only: Home(inbox: inbox, sessions: sessions))
+            let homes = Homes(only: HomeRuntime(inbox: inbox, sessions: sessions, store: fixture.store))
             return LeasedWork(
                 store: fixture.store,
                 user: WatchWork(

@@ -23,7 +23,7 @@ struct SecretsTests {
             store: store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1), time: time, random: random
         )
         let directoryOfChannels = ChannelDirectory(store: store)
-        let homes = Homes(only: Home(inbox: inbox, sessions: sessions))
+        let homes = Homes(only: HomeRuntime(inbox: inbox, sessions: sessions, store: store))
         let allowances = Allowances(settings: .init(), ticks: TickSource { 0 })
         let conditions = ItemConditions { _, _ in nil }
         let firings = Firings(

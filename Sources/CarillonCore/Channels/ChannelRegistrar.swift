@@ -82,7 +82,7 @@ package struct ChannelRegistrar: Sendable {
             return false
         }
         directory.forget([serial])
-        await homes.home(of: device).inbox.withdraw(.all(of: .channel(serial)), from: device)
+        await homes.home(of: device).withdraw(.all(of: .channel(serial)), from: device)
         return true
     }
 
@@ -94,8 +94,8 @@ package struct ChannelRegistrar: Sendable {
         }
         guard let channel = try await channels.channel(id, device: device) else { throw notOpen(id) }
         let now = time.now()
-        let inbox = homes.home(of: device).inbox
-        let delivered = await inbox.deliver(to: device, .kept) { envelopeID in
+        let home = homes.home(of: device)
+        let delivered = await home.deliver(to: device, .kept) { envelopeID in
             Envelope(
                 id: envelopeID, device: device, app: channel.app, origin: channel.origin,
                 kind: code.map { .channelError(code: $0) } ?? .channelClosed, acceptedAt: now, expiresAt: .never)
@@ -103,7 +103,7 @@ package struct ChannelRegistrar: Sendable {
         switch delivered {
         case .stored, .settled, .given:
             directory.forget([channel.serial])
-            await inbox.withdraw(.all(of: channel.origin.key), from: device)
+            await home.withdraw(.all(of: channel.origin.key), from: device)
         case .refused, .dropped: throw notOpen(id)
         case .failed(let fault): throw fault
         }

@@ -20,7 +20,7 @@ package struct FormerChannels: Sendable {
     /// Takes envelopes that ended with the former user out of the device's connection.
     package func withdraw(_ ended: [Int64], from device: DeviceSerial) async {
         guard !ended.isEmpty else { return }
-        await homes.home(of: device).inbox.withdraw(.envelopes(Set(ended)), from: device)
+        await homes.home(of: device).withdraw(.envelopes(Set(ended)), from: device)
     }
 
     /// Closes those of a device.
@@ -55,9 +55,9 @@ package struct FormerChannels: Sendable {
 
     /// Answers false when somebody else has closed it.
     private func close(_ channel: PushChannel) async throws -> Bool {
-        let inbox = homes.home(of: channel.device).inbox
+        let home = homes.home(of: channel.device)
         let now = time.now()
-        let delivered = await inbox.deliver(to: channel.device, .kept) { id in
+        let delivered = await home.deliver(to: channel.device, .kept) { id in
             Envelope(
                 id: id, device: channel.device, app: channel.app, origin: channel.origin,
                 kind: .channelError(code: ChannelErrorCode.userChanged), acceptedAt: now, expiresAt: .never)
@@ -67,7 +67,7 @@ package struct FormerChannels: Sendable {
         case .refused, .dropped: return false
         case .failed(let fault): throw fault
         }
-        await inbox.withdraw(.all(of: channel.origin.key), from: channel.device)
+        await home.withdraw(.all(of: channel.origin.key), from: channel.device)
         return true
     }
 

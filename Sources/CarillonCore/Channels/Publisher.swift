@@ -72,8 +72,8 @@ package final class Publisher: Sendable {
         var rules = rules(of: request, at: now)
         let wake = request.urgency.wake(on: channel.wake)
         if ttl > 0, wake != .none { rules.wake = WakeWish(wake, dueAt: now) }
-        let mode: Inbox.Mode = ttl == 0 ? .now : rules.idempotency == nil ? .keptAndOffered : .kept
-        homes.home(of: channel.device).inbox.deliver(to: channel.device, mode, rules: rules) { id in
+        let mode: DeliveryMode = ttl == 0 ? .now : rules.idempotency == nil ? .keptAndOffered : .kept
+        homes.home(of: channel.device).deliver(to: channel.device, mode, rules: rules) { id in
             Envelope(
                 id: id, device: channel.device, app: channel.app, origin: channel.origin,
                 kind: .message(.init(body: request.body, coding: request.coding)), acceptedAt: now,
@@ -102,7 +102,7 @@ package final class Publisher: Sendable {
         try vapid.verify(credentials, at: time.now())
     }
 
-    private func receipt(_ id: MessageID, ttl: Int64, _ delivered: Inbox.Delivered) throws -> PublishReceipt {
+    private func receipt(_ id: MessageID, ttl: Int64, _ delivered: DeliveryResult) throws -> PublishReceipt {
         let standing: PublishReceipt.Standing
         switch delivered {
         case .stored: standing = .waiting

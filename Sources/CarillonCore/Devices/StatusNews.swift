@@ -31,7 +31,7 @@ package struct StatusNews: Sendable {
         let untold = try await devices.untoldStatuses(in: homes.shards, limit: Self.atOnce)
         for news in untold {
             let rules = AppendRules(topic: Self.topic, effects: [.statusTold(news.device, at: news.at)])
-            let delivered = await homes.home(of: news.device).inbox.deliver(to: news.device, .kept, rules: rules) { id in
+            let delivered = await homes.home(of: news.device).deliver(to: news.device, .kept, rules: rules) { id in
                 Envelope(
                     id: id, device: news.device, app: news.app, origin: .device(news.device),
                     kind: .deviceStatus(news.status), acceptedAt: news.at, expiresAt: .never)

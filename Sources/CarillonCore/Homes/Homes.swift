@@ -1,57 +1,42 @@
 package import CarillonWire
 
-/// Makes every decision about its devices. It owns their inboxes and their connections.
-package struct Home: Sendable {
-    package let inbox: Inbox
-    package let sessions: LiveSessions
-
-    package init(inbox: Inbox, sessions: LiveSessions) {
-        self.inbox = inbox
-        self.sessions = sessions
-    }
-}
-
-/// Returns the home of a device. Nothing reaches inboxes and connections in another way.
+/// Returns the home of a device. Nothing outside a home reaches its inboxes and connections in another way.
 ///
-/// On one machine there is one home, which owns all shards.
+/// A server has one home, which has all shards. It is returned without a look at the device, because each message asks for a home.
 package struct Homes: Sendable {
-    private let only: Home
+    private let only: any LocalHome
 
-    package init(only: Home) { self.only = only }
+    package init(only home: any LocalHome) { only = home }
 
-    package func home(of device: DeviceSerial) -> Home { home(of: Shard(of: device)) }
+    package func home(of device: DeviceSerial) -> any LocalHome { only }
 
     /// Returns the home of a device that is not read yet.
-    package func home(of name: DeviceName) -> Home { only }
+    package func home(of name: DeviceName) -> any LocalHome { only }
 
     /// Returns the home of the device that owns the envelope with this id.
-    package func home(of id: MessageID) -> Home { home(of: Shard(of: id.position)) }
+    package func home(of id: MessageID) -> any LocalHome { only }
 
-    private func home(of shard: Shard) -> Home { only }
-
-    /// Connects a device that sent its credential. See ``Home/arrival(of:as:_:if:)``.
+    /// Connects a device that sent its credential. See ``LocalHome/arrival(of:as:_:if:)``.
     package func arrival(
         of name: DeviceName, as session: any LiveSession, _ load: InboxLoad, if isRight: (Device) -> Bool
-    ) async throws -> Home.Arrived? {
+    ) async throws -> ArrivedDevice? {
         try await home(of: name).arrival(of: name, as: session, load, if: isRight)
     }
 
     /// The shards whose home is in this process.
-    package var shards: ShardSet { .all }
+    package var shards: ShardSet { only.shards }
 
     /// The homes in this process.
-    package var here: [Home] { [only] }
+    package var here: [any LocalHome] { [only] }
 
     /// Returns the present epoch of positions at the home of the device. No position of the device has a later one.
-    package func epoch(of device: DeviceSerial) -> Int64 { home(of: device).inbox.epoch }
+    package func epoch(of device: DeviceSerial) -> Int64 { home(of: device).epoch }
 
     /// Whether the device has a session. A waiting poll is not a session.
-    package func isConnected(_ device: DeviceSerial) -> Bool {
-        home(of: device).sessions.session(of: device) != nil
-    }
+    package func isConnected(_ device: DeviceSerial) -> Bool { home(of: device).isConnected(device) }
 
     /// Ends the sessions of these devices, and the polls that wait for their inboxes.
     package func end(_ devices: [DeviceSerial], because reason: SessionEnd) {
-        for device in devices { home(of: device).sessions.end([device], because: reason) }
+        for device in devices { home(of: device).end([device], because: reason) }
     }
 }

@@ -73,7 +73,7 @@ extension Services {
 
     /// Whoever is away looks when he comes.
     private func tell(_ devices: [DeviceSerial]) {
-        for device in devices { homes.home(of: device).sessions.session(of: device)?.providersChanged() }
+        for device in devices { homes.home(of: device).providersChanged(for: device) }
     }
 
     // MARK: What operators say

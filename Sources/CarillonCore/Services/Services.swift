@@ -229,7 +229,7 @@ package struct Services: Sendable {
 
     /// Whether it had not been delivered; then it will not be.
     private func takeBack(_ request: ServiceRequest) async throws -> Bool {
-        try await homes.home(of: request.provider).inbox.takeBack(request.envelope, from: request.provider)
+        try await homes.home(of: request.provider).takeBack(request.envelope, from: request.provider)
     }
 
     // MARK: Time
@@ -297,11 +297,11 @@ package struct Services: Sendable {
     private func deliver(
         _ event: ServiceEvent, _ part: Envelope.ServicePart, to device: DeviceSerial, of app: AppSerial, until: Timestamp,
         wakes: Bool = true, shareOf consumer: DeviceSerial? = nil, _ step: @escaping @Sendable (MessageID) -> RequestStep
-    ) async -> Inbox.Delivered {
+    ) async -> DeliveryResult {
         let now = time.now()
         let wake = wakes ? WakeWish(Urgency.normal.wake(on: .background), dueAt: now) : nil
         let body = event.body
-        return await homes.home(of: device).inbox.deliver(keptBy: device) { id in
+        return await homes.home(of: device).deliver(keptBy: device) { id in
             let step = step(id)
             let origin = Origin(.request, serial: step.serial.rawValue, id: event.id.value)
             let envelope = Envelope(

@@ -284,7 +284,7 @@ package struct SubscriptionRegistrar: Sendable {
             try await store.removeSubscriptions(ended, at: time.now())
             for ended in ended {
                 let origin = OriginKey(kind: .subscription, serial: ended.serial.rawValue)
-                await homes.home(of: ended.device).inbox.withdraw(.all(of: origin), from: ended.device)
+                await homes.home(of: ended.device).withdraw(.all(of: origin), from: ended.device)
             }
             // Gives back the memory of each part, as a million may end at once.
             try await engine.settle()

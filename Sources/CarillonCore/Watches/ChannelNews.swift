@@ -15,7 +15,7 @@ package struct ChannelNews: Sendable {
     package func tell(_ news: PingMachine.News, on watch: Watch, with effect: Effect) async throws -> Bool {
         let now = time.now()
         let rules = AppendRules(topic: Self.topic, effects: [effect])
-        let delivered = await homes.home(of: watch.device).inbox.deliver(to: watch.device, .kept, rules: rules) { id in
+        let delivered = await homes.home(of: watch.device).deliver(to: watch.device, .kept, rules: rules) { id in
             Envelope(
                 id: id, device: watch.device, app: watch.app, origin: .channel(watch.channel, watch.channelID),
                 kind: news.envelopeKind, acceptedAt: now, expiresAt: .never)

@@ -37,7 +37,7 @@ final class InboxFeed: LiveSession {
     private let output: AsyncStream<Batch>.Continuation
     private let device: DeviceSerial
     private let app: AppSerial
-    private let home: Home
+    private let home: any LocalHome
     private let time: TimeSource
     private let outputBytes: Int
     private let state: Mutex<State>
@@ -46,7 +46,7 @@ final class InboxFeed: LiveSession {
     ///
     /// - Parameter version: Of Carillon's extension, that the client speaks.
     init(
-        of device: Device, home: Home, time: TimeSource, limits: DeliveryMachine.Limits, version: Int = 1
+        of device: Device, home: any LocalHome, time: TimeSource, limits: DeliveryMachine.Limits, version: Int = 1
     ) {
         (self.device, app) = (device.serial, device.app)
         self.home = home
@@ -59,13 +59,13 @@ final class InboxFeed: LiveSession {
     func begin() {
         // Before anything can be offered here, so that there is one load at a time.
         let load = state.withLock { $0.machine.began() }
-        home.sessions.join(self, device: device, of: app)
+        home.join(self, device: device, of: app)
         start(load)
     }
 
     /// The request is over.
     func finish() {
-        home.sessions.leave(self, device: device)
+        home.leave(self, device: device)
         handle { machine, _ in machine.disconnected() }
         state.withLock { $0.isOpen = false }
         output.finish()
@@ -141,7 +141,7 @@ final class InboxFeed: LiveSession {
         for action in rest {
             switch action {
             case .load(let load): start(load)
-            case .settle(let id, let outcome): home.inbox.settle(id, device: device, outcome, code: nil)
+            case .settle(let id, let outcome): home.settle(id, device: device, outcome, code: nil)
             default: break
             }
         }
@@ -158,7 +158,7 @@ final class InboxFeed: LiveSession {
     private func start(_ load: InboxLoad) {
         // Ends with the answer of the store.
         Task {
-            let result = await home.inbox.read(device, load)
+            let result = await home.read(device, load)
             handle { machine, now in
                 switch result {
                 case .success(let read): machine.loaded(read, at: now)

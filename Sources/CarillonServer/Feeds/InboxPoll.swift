@@ -177,12 +177,12 @@ struct InboxPoll: Sendable {
         var envelopes: [Envelope] = []
         while let next = load, envelopes.isEmpty {
             load = nil
-            let read = try await home.inbox.waiting(device: question.device, next)
+            let read = try await home.waiting(device: question.device, next)
             for action in machine.loaded(read, at: domain.time.now()) {
                 switch action {
                 case .give(let envelope): envelopes.append(envelope)
                 case .load(let next): load = next
-                case .settle(let id, let outcome): home.inbox.settle(id, device: question.device, outcome, code: nil)
+                case .settle(let id, let outcome): home.settle(id, device: question.device, outcome, code: nil)
                 case .end(.deviceGone): throw DeviceRegistrar.credentialInvalid
                 case .end(.failed(let fault)): throw fault
                 case .caughtUp, .answerOffer: break

@@ -22,18 +22,18 @@ final class WaitingPoll: LiveSession {
     let waitSeconds: Int
     /// Whether the head of the answer is all that is wanted.
     let isHead: Bool
-    private let home: Home
+    private let home: any LocalHome
     private let state = Mutex(State())
 
     /// Makes the poll a waiter for the inbox of a device until ``end()``.
     ///
     /// - Parameter home: The home of the device.
-    init(of device: DeviceSerial, at home: Home, waitSeconds: Int, isHead: Bool) {
+    init(of device: DeviceSerial, at home: any LocalHome, waitSeconds: Int, isHead: Bool) {
         self.device = device
         self.home = home
         self.waitSeconds = waitSeconds
         self.isHead = isHead
-        home.sessions.addWaiter(self, for: device)
+        home.addWaiter(self, for: device)
     }
 
     /// - Parameter look: How to look again.
@@ -73,7 +73,7 @@ final class WaitingPoll: LiveSession {
             defer { (state.isOver, state.look, state.wake) = (true, nil, nil) }
             return !state.isOver
         }
-        if isFirst { home.sessions.removeWaiter(self, for: device) }
+        if isFirst { home.removeWaiter(self, for: device) }
     }
 
     private func happened(_ change: (inout State) -> Void) {

@@ -94,12 +94,12 @@ struct InboxRoutes: Sendable {
             throw Refusal(.fieldInvalid, "At most \(Limits.resultsPerRequest) results may come at once.")
         }
         let answers = try results.compactMap(Self.read)
-        try await domain.homes.home(of: device.serial).inbox.settle(answers, device: device.serial)
+        try await domain.homes.home(of: device.serial).settle(answers, device: device.serial)
         return Response(status: .noContent)
     }
 
     /// Nil for `deferred`, which leaves the envelope where it is, and for an identifier that is none of ours.
-    private static func read(_ item: InboxResults.Item) throws(Refusal) -> Inbox.Answer? {
+    private static func read(_ item: InboxResults.Item) throws(Refusal) -> EnvelopeAnswer? {
         let outcome: Outcome
         switch item.result {
         case "acknowledged": outcome = .acknowledged
@@ -109,6 +109,6 @@ struct InboxRoutes: Sendable {
         default:
             throw Refusal(.fieldInvalid, "A result is acknowledged, failed, unsupported or deferred.")
         }
-        return MessageID(item.version).map { Inbox.Answer($0, outcome, code: item.code) }
+        return MessageID(item.version).map { EnvelopeAnswer($0, outcome, code: item.code) }
     }
 }

@@ -127,21 +127,21 @@ struct PollRoutes: Sendable {
         let home = domain.homes.home(of: device)
         if let waiting {
             let received = waiting.filter { $0.id.position <= place && only?.contains($0.kind) ?? true }.map(\.id)
-            return try await home.inbox.settle(received.map { .init($0, .acknowledged) }, device: device)
+            return try await home.settle(received.map { .init($0, .acknowledged) }, device: device)
         }
         try await domain.answers.receipt { try await receivedAll(only, upTo: place, by: device, at: home) }
     }
 
     private func receivedAll(
-        _ only: Set<EnvelopeKind>?, upTo place: Int64, by device: DeviceSerial, at home: Home
+        _ only: Set<EnvelopeKind>?, upTo place: Int64, by device: DeviceSerial, at home: any LocalHome
     ) async throws {
         var after: Int64 = 0
         while true {
             let load = InboxLoad(after: after, limit: Limits.pollEnvelopes, bytes: Self.receiptBytes)
-            guard case .page(let page) = try await home.inbox.waiting(device: device, load) else { return }
+            guard case .page(let page) = try await home.waiting(device: device, load) else { return }
             let past = page.envelopes.prefix { $0.position <= place }
             let received = past.filter { only?.contains($0.kind.number) ?? true }
-            try await home.inbox.settle(received.map { .init($0.id, .acknowledged) }, device: device)
+            try await home.settle(received.map { .init($0.id, .acknowledged) }, device: device)
             guard past.count == page.envelopes.count, !page.isComplete, let last = past.last else { break }
             after = last.position
         }

@@ -144,7 +144,7 @@ package struct CarillonServer: Service {
             services: first + [
                 .init(
                     service: Sweeper(
-                        store: domain.home, domain: domain,
+                        store: domain.runtime.store, domain: domain,
                         collector: DeviceCollector(domain: domain, settings: settings, logger: logger), settings: settings,
                         logger: logger)),
                 .init(service: WatchRunner(domain: domain, caller: caller, logger: logger)),

@@ -5,9 +5,9 @@ extension Domain {
     /// Writes what is in memory only, when the server stops. A fault is logged, and the next write is tried.
     package func writeRemaining() async {
         for home in homes.here {
-            await home.inbox.flush()
-            await home.inbox.writeUnwritten()
-            if home.inbox.hasUnwritten { logger.error("outcomes cannot be written and are lost; their messages come again") }
+            await home.flush()
+            await home.writeUnwritten()
+            if home.hasUnwritten { logger.error("outcomes cannot be written and are lost; their messages come again") }
         }
         do {
             try await devices.writeSeen()

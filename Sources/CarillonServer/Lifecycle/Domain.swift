@@ -20,6 +20,8 @@ package final class Domain: Sendable {
     package let devices: DeviceRegistrar
     package let channels: ChannelRegistrar
     package let publisher: Publisher
+    /// The only home.
+    package let runtime: HomeRuntime
     package let homes: Homes
     package let time: TimeSource
     /// By what is decided what is removed for good.
@@ -50,8 +52,6 @@ package final class Domain: Sendable {
     package let history: Int64
     /// The same, as devices are told it.
     package var historyName: String { Hexadecimal.encode(history.bigEndianBytes) }
-    /// The home's handle of the store.
-    package let home: any HomeStore
     /// What is known of pushes.
     package let pushes: any PushStore
     let log: BoundedLog
@@ -84,7 +84,6 @@ package final class Domain: Sendable {
         served = try await ServedTime(store: store, time: time, ticks: ticks)
         let sessions = LiveSessions()
         let (home, epoch) = try await Domain.begin(purpose, on: store)
-        self.home = home
         let directory = ChannelDirectory(store: home)
         let documents = AppDocuments(store: store)
         self.documents = documents
@@ -96,7 +95,8 @@ package final class Domain: Sendable {
             store: home, writer: writer, sessions: sessions, positions: positions, time: time, random: random)
         let allowances = Allowances(settings: allowances, ticks: ticks)
         self.allowances = allowances
-        homes = Homes(only: Home(inbox: inbox, sessions: sessions))
+        runtime = HomeRuntime(inbox: inbox, sessions: sessions, store: home)
+        homes = Homes(only: runtime)
         statusNews = StatusNews(devices: home, homes: homes)
         formerChannels = FormerChannels(users: home, homes: homes, directory: directory, time: time)
         users = AppUsers(

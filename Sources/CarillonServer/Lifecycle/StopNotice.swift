@@ -11,7 +11,7 @@ struct StopNotice: Service {
     func run() async throws {
         try? await gracefulShutdown()
         readiness.beginStopping()
-        for home in homes.here { home.sessions.endAll(because: .serverStops) }
+        for home in homes.here { home.endAll(because: .serverStops) }
         await notifySocket?.send("STOPPING=1")
     }
 }

@@ -195,13 +195,12 @@ struct Sweeper: Service {
 
     private func sweep() async throws {
         // An outcome from before the end of a TTL counts, also when it could not be written until now.
-        for home in domain.homes.here { await home.inbox.writeUnwritten() }
+        for home in domain.homes.here { await home.writeUnwritten() }
         while !Task.isCancelled {
             let swept = try await store.sweep(
                 at: domain.time.now(), forgetting: domain.served.retention(), limit: Self.rowsAtOnce)
             for envelope in swept.expired {
-                domain.homes.home(of: envelope.device).sessions.session(of: envelope.device)?
-                    .withdrew(.envelope(envelope.position)) {}
+                domain.homes.home(of: envelope.device).expired(envelope.position, of: envelope.device)
             }
             if swept.isDone { break }
         }

@@ -80,9 +80,9 @@ struct MetricsListener: Service {
     }
 
     private func samples() async -> [MetricsRegistry.Sample] {
-        let populations = domain.homes.here.map(\.sessions.population)
+        let populations = domain.homes.here.map { home in home.population }
         // A store that cannot be read shows by what is missing here.
-        let waiting = try? await domain.homes.here.first?.inbox.waitingInAll()
+        let waiting = try? await domain.homes.here.first?.waitingInAll()
         return ProcessStatistics.samples() + [
             .init(.buildInfo, CarillonVersion.text, value: 1),
             .init(.sessions, value: Double(populations.reduce(0) { $0 + $1.sessions })),

@@ -260,13 +260,13 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
             identify(hello, load)
         case .join(let device, let app):
             joined = device
-            shared.domain.homes.home(of: device).sessions.join(self, device: device, of: app)
+            shared.domain.homes.home(of: device).join(self, device: device, of: app)
         case .load(let load, let device):
             self.load(load, device)
         case .perform(let request):
             perform(request)
         case .settle(let id, let device, let outcome, let code):
-            shared.domain.homes.home(of: device).inbox.settle(id, device: device, outcome, code: code)
+            shared.domain.homes.home(of: device).settle(id, device: device, outcome, code: code)
         case .answerOffer(let wasGiven):
             if !offerAnswers.isEmpty { offerAnswers.removeFirst()(wasGiven) }
         case .ping:
@@ -305,7 +305,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     /// Envelopes come here no more.
     private func leave() {
-        if let joined { shared.domain.homes.home(of: joined).sessions.leave(self, device: joined) }
+        if let joined { shared.domain.homes.home(of: joined).leave(self, device: joined) }
         joined = nil
         for answer in offerAnswers { answer(false) }
         offerAnswers = []
@@ -348,7 +348,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private func load(_ load: InboxLoad, _ device: DeviceSerial) {
         let domain = shared.domain
         start {
-            await domain.homes.home(of: device).inbox.read(device, load)
+            await domain.homes.home(of: device).read(device, load)
         } then: { handler, result in
             switch result {
             case .success(let read): handler.perform(handler.machine.loaded(read, at: domain.time.now()))

@@ -84,7 +84,7 @@ struct Identified: Sendable {
     /// What the server has of what the device said.
     let said: SaidRevisions
 
-    fileprivate init(_ arrival: Home.Arrived, uaid: String) {
+    fileprivate init(_ arrival: ArrivedDevice, uaid: String) {
         self.init(
             identity: .init(owner: .device(arrival.device.serial), uaid: uaid), device: arrival.device, page: arrival.page,
             said: arrival.said)

@@ -16,7 +16,7 @@ struct FolderGraphTests {
         [
             "Channels", "Devices", "Pushes", "Watches", "Subscriptions", "Updates", "Services", "Attachments", "Approvals",
         ],
-        ["Stores"],
+        ["Stores", "HomeRuntime"],
     ]
     private static let order = layers.flatMap { $0 }
 

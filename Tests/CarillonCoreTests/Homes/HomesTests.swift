@@ -1,13 +1,16 @@
 import CarillonCore
+import CarillonWire
 import Logging
+import TestStores
 import Testing
 
-/// What registrars use of the connections of any home.
+/// What others use of a home through `Homes`.
 struct HomesTests {
     private let sessions = LiveSessions()
+    private let runtime: HomeRuntime
     private let homes: Homes
 
-    init() {
+    init() async throws {
         let store = ScriptedInboxStore()
         let writer = InboxWriter(
             store: store, sessions: sessions, scheduler: Scheduler { _, _ in },
@@ -15,7 +18,17 @@ struct HomesTests {
         let inbox = Inbox(
             store: store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1),
             time: TimeSource { Sample.now }, random: Sample.random)
-        homes = Homes(only: Home(inbox: inbox, sessions: sessions))
+        let runtime = HomeRuntime(inbox: inbox, sessions: sessions, store: try await stores.open())
+        self.runtime = runtime
+        homes = Homes(only: runtime)
+    }
+
+    @Test func `the only home is that of each device and each message, and has all shards`() {
+        #expect(homes.home(of: DeviceSerial(1)) === runtime)
+        #expect(homes.home(of: DeviceName.credential(SecretHash(of: [1]))) === runtime)
+        #expect(homes.home(of: Sample.id(1)) === runtime)
+        #expect(homes.here.count == 1 && homes.here[0] === runtime)
+        #expect(homes.shards == .all && homes.epoch(of: DeviceSerial(1)) == 1)
     }
 
     @Test func `the sessions and the waiting polls of each given device end, and no others`() {
@@ -31,13 +44,44 @@ struct HomesTests {
         #expect(other.events.isEmpty)
     }
 
-    @Test func `a device with a session is connected, and a device with a waiting poll is not`() {
+    @Test func `a device with a session is connected, and a device with a waiting poll is only present`() {
+        let (session, poll) = (RecordingSession(), RecordingSession())
+        let home = homes.home(of: DeviceSerial(1))
+        home.join(session, device: DeviceSerial(1), of: AppSerial(1))
+        home.addWaiter(poll, for: DeviceSerial(2))
+        let devices = (Int64(1)...3).map { DeviceSerial($0) }
+        #expect(devices.map { homes.isConnected($0) } == [true, false, false])
+        #expect(devices.map { home.isPresent($0) } == [true, true, false])
+        #expect(home.population == (1, 1))
+        home.leave(session, device: DeviceSerial(1))
+        home.removeWaiter(poll, for: DeviceSerial(2))
+        #expect(devices.allSatisfy { !homes.isConnected($0) && !home.isPresent($0) })
+        #expect(home.population == (0, 0))
+    }
+
+    @Test func `a withdrawal from all devices of an app names those that are connected, and is noted`() {
+        let home = homes.home(of: DeviceSerial(1))
+        for (number, app) in [(1, 1), (2, 2), (3, nil)] as [(Int64, Int64?)] {
+            home.join(RecordingSession(), device: DeviceSerial(number), of: app.map { AppSerial($0) })
+        }
+        home.addWaiter(RecordingSession(), for: DeviceSerial(4))
+        let moment = home.beginVisit()
+        let devices = Set(home.noteWithdrawal(fromAllOf: AppSerial(1)))
+        #expect(devices == [DeviceSerial(1), DeviceSerial(3)])
+        #expect(sessions.changes.mayHaveChanged(allOf: AppSerial(1), since: moment))
+        #expect(!home.isOutdated(DeviceSerial(1), readAfter: moment))
+    }
+
+    @Test func `an envelope that expired is withdrawn from the session, and no read becomes outdated`() {
         let session = RecordingSession()
-        sessions.join(session, device: DeviceSerial(1))
-        sessions.addWaiter(RecordingSession(), for: DeviceSerial(2))
-        #expect(homes.isConnected(DeviceSerial(1)))
-        #expect(!homes.isConnected(DeviceSerial(2)))
-        sessions.leave(session, device: DeviceSerial(1))
-        #expect(!homes.isConnected(DeviceSerial(1)))
+        let home = homes.home(of: DeviceSerial(1))
+        home.join(session, device: DeviceSerial(1), of: nil)
+        let moment = home.beginVisit()
+        home.expired(7, of: DeviceSerial(1))
+        home.expired(8, of: DeviceSerial(2))
+        #expect(session.events == [.withdrew(.envelope(7))])
+        #expect(!home.isOutdated(DeviceSerial(1), readAfter: moment))
+        home.withdraw(.envelope(9), from: DeviceSerial(1)) {}
+        #expect(home.isOutdated(DeviceSerial(1), readAfter: moment))
     }
 }

@@ -38,7 +38,7 @@ final class DeliveryWorld: Sendable {
         inbox = Inbox(
             store: store, writer: writer, sessions: sessions,
             positions: PositionSource(epoch: try await fixture.store.claimEpoch()), time: time, random: random)
-        homes = Homes(only: Home(inbox: inbox, sessions: sessions))
+        homes = Homes(only: HomeRuntime(inbox: inbox, sessions: sessions, store: fixture.store))
         var settings = Allowances.Settings()
         allowances(&settings)
         publisher = Publisher(

@@ -126,7 +126,7 @@ struct ConnectionShareTests {
         try await ServedConnections.run { server in
             let (_, credential, _) = try await server.openChannel()
             let (_, other, _) = try await server.openChannel()
-            let sessions = server.domain.homes.here[0].sessions
+            let sessions = server.domain.runtime.sessions
             var peers: [RawPeer] = []
             for _ in 0..<16 {
                 let peer = try RawPeer(port: server.port)
@@ -147,7 +147,7 @@ struct ConnectionShareTests {
     @Test func `a poll that waits is answered by what comes, by its time, and by a stop of its client`() async throws {
         try await ServedConnections.run { server in
             let (token, credential, _) = try await server.openChannel()
-            let sessions = server.domain.homes.here[0].sessions
+            let sessions = server.domain.runtime.sessions
             let peer = try RawPeer(port: server.port)
             try peer.send(Self.ask("/v1/inbox?wait=100", credential))
             try await eventually { sessions.population.waiters == 1 }
@@ -208,7 +208,7 @@ struct ConnectionShareTests {
             $0.connectionsPerAddress = 2
         } _: { server in
             let (_, credential, _) = try await server.openChannel()
-            let sessions = server.domain.homes.here[0].sessions
+            let sessions = server.domain.runtime.sessions
             let peers = try (0..<2).map { _ in try RawPeer(port: server.port) }
             for peer in peers {
                 try peer.send(Self.ask("/v1/inbox?wait=200", credential, "X-Forwarded-For: 203.0.113.9:1\r\n"))

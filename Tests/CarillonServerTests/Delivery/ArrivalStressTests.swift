@@ -49,7 +49,7 @@ struct ArrivalStressTests {
 
     /// One device with its sender.
     private final class Lane: Sendable {
-        private let home: Home
+        private let home: HomeRuntime
         private let device: Device
         private let channel: PushChannel
         private let time: TimeSource
@@ -57,7 +57,7 @@ struct ArrivalStressTests {
         private let stored = Mutex<[MessageID]>([])
 
         init(_ domain: Domain, app: AppID) async throws {
-            home = domain.homes.here[0]
+            home = domain.runtime
             time = domain.time
             device = try await domain.devices.register(app: app).device
             var random = SystemRandomNumberGenerator()
@@ -70,7 +70,7 @@ struct ArrivalStressTests {
             var tally = Tally()
             for round in 0..<ArrivalStressTests.rounds {
                 // Every other message is offered to the session before it is stored.
-                let mode: Inbox.Mode = round % 2 == 0 ? .kept : .keptAndOffered
+                let mode: DeliveryMode = round % 2 == 0 ? .kept : .keptAndOffered
                 for number in 1..<ArrivalStressTests.arrivalsOfRound {
                     switch number % 6 {
                     case 1:
@@ -94,9 +94,9 @@ struct ArrivalStressTests {
             return tally
         }
 
-        private func sendBeside(_ mode: Inbox.Mode) async { send(mode) }
+        private func sendBeside(_ mode: DeliveryMode) async { send(mode) }
 
-        private func send(_ mode: Inbox.Mode) {
+        private func send(_ mode: DeliveryMode) {
             let now = time.now()
             home.inbox.deliver(to: device.serial, mode) { [device, channel] id in
                 Envelope(

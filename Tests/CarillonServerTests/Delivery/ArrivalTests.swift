@@ -13,7 +13,7 @@ struct ArrivalTests {
     private let load = InboxLoad(after: 0, limit: 9, bytes: 10_000)
 
     private func feed(_ domain: Domain, of device: Device) -> InboxFeed {
-        InboxFeed(of: device, home: domain.homes.here[0], time: domain.time, limits: .init())
+        InboxFeed(of: device, home: domain.runtime, time: domain.time, limits: .init())
     }
 
     @Test func `only who has the credential takes the place of a device's connection`() async throws {
@@ -23,7 +23,7 @@ struct ArrivalTests {
         _ = try await domain.apps.create(app)
         let (device, credential) = try await domain.devices.register(app: app)
         let (_, other) = try await domain.devices.register(app: app)
-        let sessions = domain.homes.here[0].sessions
+        let sessions = domain.runtime.sessions
         let first = feed(domain, of: device)
         first.begin()
         let identifier = SocketIdentifier(devices: domain.devices, homes: domain.homes, anonymousApp: nil)
@@ -58,7 +58,7 @@ struct ArrivalTests {
     @Test func `a connection that ends while its device is looked up leaves nobody behind`() async throws {
         try await WatchedServer.run { server in
             let channel = try await server.openChannel()
-            let sessions = server.domain.homes.here[0].sessions
+            let sessions = server.domain.runtime.sessions
             for _ in 0..<40 {
                 let peer = try RawPeer(port: server.port)
                 try peer.send(
@@ -84,7 +84,7 @@ struct ArrivalTests {
         let channel = try await domain.channels.register(
             .random(using: &random), device: device.serial, name: nil, vapidKey: nil
         ).channel
-        let (home, now) = (domain.homes.here[0], domain.time.now())
+        let (home, now) = (domain.runtime, domain.time.now())
         let delivered = await home.inbox.deliver(to: device.serial, .kept) { id in
             Envelope(
                 id: id, device: device.serial, app: device.app, origin: channel.origin,
@@ -114,6 +114,6 @@ struct ArrivalTests {
         let fixture = try await RouteFixture()
         let device = try await fixture.device()
         #expect(try await fixture.request(.get, "/v1/inbox", key: device.credential).status == 200)
-        #expect(fixture.domain.homes.here[0].sessions.population == (0, 0))
+        #expect(fixture.domain.runtime.sessions.population == (0, 0))
     }
 }

@@ -283,7 +283,7 @@ struct FailedWriteTests {
             .post, "/v1/device/channels", key: credential, #"{"channelID":"\#(UUID().uuidString.lowercased())"}"#)
         let deviceID = try #require(DeviceID(id))
         let device = try #require(try await routes.store.device(deviceID)).serial
-        let home = routes.domain.homes.home(of: device)
+        let home = routes.domain.runtime
         let session = Quick(home.inbox, device)
         home.sessions.join(session, device: device)
         let pushChannel = try await routes.domain.publisher.channel(of: channel["token"])

@@ -45,7 +45,7 @@ struct InboxFeedTests {
 
         func stream(_ limits: DeliveryMachine.Limits = .init()) -> (InboxFeed, Items) {
             let stream = InboxFeed(
-                of: device, home: domain.homes.here[0], time: domain.time, limits: limits)
+                of: device, home: domain.runtime, time: domain.time, limits: limits)
             stream.begin()
             return (stream, Items(batches: stream.batches.makeAsyncIterator()))
         }
@@ -94,7 +94,7 @@ struct InboxFeedTests {
         let receipt = try await world.send(ttl: 0)
         #expect(receipt.standing == .offered)
         stream.finish()
-        #expect(try await world.domain.homes.here[0].inbox.record(of: receipt.id)?.settlement?.outcome == .dropped)
+        #expect(try await world.domain.runtime.inbox.record(of: receipt.id)?.settlement?.outcome == .dropped)
         #expect(try await world.send(ttl: 0).standing == .final(.dropped))
         // One that is offered while it ends.
         let wasGiven = await withCheckedContinuation { continuation in
@@ -111,7 +111,7 @@ struct InboxFeedTests {
         let expiring = try await world.send(ttl: 1)
         let replaced = try await world.send(topic: "a")
         let newest = try await world.send(topic: "a")
-        while try await world.domain.homes.here[0].inbox.record(of: expiring.id)?.settlement == nil {}
+        while try await world.domain.runtime.inbox.record(of: expiring.id)?.settlement == nil {}
         var wanted: [MessageID] = []
         for expected in [expiring, replaced, newest] {
             let envelope = try #require(envelope(await items.next()))
@@ -155,7 +155,7 @@ struct InboxFeedTests {
         let world = try await World(fixture)
         async let polled = fixture.request(.get, "/v1/inbox?wait=60", key: world.credential)
         // The poll waits when it is among those who are called.
-        while !world.domain.homes.here[0].sessions.hasWaiters(world.device.serial) { await Task.yield() }
+        while !world.domain.runtime.sessions.hasWaiters(world.device.serial) { await Task.yield() }
         try await world.domain.devices.delete(world.device)
         let answer = try await polled
         #expect(answer.status == 401)

@@ -14,15 +14,15 @@ final class PausedInboxStore: InboxStore {
     init(_ store: any InboxStore) { self.store = store }
 
     /// Returns a home that reads this store, with the sessions of the domain's home.
-    func home(of domain: Domain) -> Home {
-        let sessions = domain.homes.here[0].sessions
+    func home(of domain: Domain) -> HomeRuntime {
+        let sessions = domain.runtime.sessions
         let writer = InboxWriter(
             store: self, sessions: sessions, scheduler: Scheduler { _, _ in }, logger: domain.logger)
         let inbox = Inbox(
             store: self, writer: writer, sessions: sessions,
-            positions: PositionSource(epoch: domain.homes.here[0].inbox.epoch),
+            positions: PositionSource(epoch: domain.runtime.inbox.epoch),
             time: domain.time, random: .system)
-        return Home(inbox: inbox, sessions: sessions)
+        return HomeRuntime(inbox: inbox, sessions: sessions, store: domain.runtime.store)
     }
 
     /// Returns when the first arriving device was read.

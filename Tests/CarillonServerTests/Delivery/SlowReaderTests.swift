@@ -76,7 +76,7 @@ struct SlowReaderTests {
             let text = try await world.peer.read(until: last.description)
             #expect(text.utf8.count < Self.underWayBytes)
             #expect(Self.notifications(in: text) < 40)
-            #expect(try await world.server.domain.homes.here[0].inbox.waitingCount(device: world.channel.device) == 1)
+            #expect(try await world.server.domain.runtime.inbox.waitingCount(device: world.channel.device) == 1)
         }
     }
 
@@ -85,7 +85,7 @@ struct SlowReaderTests {
         try await run(way) { world in
             let expiring = try await world.send(1500, bytes: 300, ttl: 1)
             let last = try #require(expiring.last)
-            while try await world.server.domain.homes.here[0].inbox.record(of: last)?.settlement?.outcome != .expired {}
+            while try await world.server.domain.runtime.inbox.record(of: last)?.settlement?.outcome != .expired {}
             let newest = try await world.send(1, bytes: 10)[0]
             let text = try await world.peer.read(until: newest.description)
             #expect(text.utf8.count < Self.underWayBytes)
@@ -116,7 +116,7 @@ struct SlowReaderTests {
         } _: { world in
             _ = try await world.send(60, bytes: 8000)
             let began = ContinuousClock.now
-            while world.server.domain.homes.here[0].sessions.session(of: world.channel.device) != nil {
+            while world.server.domain.runtime.sessions.session(of: world.channel.device) != nil {
                 _ = await world.peer.read(1)
                 try await Task.sleep(for: .milliseconds(20))
             }
@@ -165,7 +165,7 @@ struct SlowReaderTests {
                 guard sent < 64 << 20 else { break }
             }
             #expect(sent < 16 << 20)
-            while world.server.domain.homes.here[0].sessions.session(of: world.channel.device) != nil {
+            while world.server.domain.runtime.sessions.session(of: world.channel.device) != nil {
                 try await Task.sleep(for: .milliseconds(20))
             }
         }

@@ -116,7 +116,7 @@ final class GatewayWorld: Sendable {
     }
 
     func acknowledge(_ id: MessageID, by device: Device) async throws {
-        let inbox = domain.homes.home(of: device.serial).inbox
+        let inbox = domain.runtime.inbox
         inbox.settle(id, device: device.serial, .acknowledged, code: nil)
         await inbox.flush(device.serial)
     }

@@ -30,7 +30,7 @@ struct PresenceTests {
     func `who is connected or polls has ten seconds to acknowledge`(isPoll: Bool) async throws {
         let world = try await GatewayWorld()
         let device = try await world.device()
-        let sessions = world.domain.homes.home(of: device.serial).sessions
+        let sessions = world.domain.runtime.sessions
         let session = Session()
         if isPoll { sessions.addWaiter(session, for: device.serial) } else { sessions.join(session, device: device.serial) }
         _ = try await world.send(to: device)
@@ -46,7 +46,7 @@ struct PresenceTests {
         let world = try await GatewayWorld()
         let device = try await world.device()
         let session = Session()
-        world.domain.homes.home(of: device.serial).sessions.join(session, device: device.serial)
+        world.domain.runtime.sessions.join(session, device: device.serial)
         try await world.domain.devices.renewCredential(
             of: device, secret: String(repeating: "Ab-_", count: 8), from: nil)
         #expect(session.ends.withLock { $0 } == [.deviceGone])
@@ -56,7 +56,7 @@ struct PresenceTests {
     @Test func `a device that nobody saw for long is collected, unless it is connected`() async throws {
         let world = try await GatewayWorld()
         let device = try await world.device()
-        let sessions = world.domain.homes.home(of: device.serial).sessions
+        let sessions = world.domain.runtime.sessions
         let session = Session()
         sessions.join(session, device: device.serial)
         func collect() async throws -> Int {

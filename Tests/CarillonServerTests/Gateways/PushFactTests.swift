@@ -106,7 +106,7 @@ struct PushFactTests {
         let one = try await world.send()
         try await world.end(
             try await world.lease(), .again(at: world.domain.time.now().adding(seconds: 60), isSpent: true, reason: "x"))
-        #expect(try await world.domain.homes.home(of: one).inbox.cancel(one))
+        #expect(try await world.domain.runtime.inbox.cancel(one))
         let later = world.domain.time.now().adding(seconds: 61)
         let leased = try await world.store.leasePushes(
             of: world.lane, in: .all, limit: 1, at: later, until: later.adding(seconds: 60))
@@ -185,7 +185,7 @@ struct PushFactTests {
         _ = try await world.domain.devices.suspend(world.device)
         let id = try await world.send()
         #expect(try await world.states(id) == [.string("suspended")])
-        let inbox = world.domain.homes.home(of: world.device.serial).inbox
+        let inbox = world.domain.runtime.inbox
         #expect(try await inbox.waitingCount(device: world.device.serial) == 2, "the message, and that it is suspended")
     }
 }

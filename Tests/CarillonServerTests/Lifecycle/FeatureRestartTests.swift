@@ -152,7 +152,7 @@ struct FeatureRestartTests {
     private func acknowledgeAll(_ world: EngineWorld) async throws {
         try await world.settle()
         let device = world.device.serial
-        let inbox = world.domain.homes.home(of: device).inbox
+        let inbox = world.domain.runtime.inbox
         let waiting = try await world.store.waiting(
             device: device, after: 0, limit: 100, bytes: 1 << 20, at: world.domain.time.now())
         for envelope in waiting ?? [] { inbox.settle(envelope.id, device: device, .acknowledged, code: nil) }

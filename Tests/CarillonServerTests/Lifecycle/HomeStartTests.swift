@@ -14,7 +14,7 @@ struct HomeStartTests {
             let domain = try await RouteFixture(store: store).domain
             let map = try await store.shardMap()
             #expect(map.version == version && map.places.count == 1024)
-            let epoch = domain.homes.here[0].inbox.epoch
+            let epoch = domain.runtime.inbox.epoch
             #expect(Set(map.places.values) == [ShardMap.Place(node: .only, epoch: epoch)])
         }
     }

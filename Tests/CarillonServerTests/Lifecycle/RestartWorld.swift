@@ -73,8 +73,8 @@ struct RestartWorld {
 
     // MARK: Messages
 
-    var inbox: Inbox { domain.homes.home(of: device.serial).inbox }
-    var sessions: LiveSessions { domain.homes.home(of: device.serial).sessions }
+    var inbox: Inbox { domain.runtime.inbox }
+    var sessions: LiveSessions { domain.runtime.sessions }
 
     @discardableResult
     func send(_ urgency: Urgency = .normal, ttl: Int64 = 1_000_000) async throws -> MessageID {

@@ -161,7 +161,7 @@ struct SweeperTests {
             }
             _ = try await domain.publisher.publish(
                 PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: 60), to: channel)
-            await domain.homes.home(of: device.serial).inbox.flush()
+            await domain.runtime.inbox.flush()
             clocks.pass(120)
             return { [store] in try await stores.count(.envelopes, in: store) == 0 }
         }
@@ -278,7 +278,7 @@ struct SweeperTests {
     @Test func `a connection is told of what expired, so that it waits for no answer`() async throws {
         let world = try await World()
         let (connection, device) = (Connection(), world.device.serial)
-        world.domain.homes.home(of: device).sessions.join(connection, device: device)
+        world.domain.runtime.sessions.join(connection, device: device)
         _ = try await world.prepare(.expiredMessages)
         let position = try #require(try await stores.positions(in: world.store).first)
         #expect(connection.withdrawn.withLock { $0 }.isEmpty)

@@ -168,7 +168,7 @@ struct ServiceClusterRouteTests {
         let away = try await world.ask(1, from: consumer, to: provider, front)
         #expect(away.status == 409 && away["code"] == "provider_suspended")
         let session = FrontSession()
-        world.routes.domain.homes.home(of: provider.serial).sessions.join(session, device: provider.serial)
+        world.routes.domain.runtime.sessions.join(session, device: provider.serial)
         #expect(try await world.ask(2, from: consumer, to: provider, front).status == 201)
         #expect(session.offered.withLock { $0.count } == 1)
         for (name, value) in [("version", "2.0"), ("method", "OTHER")] {
@@ -234,7 +234,7 @@ struct ServiceClusterRouteTests {
         try await world.share("house", Self.mail, Self.files)
         let (hers, his, own) = (FrontSession(), FrontSession(), FrontSession())
         for (session, phone) in [(hers, ada), (his, bob), (own, provider)] {
-            world.routes.domain.homes.home(of: phone.serial).sessions.join(session, device: phone.serial)
+            world.routes.domain.runtime.sessions.join(session, device: phone.serial)
         }
         try await world.offer(provider)
         #expect(hers.told.withLock { $0 } == 1)

@@ -83,7 +83,7 @@ struct EngineWorld {
 
     func settle() async throws {
         while await !domain.itemEngine.isIdle { try await Task.sleep(for: .milliseconds(2)) }
-        await domain.homes.home(of: device.serial).inbox.flush()
+        await domain.runtime.inbox.flush()
     }
 
     func titles() async throws -> [String] {

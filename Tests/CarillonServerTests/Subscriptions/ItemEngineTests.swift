@@ -361,7 +361,7 @@ struct ItemEngineTests {
         func tell(_ number: Int64, _ price: Double) async throws {
             var state = ItemState(.merge)
             state.apply(.init(["price": ItemValue(.double(price))], at: world.domain.time.now()))
-            let delivered = await world.domain.homes.home(of: world.device.serial).inbox.deliver(
+            let delivered = await world.domain.runtime.inbox.deliver(
                 to: world.device.serial, .kept,
                 rules: AppendRules(
                     effects: [

@@ -453,7 +453,7 @@ struct PaceTests {
             let id = try #require(DeviceID(world.id))
             let device = try #require(try await world.routes.store.device(id)).serial
             async let poll = world.routes.request(.get, "/v1/inbox?carillon=4&wait=60", key: world.device)
-            let sessions = world.routes.domain.homes.home(of: device).sessions
+            let sessions = world.routes.domain.runtime.sessions
             try await eventually { sessions.hasWaiters(device) }
             try await publish([11], to: world)
             #expect(try await world.pushes().count == count)

@@ -71,7 +71,7 @@ struct ArrivingUpdatesTests {
         let world = try await UpdateWorld()
         let (update, name) = try await waitingUpdate(in: world)
         let connection = Connection()
-        let home = world.routes.domain.homes.here[0]
+        let home = world.routes.domain.runtime
         let arrived = try await home.arrival(of: name, as: connection, load) { _ in true }
         let origin = try #require(arrived?.page.envelopes.first?.origin.key)
         try await self.end(update, end, in: world)
@@ -82,7 +82,7 @@ struct ArrivingUpdatesTests {
         let world = try await UpdateWorld()
         let (update, _) = try await waitingUpdate(in: world)
         let domain = world.routes.domain
-        let home = domain.homes.here[0]
+        let home = domain.runtime
         let other = try await domain.apps.create(try AppID.checked("com.example.other"))
         let devices = [
             try await domain.devices.register(app: try AppID.checked("com.example.app")).device,
@@ -134,7 +134,7 @@ struct ArrivingUpdatesTests {
     @Test func `a withdrawal visits the next session while another one has not answered`() async throws {
         let world = try await UpdateWorld()
         let (update, _) = try await waitingUpdate(in: world)
-        let sessions = world.routes.domain.homes.here[0].sessions
+        let sessions = world.routes.domain.runtime.sessions
         let app = try await world.routes.domain.serial(ofApp: "com.example.app")
         let connections = (0..<3).map { _ in SlowConnection() }
         for (place, connection) in connections.enumerated() {

@@ -36,7 +36,7 @@ struct LostStateTests {
             #"{"protocol":1,"kinds":["content"],"position":"\#(position ?? "")","wait":30}"#)
         let id = try #require(DeviceID(world.first.id))
         let serial = try #require(try await world.routes.store.device(id)).serial
-        while !world.routes.domain.homes.home(of: serial).sessions.hasWaiters(serial) { await Task.yield() }
+        while !world.routes.domain.runtime.sessions.hasWaiters(serial) { await Task.yield() }
         _ = try await world.ask(nil, UpdateWorld.parameters(#""region":"south""#, revision: "5") + #","max":0"#)
         try await world.publish(audience: "region == 'south'")
         #expect(try await waiting["parametersRevision"] == "5")

@@ -343,7 +343,7 @@ struct UpdateContentTests {
             .post, "/v1/inbox/results", key: world.first.credential,
             #"{"results":[{"version":"\#(copy.version)","result":"acknowledged"}]}"#)
         #expect(answer.status == 200 || answer.status == 204, "\(String(decoding: answer.body, as: UTF8.self))")
-        await world.routes.domain.homes.here[0].inbox.flush()
+        await world.routes.domain.runtime.inbox.flush()
         #expect(try await world.poll().isEmpty)
         #expect(try await world.poll(position: early).count == 2, "it was brought back")
     }

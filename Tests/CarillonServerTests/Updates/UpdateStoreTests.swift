@@ -29,7 +29,7 @@ struct UpdateStoreTests {
         let key = CompletionKey(update: update.serial, binding: binding.serial, entry: 1)
         let offer = UpdateOffer(
             key: key, revision: revision, isAgain: isAgain, attempt: attempt, orderKey: nil, at: world.now)
-        let delivered = await world.routes.domain.homes.home(of: binding.device).inbox.deliver(
+        let delivered = await world.routes.domain.runtime.inbox.deliver(
             to: binding.device, .kept, rules: AppendRules(topic: key.topic, effects: [.updateOffered(offer)])
         ) { id in
             Envelope(

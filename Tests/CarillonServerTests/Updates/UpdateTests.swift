@@ -32,7 +32,7 @@ struct UpdateTests {
         try await world.ask()
         async let copies = world.poll(nil, #""wait":200"#)
         let homes = world.routes.domain.homes
-        try await eventually { homes.here.contains { $0.sessions.population.waiters > 0 } }
+        try await eventually { homes.here.contains { $0.population.waiters > 0 } }
         let began = ContinuousClock.now
         let update = try await world.publish()
         #expect(try await copies.map(\.update) == [update])
@@ -539,7 +539,7 @@ struct UpdateTests {
         #expect(try await world.counts(update) == ["withdrawn": 1])
         #expect(try await world.poll().map(\.attempt) == [0], "an answer with it may have been under way")
         try await world.ask()
-        await world.routes.domain.homes.here[0].inbox.flush()
+        await world.routes.domain.runtime.inbox.flush()
         #expect(try await stores.count(.envelopes, in: world.routes.store) == 0)
         let late = try await world.device()
         #expect(try await world.poll(late).isEmpty)

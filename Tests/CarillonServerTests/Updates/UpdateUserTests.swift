@@ -28,7 +28,7 @@ struct UpdateUserTests {
         let inbox = try await world.routes.request(.get, "/v1/inbox?carillon=5", key: world.first.credential)
         let waiting = inbox.json?["envelopes"]
         #expect(waiting == .array([]))
-        await world.routes.domain.homes.here[0].inbox.flush()
+        await world.routes.domain.runtime.inbox.flush()
         #expect(try await stores.count(.envelopes, in: world.routes.store) == 0)
         try await world.sweep()
         #expect(try await stores.countLeftOverBindings(in: world.routes.store) == 0)

@@ -44,7 +44,7 @@ struct FormerChannelsTests {
         _ = try await first.publisher.publish(
             PublishRequest(
                 body: [1], coding: ContentCoding(.identity), ttl: 600, urgency: .normal, topic: nil), to: channel)
-        await first.homes.home(of: device.serial).inbox.flush()
+        await first.runtime.inbox.flush()
         // The user is another's in the store, and the server gone before it could say so.
         let signOut = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedOut)
         _ = try await store.changeRegistration(of: device.serial, at: clock.now) { _ in signOut }
@@ -55,7 +55,7 @@ struct FormerChannelsTests {
         #expect(try await again.channelsOfFormerUsers(of: nil, in: .all, limit: 10).count == 1)
         try await second.formerChannels.closeAll()
         #expect(try await again.channelsOfFormerUsers(of: nil, in: .all, limit: 10).isEmpty)
-        let inbox = second.homes.home(of: device.serial).inbox
+        let inbox = second.runtime.inbox
         await inbox.flush()
         let waiting = try #require(
             try await again.waiting(device: device.serial, after: 0, limit: 9, bytes: 9999, at: clock.now))

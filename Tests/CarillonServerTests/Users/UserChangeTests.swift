@@ -115,7 +115,7 @@ struct UserChangeTests {
         let lane = PushLane(app: reader.app, environment: .production)
         #expect(try await store.dueLanes(in: .all, at: world.clock.now.adding(seconds: 60)) == [lane])
         let connection = Connection()
-        domain.homes.home(of: provider.serial).sessions.join(connection, device: provider.serial)
+        domain.runtime.sessions.join(connection, device: provider.serial)
 
         provider.credential = try await change(provider, way, key, in: world)
 

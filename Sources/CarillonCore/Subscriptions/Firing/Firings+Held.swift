@@ -42,7 +42,7 @@ extension Firings {
             let due = try await store.dueFirings(in: homes.shards, at: time.now(), limit: Self.heldAtOnce)
             guard !due.isEmpty else { break }
             let now = time.now()
-            let deliveries = Answers<Inbox.Delivered>(due.count)
+            let deliveries = Answers<DeliveryResult>(due.count)
             for (place, firing) in due.enumerated() {
                 guard let notification = JSONValue(parsing: firing.body).flatMap(FiredNotification.init) else {
                     deliveries.note(place, .dropped)

@@ -95,7 +95,7 @@ package final class Firings: Sendable {
             rendered.append((subject, render(target, template, subject, stored, bindings, cost)))
         }
         let waiting = try await holdPaced(rendered, of: stored)
-        let deliveries = Answers<Inbox.Delivered>(rendered.count)
+        let deliveries = Answers<DeliveryResult>(rendered.count)
         for (place, (subject, firing)) in rendered.enumerated() {
             guard waiting[subject.serial] == nil else {
                 deliveries.note(place, .dropped)
@@ -170,7 +170,7 @@ package final class Firings: Sendable {
     func deliver(
         _ notification: FiredNotification, replacing topic: String?, ttl: Int64, isAlwaysPushed: Bool,
         to device: DeviceSerial, _ app: AppSerial, _ origin: Origin, _ effect: Effect, at now: Timestamp,
-        then: @escaping @Sendable (Inbox.Delivered) -> Void
+        then: @escaping @Sendable (DeliveryResult) -> Void
     ) {
         let body = notification.json.bytes
         var wake = notification.isShown ? WakeMode.alert : .background
@@ -190,7 +190,7 @@ package final class Firings: Sendable {
                 wake, dueAt: now, isUnconditional: isAlwaysPushed && wake == .alert,
                 needsAlertText: notification.privateKeys != nil, isShortened: fit == .shortened))
         let (urgency, countsBadge) = (notification.urgency, notification.countsBadge)
-        homes.home(of: device).inbox.deliver(to: device, .kept, rules: rules) { id in
+        homes.home(of: device).deliver(to: device, .kept, rules: rules) { id in
             Envelope(
                 id: id, device: device, app: app, origin: origin, kind: .fired(body: body, countsBadge: countsBadge),
                 acceptedAt: now, expiresAt: now.adding(seconds: ttl), urgency: urgency)

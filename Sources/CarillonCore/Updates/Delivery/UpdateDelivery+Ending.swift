@@ -10,7 +10,7 @@ extension UpdateDelivery {
     func ended(_ update: UpdateSerial, of app: AppSerial) {
         let origin = OriginKey(kind: .update, serial: update.rawValue)
         for device in devicesAfterNote(of: app) {
-            homes.home(of: device).sessions.withdraw(.all(of: origin), from: device) {}
+            homes.home(of: device).withdraw(.all(of: origin), from: device) {}
         }
     }
 
@@ -23,7 +23,7 @@ extension UpdateDelivery {
             let visited = devices[start..<min(start + Self.visitedAtOnce, devices.count)]
             let visits = Answers<Void>(visited.count)
             for (place, device) in visited.enumerated() {
-                homes.home(of: device).sessions.withdraw(.all(of: origin), from: device) { visits.note(place, ()) }
+                homes.home(of: device).withdraw(.all(of: origin), from: device) { visits.note(place, ()) }
             }
             _ = await visits.all()
         }
@@ -34,10 +34,10 @@ extension UpdateDelivery {
     /// Returns the devices whose sessions can have an update of the app. A device that connects meanwhile has either joined
     /// before the note, or reads its inbox once more because of the note.
     private func devicesAfterNote(of app: AppSerial) -> [DeviceSerial] {
-        for home in homes.here { home.sessions.changes.note(allOf: app) }
-        var devices = Set(self.devices(of: app))
-        for home in homes.here { devices.formUnion(home.sessions.devices(of: app)) }
-        return Array(devices)
+        var connected: [DeviceSerial] = []
+        for home in homes.here { connected += home.noteWithdrawal(fromAllOf: app) }
+        // Read after the notes.
+        return Array(Set(devices(of: app)).union(connected))
     }
 
     func devices(of app: AppSerial) -> [DeviceSerial] {
@@ -154,12 +154,12 @@ extension UpdateDelivery {
             if isToldOf { told.append(completion) } else { quiet.append(completion) }
         }
         try await store.endCompletions(quiet.map { ($0.completion.key, $0.status.end) }, at: now)
-        let answers = Answers<Inbox.Delivered>(told.count)
+        let answers = Answers<DeliveryResult>(told.count)
         for (place, completion) in told.enumerated() {
             let key = completion.completion.key
             let (device, app, origin) = (completion.device, completion.app, completion.origin)
             let rules = AppendRules(effects: [.updateRetracted(key, as: completion.status.end, at: now)])
-            homes.home(of: device).inbox.deliver(to: device, .kept, rules: rules) { id in
+            homes.home(of: device).deliver(to: device, .kept, rules: rules) { id in
                 Envelope(
                     id: id, device: device, app: app, origin: origin, kind: .retraction(entry: key.entry), acceptedAt: now,
                     expiresAt: now.adding(seconds: Limits.ttlSeconds))

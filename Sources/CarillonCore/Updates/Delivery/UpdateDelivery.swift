@@ -89,9 +89,9 @@ package final class UpdateDelivery: Sendable {
     /// Finds a device that polls, and whether anything is for it. Nil where there is none, or it is not let in.
     package func visit(of name: DeviceName, isRight: (Device) -> Bool) async throws -> PollVisit? {
         let home = homes.home(of: name)
-        let moment = home.sessions.changes.now()
+        let moment = home.beginVisit()
         guard var visit = try await store.poll(of: name, at: time.now()), isRight(visit.device) else { return nil }
-        if home.inbox.isOutdated(visit.device.serial, readAfter: moment) { visit.waiting = nil }
+        if home.isOutdated(visit.device.serial, readAfter: moment) { visit.waiting = nil }
         return visit
     }
 
@@ -182,7 +182,7 @@ package final class UpdateDelivery: Sendable {
     ) async throws -> UpdateBinding? {
         // What the device said that it received counts as received.
         if !before.kinds.subtracting(wanted.kinds).isEmpty {
-            await homes.home(of: device.serial).inbox.flush(device.serial)
+            await homes.home(of: device.serial).flush(device.serial)
         }
         present.withLock { $0[device.app]?.changes(device.serial) }
         let change = try await store.change(wanted, hasOtherKinds: wanted.kinds != before.kinds, at: time.now())

@@ -1,27 +1,6 @@
 package import CarillonWire
 
-/// What a look into an inbox found.
-package enum InboxRead: Equatable, Sendable {
-    case page(InboxPage)
-    /// The device, or its app, was deleted.
-    case deviceGone
-}
-
-package struct InboxPage: Equatable, Sendable {
-    package var envelopes: [Envelope]
-    /// Whether nothing waited behind these.
-    package var isComplete: Bool
-
-    package init(envelopes: [Envelope], isComplete: Bool) {
-        self.envelopes = envelopes
-        self.isComplete = isComplete
-    }
-
-    /// Of an inbox that was not looked into.
-    package static let unread = InboxPage(envelopes: [], isComplete: false)
-}
-
-/// The inboxes of all devices: the one place where envelopes enter, are read, and leave.
+/// The inboxes of the devices of a home: the one place where envelopes enter, are read, and leave.
 package final class Inbox: Sendable {
     private let writer: InboxWriter
     private let store: any InboxStore
@@ -49,39 +28,12 @@ package final class Inbox: Sendable {
         MessageID(position: positions.next(for: device), secret: Bytes16(high: random.next(), low: random.next()))
     }
 
-    /// How an envelope comes to its device.
-    package enum Mode: Sendable {
-        /// It is kept until the device answers for it.
-        case kept
-        /// The same, and a connected device may be given it before it is on disk.
-        case keptAndOffered
-        /// To the device's connection now, or nowhere (TTL 0, RFC 8030 section 5.2). What is written down of it is what became
-        /// of it once it was given, and, before it is given, the `Idempotency-Key` of it.
-        case now
-    }
-
-    /// What became of an envelope that was to be delivered.
-    package enum Delivered: Equatable, Sendable {
-        /// On disk: it waits.
-        case stored
-        /// The device spoke before the write was done.
-        case settled(Settlement)
-        /// Handed to a live connection, and kept nowhere.
-        case given
-        /// No connection took it.
-        case dropped
-        /// The rules did not let it in.
-        case refused(InboxResult)
-        /// The store could not; nothing was changed.
-        case failed(StoreFault)
-    }
-
     /// Brings an envelope, which is made with its identifier, to a device; says when what the mode promises is done. What
     /// says so may be called before this returns, and from any thread.
     package func deliver(
-        to device: DeviceSerial, _ mode: Mode, rules: AppendRules = AppendRules(),
+        to device: DeviceSerial, _ mode: DeliveryMode, rules: AppendRules = AppendRules(),
         _ make: @escaping @Sendable (MessageID) -> Envelope,
-        then: @escaping @Sendable (MessageID, Delivered) -> Void
+        then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
     ) {
         switch mode {
         case .kept: keep(device, isOffered: false, { (make($0), rules) }, then)
@@ -92,9 +44,9 @@ package final class Inbox: Sendable {
     }
 
     package func deliver(
-        to device: DeviceSerial, _ mode: Mode, rules: AppendRules = AppendRules(),
+        to device: DeviceSerial, _ mode: DeliveryMode, rules: AppendRules = AppendRules(),
         _ make: @escaping @Sendable (MessageID) -> Envelope
-    ) async -> Delivered {
+    ) async -> DeliveryResult {
         await withCheckedContinuation { continuation in
             deliver(to: device, mode, rules: rules, make) { continuation.resume(returning: $1) }
         }
@@ -103,7 +55,7 @@ package final class Inbox: Sendable {
     /// The same, of one that is kept, where what is written with it names it.
     package func deliver(
         keptBy device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> (Envelope, AppendRules)
-    ) async -> Delivered {
+    ) async -> DeliveryResult {
         await withCheckedContinuation { continuation in
             keep(device, isOffered: false, make) { continuation.resume(returning: $1) }
         }
@@ -123,7 +75,7 @@ package final class Inbox: Sendable {
 
     private func keep(
         _ device: DeviceSerial, isOffered: Bool, _ make: (MessageID) -> (Envelope, AppendRules),
-        _ then: @escaping @Sendable (MessageID, Delivered) -> Void
+        _ then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
     ) {
         let refused: MessageID? = sessions.appending(to: device) { session, isAwaited in
             let made = make(nextID(for: device))
@@ -135,7 +87,7 @@ package final class Inbox: Sendable {
             }
             let goesLive = isOffered && session != nil
             let isQueued = writer.enqueue(.append(envelope, rules), urgency: goesLive ? .offered : .now) {
-                then(envelope.id, Delivered($0))
+                then(envelope.id, DeliveryResult($0))
             }
             guard isQueued else { return envelope.id }
             if goesLive {
@@ -153,7 +105,7 @@ package final class Inbox: Sendable {
     /// - Parameter claimed: The identifier of an envelope that is written down already.
     private func give(
         _ device: DeviceSerial, _ claimed: MessageID?, _ rules: AppendRules, _ make: (MessageID) -> Envelope,
-        _ then: @escaping @Sendable (MessageID, Delivered) -> Void
+        _ then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
     ) {
         sessions.appending(to: device) { session, _ in
             let envelope = make(claimed ?? nextID(for: device))
@@ -173,11 +125,11 @@ package final class Inbox: Sendable {
     /// A repetition must find the key, so that it is written first.
     private func claim(
         _ device: DeviceSerial, _ rules: AppendRules, _ make: @escaping @Sendable (MessageID) -> Envelope,
-        _ then: @escaping @Sendable (MessageID, Delivered) -> Void
+        _ then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
     ) {
         let id = nextID(for: device)
         let isQueued = writer.enqueue(.append(make(id).trace, rules), urgency: .now) { [self] written in
-            guard case .result(.stored) = written else { return then(id, Delivered(written)) }
+            guard case .result(.stored) = written else { return then(id, DeliveryResult(written)) }
             give(device, id, rules, make, then)
         }
         if !isQueued { then(id, .failed(Self.queueFull)) }
@@ -230,12 +182,10 @@ package final class Inbox: Sendable {
     }
 
     /// Reads a device and the first envelopes of its inbox in one call of the store. Returns nil if there is no such device.
-    package func arrival(
-        of name: DeviceName, _ load: InboxLoad
-    ) async throws -> (device: Device, page: InboxPage, said: SaidRevisions)? {
+    package func arrival(of name: DeviceName, _ load: InboxLoad) async throws -> ArrivedDevice? {
         guard let arrival = try await store.arrival(of: name, load, at: time.now()) else { return nil }
         let page = arrival.envelopes.map { InboxPage($0, answering: load) } ?? .unread
-        return (arrival.device, page, arrival.said)
+        return ArrivedDevice(device: arrival.device, page: page, said: arrival.said)
     }
 
     package func waitingCount(device: DeviceSerial) async throws -> Int {
@@ -254,23 +204,10 @@ package final class Inbox: Sendable {
         writer.settled(id, device: device, Settlement(outcome, code: code, at: time.now()))
     }
 
-    /// What a device says of an envelope.
-    package struct Answer: Sendable {
-        package var id: MessageID
-        package var outcome: Outcome
-        package var code: Int?
-
-        package init(_ id: MessageID, _ outcome: Outcome, code: Int? = nil) {
-            self.id = id
-            self.outcome = outcome
-            self.code = code
-        }
-    }
-
     /// The same of envelopes that a device answered for by another way than its session; returns when it is on disk.
     ///
     /// - Throws: ``StoreFault`` when something that was said of the device is not on disk.
-    package func settle(_ answers: [Answer], device: DeviceSerial) async throws {
+    package func settle(_ answers: [EnvelopeAnswer], device: DeviceSerial) async throws {
         guard !answers.isEmpty else { return }
         let areTaken = take(answers, of: device)
         sessions.session(of: device)?.settled(answers.map(\.id))
@@ -283,13 +220,13 @@ package final class Inbox: Sendable {
     /// - Throws: ``StoreFault`` when something that was said of the device is not on disk.
     package func takeOut(_ envelopes: [MessageID], of device: DeviceSerial, as outcome: Outcome) async throws {
         guard !envelopes.isEmpty else { return }
-        let areTaken = take(envelopes.map { Answer($0, outcome) }, of: device)
+        let areTaken = take(envelopes.map { EnvelopeAnswer($0, outcome) }, of: device)
         for envelope in envelopes { await withdraw(.envelope(envelope.position), from: device) }
         try await writer.write(allOf: device)
         if !areTaken { throw Self.queueFull }
     }
 
-    private func take(_ answers: [Answer], of device: DeviceSerial) -> Bool {
+    private func take(_ answers: [EnvelopeAnswer], of device: DeviceSerial) -> Bool {
         var areTaken = true
         for answer in answers where !settle(answer.id, device: device, answer.outcome, code: answer.code) {
             areTaken = false
@@ -342,7 +279,7 @@ extension InboxPage {
     }
 }
 
-extension Inbox.Delivered {
+extension DeliveryResult {
     fileprivate init(_ written: InboxWriter.Written) {
         switch written {
         case .result(.stored): self = .stored

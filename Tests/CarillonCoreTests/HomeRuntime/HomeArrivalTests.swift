@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonWire
 import Logging
 import Synchronization
+import TestStores
 import Testing
 
 /// What happens to an inbox between the read of a device that arrives and the join of its session.
@@ -11,9 +12,9 @@ struct HomeArrivalTests {
     private let sessions = LiveSessions()
     private let session = RecordingSession()
     private let writer: InboxWriter
-    private let home: Home
+    private let home: HomeRuntime
 
-    init() throws {
+    init() async throws {
         let writer = InboxWriter(
             store: store, sessions: sessions, scheduler: Scheduler { _, _ in },
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
@@ -21,7 +22,7 @@ struct HomeArrivalTests {
             store: store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1),
             time: TimeSource { Sample.now }, random: Sample.random)
         self.writer = writer
-        home = Home(inbox: inbox, sessions: sessions)
+        home = HomeRuntime(inbox: inbox, sessions: sessions, store: try await stores.open())
         store.found = .success(try Self.arrival([]))
     }
 

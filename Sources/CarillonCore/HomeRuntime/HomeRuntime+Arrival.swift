@@ -1,16 +1,8 @@
-extension Home {
-    package typealias Arrived = (device: Device, page: InboxPage, said: SaidRevisions)
-
-    /// Connects a device that sent its credential: reads the device with the first envelopes of its inbox, checks it, and
-    /// makes the connection its session.
-    ///
-    /// A connection that was opened before that of the device's session is ended with ``SessionEnd/replaced``.
-    ///
-    /// - Returns: Nil if there is no such device, or `isRight` rejects it. The page is ``InboxPage/unread`` if it must be
-    ///   loaded.
+extension HomeRuntime {
+    /// The session joins when the credential is checked: an earlier join would let anybody end the session of a device.
     package func arrival(
         of name: DeviceName, as session: any LiveSession, _ load: InboxLoad, if isRight: (Device) -> Bool
-    ) async throws -> Arrived? {
+    ) async throws -> ArrivedDevice? {
         // Reads can end in another order than that in which the connections were opened.
         let turn = sessions.nextTurn()
         let moment = sessions.changes.now()
@@ -44,7 +36,7 @@ extension Home {
     private func secondArrival(
         of name: DeviceName, as session: any LiveSession, _ device: DeviceSerial, _ load: InboxLoad,
         if isRight: (Device) -> Bool
-    ) async throws -> Arrived? {
+    ) async throws -> ArrivedDevice? {
         do {
             let second = try await inbox.arrival(of: name, load)
             if let second, second.device.serial == device, isRight(second.device) { return second }

@@ -1,0 +1,144 @@
+package import CarillonWire
+
+/// A home of this process, as features and connections use it: the inboxes of its devices, and who is connected.
+///
+/// ``Homes`` returns the home of a device. A caller passes a home only devices and messages of that home.
+package protocol LocalHome: AnyObject, Sendable {
+    /// The shards of this home.
+    var shards: ShardSet { get }
+    /// The present epoch of positions.
+    var epoch: Int64 { get }
+
+    // MARK: Delivery
+
+    /// Makes an envelope with its identifier, and brings it to a device.
+    ///
+    /// - Parameter then: Gets the result when the promise of the mode is kept. It may be called before this method returns, from any
+    ///   thread, and while the home handles the device: it must not call the home for the same device.
+    func deliver(
+        to device: DeviceSerial, _ mode: DeliveryMode, rules: AppendRules,
+        _ make: @escaping @Sendable (MessageID) -> Envelope,
+        then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
+    )
+    /// Brings an envelope to a device, and returns when the promise of the mode is kept.
+    func deliver(
+        to device: DeviceSerial, _ mode: DeliveryMode, rules: AppendRules,
+        _ make: @escaping @Sendable (MessageID) -> Envelope
+    ) async -> DeliveryResult
+    /// Brings an envelope that is kept to a device. The rules are made with the identifier as well, because they contain it.
+    func deliver(
+        keptBy device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> (Envelope, AppendRules)
+    ) async -> DeliveryResult
+    /// Offers an envelope to the device's connection, and keeps nothing of it.
+    ///
+    /// - Returns: Whether a connection took the envelope.
+    func giveOnce(to device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> Envelope) async -> Bool
+
+    // MARK: Inboxes
+
+    /// Reads an inbox. Each envelope that was queued for the device before the call is found.
+    ///
+    /// - Throws: ``StoreFault``.
+    func waiting(device: DeviceSerial, _ load: InboxLoad) async throws -> InboxRead
+    /// Reads an inbox as ``waiting(device:_:)`` does, and returns a fault as a value.
+    func read(_ device: DeviceSerial, _ load: InboxLoad) async -> Result<InboxRead, StoreFault>
+    func waitingCount(device: DeviceSerial) async throws -> Int
+    /// Returns what is known of a message; nil if the message is unknown or forgotten.
+    ///
+    /// - Throws: ``StoreFault``, also if the outcome of the message is known and not written yet.
+    func record(of id: MessageID) async throws -> MessageRecord?
+    /// Takes a message back for its sender. When this method returns, no connection can deliver the message.
+    ///
+    /// - Returns: Whether the message was waiting.
+    func cancel(_ id: MessageID) async throws -> Bool
+    /// Takes an envelope out of an inbox. When this method returns, no connection can deliver the envelope.
+    ///
+    /// - Returns: Whether the envelope was waiting, also if its record is not kept.
+    func takeBack(_ id: MessageID, from device: DeviceSerial) async throws -> Bool
+    /// Takes envelopes out of an inbox with an outcome. When this method returns, that is on disk, and no connection can
+    /// deliver the envelopes.
+    ///
+    /// - Throws: ``StoreFault`` if an earlier answer for an envelope of the device is not on disk.
+    func takeOut(_ envelopes: [MessageID], of device: DeviceSerial, as outcome: Outcome) async throws
+    /// Settles envelopes that a device answered for in another way than by its session. Returns when the answers are on disk.
+    ///
+    /// - Throws: ``StoreFault`` if an answer for an envelope of the device is not on disk.
+    func settle(_ answers: [EnvelopeAnswer], device: DeviceSerial) async throws
+    /// Settles an envelope that a device answered for. An answer that cannot be written is kept and written later. If too many are kept,
+    /// the device's session ends.
+    ///
+    /// - Returns: Whether the answer was accepted.
+    @discardableResult
+    func settle(_ id: MessageID, device: DeviceSerial, _ outcome: Outcome, code: Int?) -> Bool
+    /// Waits until each earlier change for the device is on disk, or failed.
+    func flush(_ device: DeviceSerial) async
+
+    /// Returns the moment at which a read of a device and its inbox begins, for ``isOutdated(_:readAfter:)``.
+    func beginVisit() -> InboxChangeClock.Moment
+    /// Whether a read of the device's inbox that began after the moment may lack an envelope that was queued before this call, or have an
+    /// envelope that was withdrawn before this call.
+    func isOutdated(_ device: DeviceSerial, readAfter moment: InboxChangeClock.Moment) -> Bool
+
+    // MARK: Withdrawals
+
+    /// Returns when the device's session cannot deliver what was withdrawn.
+    func withdraw(_ withdrawal: DeliveryMachine.Withdrawal, from device: DeviceSerial) async
+    /// Calls `then` when the device's session cannot deliver what was withdrawn.
+    func withdraw(
+        _ withdrawal: DeliveryMachine.Withdrawal, from device: DeviceSerial, then: @escaping @Sendable () -> Void)
+    /// Notes that something was withdrawn that any device of the app can have, and then returns the connected devices of the app, with those
+    /// whose app is not known. A device that connects meanwhile has joined before the note, or reads its inbox again because of it.
+    func noteWithdrawal(fromAllOf app: AppSerial) -> [DeviceSerial]
+    /// Takes an envelope that the store removed by its TTL out of the device's session. Reads of the inbox do not become outdated.
+    func expired(_ position: Int64, of device: DeviceSerial)
+
+    // MARK: Connections
+
+    /// Whether the device has a session. A waiting poll is not a session.
+    func isConnected(_ device: DeviceSerial) -> Bool
+    /// Whether the device has a session or a waiting poll.
+    func isPresent(_ device: DeviceSerial) -> Bool
+    /// Informs the device's session that other providers serve its user.
+    func providersChanged(for device: DeviceSerial)
+    /// Ends the sessions of the devices, and the polls that wait for their inboxes.
+    func end(_ devices: [DeviceSerial], because reason: SessionEnd)
+    /// Connects a device that sent its credential: reads the device with the first envelopes of its inbox, checks it, and makes the
+    /// connection its session. A session whose connection was opened before ends with ``SessionEnd/replaced``.
+    ///
+    /// - Returns: Nil if there is no such device, or `isRight` rejects it. The page is ``InboxPage/unread`` if it must be loaded.
+    func arrival(
+        of name: DeviceName, as session: any LiveSession, _ load: InboxLoad, if isRight: (Device) -> Bool
+    ) async throws -> ArrivedDevice?
+    /// Makes the session that of a device whose credential was checked, and ends the session before it.
+    func join(_ session: any LiveSession, device: DeviceSerial, of app: AppSerial?)
+    /// Removes a session that ended. A newer session of the device stays.
+    func leave(_ session: any LiveSession, device: DeviceSerial)
+    /// Informs the waiter of each envelope that is stored for the device from now on, and of the end of the device. It stays beside the
+    /// device's session and other waiters, and is offered nothing.
+    func addWaiter(_ waiter: any LiveSession, for device: DeviceSerial)
+    func removeWaiter(_ waiter: any LiveSession, for device: DeviceSerial)
+
+    // MARK: All devices
+
+    /// The number of devices with a session, and the number of waiters.
+    var population: (sessions: Int, waiters: Int) { get }
+    /// Returns how much waits in all inboxes together.
+    func waitingInAll() async throws -> InboxUsage.Waiting
+    /// Ends each session and each waiter.
+    func endAll(because reason: SessionEnd)
+    /// Waits until each earlier change is on disk, or failed.
+    func flush() async
+    /// Tries all changes once more that could not be written.
+    func writeUnwritten() async
+    /// Whether changes are kept that could not be written.
+    var hasUnwritten: Bool { get }
+}
+
+extension LocalHome {
+    /// Brings an envelope without rules to a device, and returns when the promise of the mode is kept.
+    package func deliver(
+        to device: DeviceSerial, _ mode: DeliveryMode, _ make: @escaping @Sendable (MessageID) -> Envelope
+    ) async -> DeliveryResult {
+        await deliver(to: device, mode, rules: AppendRules(), make)
+    }
+}
