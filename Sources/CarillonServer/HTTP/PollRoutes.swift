@@ -28,7 +28,7 @@ struct PollRoutes: Sendable {
         let position = try body.position.map { text throws(Refusal) in
             try domain.inboxPositions.open(text, of: device.serial)
         }
-        let isKnown = position.map { isOfThisPast($0, of: device) } ?? false
+        let isKnown = position.map { isOfThisPast($0, of: device.serial) } ?? false
         if isKnown, position?.binding != binding.serial {
             throw Refusal(.positionInvalid, "The position is of another user or profile of this device.")
         }
