@@ -59,7 +59,7 @@ struct PublisherTests {
 
     @Test func `a look into the inbox sees what was offered and is not written yet`() async throws {
         let world = try await DeliveryWorld.make()
-        let watching = RecordedWithdrawals()
+        let watching = RecordedWithdrawals(of: world.fixture.device.serial)
         let device = world.fixture.device.serial
         world.sessions.join(watching, device: device)
         async let receipt = world.publish(world.request())
@@ -100,7 +100,7 @@ struct PublisherTests {
         // A load that is under way has read it.
         let session = WindowedSession(device: world.fixture.device.serial, inbox: world.inbox, clock: world.clock)
         world.sessions.join(session, device: session.device)
-        let watching = RecordedWithdrawals()
+        let watching = RecordedWithdrawals(of: world.fixture.device.serial)
         world.sessions.join(watching, device: session.device)
         async let receipt = world.publish(world.request(topic: "a", body: "new"))
         let offered = await watching.offered()
@@ -115,7 +115,7 @@ struct PublisherTests {
     @Test func `when a replacement is answered, the one before it cannot be given any more`() async throws {
         let world = try await DeliveryWorld.make()
         let first = try await world.publish(world.request(topic: "a"))
-        let watching = RecordedWithdrawals()
+        let watching = RecordedWithdrawals(of: world.fixture.device.serial)
         world.sessions.join(watching, device: world.fixture.device.serial)
         async let second = world.publish(world.request(topic: "a"))
         _ = await watching.offered()
@@ -127,7 +127,7 @@ struct PublisherTests {
     @Test func `a cancelled message is withdrawn before its sender hears so`() async throws {
         let world = try await DeliveryWorld.make()
         let receipt = try await world.publish(world.request())
-        let watching = RecordedWithdrawals()
+        let watching = RecordedWithdrawals(of: world.fixture.device.serial)
         world.sessions.join(watching, device: world.fixture.device.serial)
         #expect(try await world.inbox.cancel(receipt.id))
         #expect(watching.withdrawn == [.envelope(receipt.id.position)])
@@ -153,7 +153,7 @@ struct PublisherTests {
 
     @Test func `when too much is queued for the disk, the sender is told, and what was queued is stored`() async throws {
         let world = try await DeliveryWorld(try await StoreFixture(.memory), limits: .init(entries: 3))
-        let watching = RecordedWithdrawals()
+        let watching = RecordedWithdrawals(of: world.fixture.device.serial)
         world.sessions.join(watching, device: world.fixture.device.serial)
         let answers = AsyncStream.makeStream(of: Bool.self)
         for _ in 0..<5 {
@@ -188,7 +188,9 @@ struct PublisherTests {
 private final class RecordedWithdrawals: LiveSession {
     private let notes = MutexBox()
     private let offers = AsyncStream.makeStream(of: Envelope.self)
-    let device = DeviceSerial(1)
+    let device: DeviceSerial
+
+    init(of device: DeviceSerial) { self.device = device }
 
     var withdrawn: [DeliveryMachine.Withdrawal] { notes.value }
 
