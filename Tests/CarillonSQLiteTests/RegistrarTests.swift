@@ -21,12 +21,12 @@ struct RegistrarTests {
     }
 
     private func registrar(_ world: DeliveryWorld, _ listener: Listener) -> DeviceRegistrar {
-        let (store, homes, time) = (world.fixture.sqlite, world.homes, TimeSource { StoreFixture.start })
+        let (store, home, time) = (world.fixture.sqlite, world.home, TimeSource { StoreFixture.start })
         let directory = ChannelDirectory(store: store)
         return DeviceRegistrar(
-            devices: store, homes: homes, directory: directory,
-            news: StatusNews(devices: store, homes: homes),
-            formerChannels: FormerChannels(users: store, homes: homes, directory: directory, time: time),
+            devices: store, home: home, directory: directory,
+            news: StatusNews(devices: store, home: home),
+            formerChannels: FormerChannels(users: store, home: home, directory: directory, time: time),
             subscriptions: listener, allowances: Allowances(settings: .init(), ticks: TickSource { 0 }),
             vetoes: NoVetoes(), time: time, random: RandomSource { .random(in: .min ... .max) })
     }

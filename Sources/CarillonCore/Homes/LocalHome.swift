@@ -2,7 +2,8 @@ package import CarillonWire
 
 /// A home of this process, as features and connections use it: the inboxes of its devices, and who is connected.
 ///
-/// ``Homes`` returns the home of a device. A caller passes a home only devices and messages of that home.
+/// A feature has the home that it works for. Connections ask ``Homes`` for the home of a device. A caller passes a home only devices and
+/// messages of that home.
 package protocol LocalHome: AnyObject, Sendable {
     /// The shards of this home.
     var shards: ShardSet { get }

@@ -97,8 +97,8 @@ package final class Domain: Sendable {
         self.allowances = allowances
         runtime = HomeRuntime(inbox: inbox, sessions: sessions, store: home)
         homes = Homes(only: runtime)
-        statusNews = StatusNews(devices: home, homes: homes)
-        formerChannels = FormerChannels(users: home, homes: homes, directory: directory, time: time)
+        statusNews = StatusNews(devices: home, home: runtime)
+        formerChannels = FormerChannels(users: home, home: runtime, directory: directory, time: time)
         users = AppUsers(
             apps: store, documents: documents, keys: tokenKeys, isKeyRingWrapped: wrapping != nil, source: userKeys,
             callRules: watchSettings.rules, time: time, ticks: ticks, random: random, logger: logger)
@@ -109,19 +109,19 @@ package final class Domain: Sendable {
         let conditions = ItemConditions(limits: .ofItems, zoneOffset: TimeZones.offset)
         let payloadSize: Firings.PayloadSize = { PushRendering.payloadSize(of: $0) }
         firings = Firings(
-            store: home, homes: homes, conditions: conditions, styles: FoundationStyles.styles, payloadSize: payloadSize,
+            store: home, home: runtime, conditions: conditions, styles: FoundationStyles.styles, payloadSize: payloadSize,
             time: time)
         itemEngine = ItemEngine(
-            store: home, shards: homes.shards, documents: documents, firings: firings, conditions: conditions, time: time,
+            store: home, shards: runtime.shards, documents: documents, firings: firings, conditions: conditions, time: time,
             ticks: ticks, logger: logger, limits: itemLimits)
         items = AppItems(store: home, documents: documents, engine: itemEngine, allowances: allowances, time: time)
         subscriptions = SubscriptionRegistrar(
-            store: home, engine: itemEngine, items: items, homes: homes, allowances: allowances, vetoes: vetoes,
+            store: home, engine: itemEngine, items: items, home: runtime, allowances: allowances, vetoes: vetoes,
             payloadSize: payloadSize, time: time, random: random)
         let logs = UpdateLogs(
             store: home, documents: documents, language: AudienceLanguage(zoneOffset: TimeZones.offset))
         updateDelivery = UpdateDelivery(
-            store: home, logs: logs, homes: homes, limits: updateLimits, time: time, ticks: ticks, random: random)
+            store: home, logs: logs, home: runtime, limits: updateLimits, time: time, ticks: ticks, random: random)
         listings = SharedTurns(of: .listing, limits: turnLimits, scheduler: scheduler)
         updates = AppUpdates(
             store: home, documents: documents, logs: logs, delivery: updateDelivery, limits: updateLimits,
@@ -131,31 +131,31 @@ package final class Domain: Sendable {
         apps = AppRegistrar(apps: store, deletions: home, homes: homes, directory: directory, time: time)
         keys = KeyAuthority(keys: store, time: time, served: served, random: random)
         devices = DeviceRegistrar(
-            devices: home, homes: homes, directory: directory, news: statusNews,
+            devices: home, home: runtime, directory: directory, news: statusNews,
             formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances, vetoes: vetoes, time: time,
             random: random)
         channels = ChannelRegistrar(
-            channels: home, directory: directory, homes: homes, formerChannels: formerChannels, sealer: sealer,
+            channels: home, directory: directory, home: runtime, formerChannels: formerChannels, sealer: sealer,
             allowances: allowances, time: time)
         publisher = Publisher(
-            sealer: sealer, directory: directory, homes: homes, allowances: allowances,
+            sealer: sealer, directory: directory, home: runtime, allowances: allowances,
             addresses: addresses, time: time)
         let secrets = SecretSealer(keys: tokenKeys, for: .watch, random: random)
-        let news = ChannelNews(homes: homes, time: time)
+        let news = ChannelNews(home: runtime, time: time)
         watches = WatchRegistrar(
             watches: home, publisher: publisher, news: news, sealer: secrets, settings: watchSettings, time: time,
             random: random)
         attachments = Attachments(
             records: store, files: attachmentFiles, limits: attachmentLimits, time: time, random: random)
-        services = Services(store: home, documents: documents, homes: homes, allowances: allowances, time: time)
+        services = Services(store: home, documents: documents, home: runtime, allowances: allowances, time: time)
         pushes = home
-        outbox = Outbox(store: home, shards: homes.shards, limits: .init(underWay: gatewaySettings.underWay), time: time)
+        outbox = Outbox(store: home, shards: runtime.shards, limits: .init(underWay: gatewaySettings.underWay), time: time)
         gateways = Gateways(
             apps: store, documents: documents, keys: tokenKeys, isKeyRingWrapped: wrapping != nil, outbox: outbox,
             settings: gatewaySettings, time: time, random: random, logger: logger)
         work = LeasedWork(
-            store: home, shards: homes.shards,
-            user: WatchWork(watches: home, shards: homes.shards, news: news, sealer: secrets, random: random),
+            store: home, shards: runtime.shards,
+            user: WatchWork(watches: home, shards: runtime.shards, news: news, sealer: secrets, random: random),
             limits: workLimits, time: time)
     }
 

@@ -5,7 +5,7 @@ import Testing
 /// Reads the stored properties of all sources, and finds the owners of inboxes, of connections and of whole stores.
 @Suite(.timeLimit(.minutes(5)))
 struct HomePartsTests {
-    /// The types that a home does not share. Everything else reaches them through `Homes`, or has its own store protocol.
+    /// The types that a home does not share. Everything else reaches them through `Homes` or as a `LocalHome`, or has its own store protocol.
     private static let parts: Set = ["Inbox", "InboxWriter", "LiveSessions", "HomeStore", "Store"]
 
     /// The parts of a home, and what opens and names the store.
@@ -83,10 +83,10 @@ struct HomePartsTests {
 
     static let plants = [
         Plant(
-            file: "CarillonCore/Channels/Publisher.swift", text: "private let homes: Homes",
+            file: "CarillonCore/Channels/Publisher.swift", text: "private let home: any LocalHome",
             replacement: "private let inbox: Inbox", property: "CarillonCore/Publisher.inbox"),
         Plant(
-            file: "CarillonCore/Devices/DeviceRegistrar.swift", text: "let homes: Homes",
+            file: "CarillonCore/Devices/DeviceRegistrar.swift", text: "let home: any LocalHome",
             replacement: "var sessions = LiveSessions()", property: "CarillonCore/DeviceRegistrar.sessions"),
         Plant(
             file: "CarillonServer/Feeds/WaitingPoll.swift", text: "private let home: any LocalHome",
