@@ -8,7 +8,7 @@ import ServiceLifecycle
 /// Once a minute it looks for devices that nobody uses any more. What is removed for good is removed by ``ServedTime``.
 struct Sweeper: Service {
     let store: any InboxStore
-    let domain: Domain
+    let domain: HomeDomain
     let collector: DeviceCollector
     let settings: ServerSettings
     let logger: Logger
@@ -39,7 +39,7 @@ struct Sweeper: Service {
                     try await collector.collect()
                 }
                 await report("deletions") {
-                    while !Task.isCancelled { if try await domain.apps.continueDeletions() { break } }
+                    while !Task.isCancelled { if try await domain.deletions.proceed() { break } }
                 }
                 await report("time") { try await sweep() }
                 await report("statuses") {

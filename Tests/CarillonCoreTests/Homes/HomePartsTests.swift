@@ -92,8 +92,8 @@ struct HomePartsTests {
             file: "CarillonServer/Feeds/WaitingPoll.swift", text: "private let home: any LocalHome",
             replacement: "private weak var sessions: LiveSessions?", property: "CarillonServer/WaitingPoll.sessions"),
         Plant(
-            file: "CarillonServer/Lifecycle/Sweeper.swift", text: "let domain: Domain",
-            replacement: "let domain: Domain, store: any HomeStore", property: "CarillonServer/Sweeper.domain"),
+            file: "CarillonServer/Lifecycle/Sweeper.swift", text: "let domain: HomeDomain",
+            replacement: "let domain: HomeDomain, store: any HomeStore", property: "CarillonServer/Sweeper.domain"),
     ]
 
     @Test(arguments: plants)

@@ -31,7 +31,7 @@ struct RouteFixture {
     }
 
     let store: any Store
-    let domain: Domain
+    let domain: HomeDomain
     /// Has all lines of the log, and knows the secrets of all requests and answers.
     let watch: SecretWatch
     let readiness = Readiness()
@@ -61,7 +61,7 @@ struct RouteFixture {
         self.store = opened
         watch = SecretWatch(before: logger)
         let addresses = Addresses(base: base)
-        domain = try await Domain(
+        domain = try await HomeDomain(
             store: opened, addresses: addresses.own, scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: watch.logger,
             allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, itemLimits: itemLimits,

@@ -68,7 +68,7 @@ struct SweeperTests {
         let app: AppID
 
         var store: any Store { routes.store }
-        var domain: Domain { routes.domain }
+        var domain: HomeDomain { routes.domain }
 
         init() async throws {
             routes = try await RouteFixture(
