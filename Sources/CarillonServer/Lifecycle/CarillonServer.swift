@@ -143,10 +143,12 @@ package struct CarillonServer: Service {
         var configuration = ServiceGroupConfiguration(
             services: first + [
                 .init(
+                    service: StoreSweeper(
+                        store: domain.runtime.store, domain: domain, settings: settings, logger: logger)),
+                .init(
                     service: Sweeper(
-                        store: domain.runtime.store, domain: domain,
-                        collector: DeviceCollector(domain: domain, settings: settings, logger: logger), settings: settings,
-                        logger: logger)),
+                        domain: domain, collector: DeviceCollector(domain: domain, settings: settings, logger: logger),
+                        settings: settings, logger: logger)),
                 .init(service: WatchRunner(domain: domain, caller: caller, logger: logger)),
                 .init(service: PushRunner(outbox: domain.outbox, gateways: domain.gateways, logger: logger)),
                 .init(service: FreedMemory()),

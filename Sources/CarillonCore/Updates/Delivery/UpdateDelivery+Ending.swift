@@ -43,18 +43,19 @@ extension UpdateDelivery {
         present.withLock { $0[app].map { Array($0.devices.keys) } ?? [] }
     }
 
-    /// What time brings, a little at a time: updates expire, what is due is given again, what ended is taken out of inboxes, and what
-    /// ended long ago is forgotten.
-    ///
-    /// - Parameter retention: Nil forgets nothing that ended long ago.
-    package func sweep(forgetting retention: RetentionTime?) async throws {
-        forgetAbsent()
-        try await followClock()
+    /// Ends updates of the whole store that expired, a few at a time. ``sweep()`` then takes them out of inboxes.
+    package func endExpired() async throws {
         while !Task.isCancelled {
             let expired = try await store.endExpiredUpdates(at: time.now(), limit: Self.dueAtOnce)
             for update in expired { logs.expired(update.update, of: update.app) }
             if expired.count < Self.dueAtOnce { break }
         }
+    }
+
+    /// Does what is due for the devices of the home, a few at a time: sends again what is due, and takes what ended out of inboxes.
+    package func sweep() async throws {
+        forgetAbsent()
+        try await followClock()
         await tellMissed()
         while !Task.isCancelled, try await giveAgain() == Self.dueAtOnce {}
         try await findUnfinished()
@@ -75,6 +76,12 @@ extension UpdateDelivery {
         try await store.forgetLocations(
             in: home.shards, before: time.now().adding(seconds: -UpdateBinding.locationSeconds),
             limit: Self.forgottenAtOnce)
+    }
+
+    /// Removes updates of the whole store that ended long ago, and old entries of the audit.
+    ///
+    /// - Parameter retention: Nil removes nothing because of its age.
+    package func forgetEnded(by retention: RetentionTime?) async throws {
         if let retention, isTime(auditTended) {
             wait(Self.auditSeconds, for: auditTended)
             try await store.forgetAudit(
