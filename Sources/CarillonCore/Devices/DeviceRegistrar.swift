@@ -61,12 +61,12 @@ package struct DeviceRegistrar: Sendable {
         case .stored(let device, let changesStatus):
             // A device that is new has the proposed identifier, and no subscriptions yet.
             if profile != nil, device.id != proposed { try await subscriptions.deviceChanged(device.serial) }
-            if changesStatus { try await news.tell() }
+            if changesStatus { await news.tellIfPossible() }
             return (device, DeviceCredential(device: device.id, of: secret))
         case .handedOver(let device, let ended, let changesStatus):
             try await dropFormerUser(of: device.serial, ended)
             if profile != nil { try await subscriptions.deviceChanged(device.serial) }
-            if changesStatus { try await news.tell() }
+            if changesStatus { await news.tellIfPossible() }
             return (device, DeviceCredential(device: device.id, of: secret))
         case .refused(let refusal): throw refusal
         case .addressFull: throw allowances.refuseAnonymousDevice(from: address)
@@ -167,7 +167,7 @@ package struct DeviceRegistrar: Sendable {
         if decision.changesUser { try await dropFormerUser(of: device.serial, decision.ended) }
         if decision.isStatusChanged || decision.displaced != nil {
             try await subscriptions.deviceChanged(device.serial)
-            try await news.tell()
+            await news.tellIfPossible()
         }
         return decision.registration
     }

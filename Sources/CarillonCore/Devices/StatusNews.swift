@@ -42,6 +42,10 @@ package struct StatusNews: Sendable {
         return untold.count
     }
 
+    /// Does the same after a change that is stored. A fault is ignored: it must not fail the change. The sweep tries again, and reports the
+    /// fault if it persists.
+    package func tellIfPossible() async { do { try await tell() } catch {} }
+
     package static let atOnce = 100
     /// No sender can write this topic.
     private static let topic = "device:status"
