@@ -335,6 +335,7 @@ package struct DeviceRegistrar: Sendable {
         guard let app = key.app else { return }
         var place: DeviceSerial?
         while true {
+            try Task.checkCancellation()
             let part = try await devices.devices(registeredWith: key.id, of: app, after: place, limit: count)
             for device in part.serials {
                 guard let removed = try await devices.deleteDevice(device, at: time.now()) else { continue }
