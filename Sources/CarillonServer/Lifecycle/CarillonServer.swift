@@ -165,8 +165,9 @@ package struct CarillonServer: Service {
             lost = fault
         }
         await sockets.limit.awaitEmpty(atMost: .seconds(settings.stopSeconds))
-        await domain.writeRemaining()
+        // The served time is written first: the store marks devices that were seen with it.
         await domain.shared.writeRemaining()
+        await domain.writeRemaining()
         return lost
     }
 

@@ -13,7 +13,7 @@ extension HomeDomain {
             try await devices.writeSeen()
         } catch {
             shared.logger.warning(
-                "cannot write which devices were seen in the last second", metadata: ["reason": "\(error)"])
+                "cannot write which devices were seen", metadata: ["reason": "\(error)"])
         }
     }
 }

@@ -58,8 +58,8 @@ struct RestartWorld {
     ///   queued.
     mutating func restart(stops: Bool = false) async throws {
         if stops {
-            await domain.writeRemaining()
             await domain.shared.writeRemaining()
+            await domain.writeRemaining()
         }
         await inbox.flush()
         try await stores.close(store)
