@@ -114,8 +114,8 @@ package protocol LocalHome: AnyObject, Sendable {
     func join(_ session: any LiveSession, device: DeviceSerial, of app: AppSerial?)
     /// Removes a session that ended. A newer session of the device stays.
     func leave(_ session: any LiveSession, device: DeviceSerial)
-    /// Informs the waiter of each envelope that is stored for the device from now on, and of the end of the device. It stays beside the
-    /// device's session and other waiters, and is offered nothing.
+    /// Informs the waiter of each envelope that is stored for the device from now on, and of the end of the device. The waiter stays
+    /// beside the device's session and other waiters, and is offered nothing.
     func addWaiter(_ waiter: any LiveSession, for device: DeviceSerial)
     func removeWaiter(_ waiter: any LiveSession, for device: DeviceSerial)
 
