@@ -12,6 +12,8 @@ extension HomeDomain {
     }
 
     /// Makes the only home of a process over a store, and everything that the process has once.
+    ///
+    /// - Parameter positionsUsed: The last sequence of the claimed epoch that the home does not use; 0 if it uses the whole epoch.
     package convenience init(
         store: any Store, addresses: OwnAddresses, scheduler: Scheduler, logger: Logger,
         watchSettings: WatchRegistrar.Settings = .init(), workLimits: WorkPace.Limits = .init(),
@@ -21,7 +23,7 @@ extension HomeDomain {
         attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), attachmentLimits: AttachmentLimits = .init(),
         answerBytes: Int = AnswerMemory.standardBytes, wrappedBy wrapping: WrappingKey? = nil,
         for purpose: Purpose = .server,
-        time: TimeSource = .system, ticks: TickSource = .system
+        time: TimeSource = .system, ticks: TickSource = .system, positionsUsed: Int64 = 0
     ) async throws {
         let random = RandomSource.system
         let log = BoundedLog.of(logger, ticks: ticks)
@@ -36,8 +38,8 @@ extension HomeDomain {
         let sessions = LiveSessions()
         let writer = InboxWriter(store: home, sessions: sessions, scheduler: scheduler, logger: log.logger)
         let inbox = Inbox(
-            store: home, writer: writer, sessions: sessions, positions: PositionSource(epoch: epoch), time: time,
-            random: random)
+            store: home, writer: writer, sessions: sessions,
+            positions: PositionSource(epoch: epoch, after: positionsUsed), time: time, random: random)
         let runtime = HomeRuntime(inbox: inbox, sessions: sessions, store: home)
         let shared = Domain(
             store: store, documents: AppDocuments(store: store), tokenKeys: tokenKeys, isKeyRingWrapped: wrapping != nil,

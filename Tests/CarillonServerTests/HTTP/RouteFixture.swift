@@ -54,7 +54,7 @@ struct RouteFixture {
         turnLimits: SharedTurns.Limits = .init(),
         store: (any Store)? = nil, attachmentFiles: any AttachmentFiles = NoAttachmentFiles(),
         base: String = "https://push.example.com", time: TimeSource = .system, ticks: TickSource = .system,
-        logger: Logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+        positionsUsed: Int64 = 0, logger: Logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
     ) async throws {
         let opened: any Store
         if let store { opened = store } else { opened = try await stores.open() }
@@ -66,7 +66,7 @@ struct RouteFixture {
             logger: watch.logger,
             allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, itemLimits: itemLimits,
             updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles, wrappedBy: key,
-            time: time, ticks: ticks)
+            time: time, ticks: ticks, positionsUsed: positionsUsed)
         admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text
         watch.note(admin)
         let routes = Routes.all(
