@@ -309,6 +309,7 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio", condition: network),
                 .product(name: "NIOSSL", package: "swift-nio-ssl", condition: network),
                 .product(name: "NIOWebSocket", package: "swift-nio", condition: network),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: network),
                 .product(name: "SwiftASN1", package: "swift-asn1", condition: simulator),
                 .product(name: "X509", package: "swift-certificates", condition: simulator),
             ],

@@ -176,7 +176,7 @@ struct HotPathTests {
             delivery = world
             logs = appLogs
             updates = UpdateDelivery(
-                store: store, logs: appLogs, homes: world.homes, limits: UpdateLimits(), time: TimeSource { clock.now },
+                store: store, logs: appLogs, home: world.home, limits: UpdateLimits(), time: TimeSource { clock.now },
                 ticks: TickSource { 0 }, random: RandomSource { 0 })
         }
 
@@ -347,7 +347,7 @@ struct HotPathTests {
         let world = try await DeliveryWorld(fixture.base)
         let clock = world.clock
         let services = Services(
-            store: store, documents: AppDocuments(store: store), homes: world.homes,
+            store: store, documents: AppDocuments(store: store), home: world.home,
             allowances: Allowances(settings: Allowances.Settings(), ticks: TickSource { 0 }),
             time: TimeSource { clock.now })
         let header = RequestHeader(

@@ -58,11 +58,11 @@ struct LeasedWorkTests {
             let inbox = Inbox(
                 store: fixture.store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1),
                 time: time, random: random)
-            let homes = Homes(only: HomeRuntime(inbox: inbox, sessions: sessions, store: fixture.store))
+            let home = HomeRuntime(inbox: inbox, sessions: sessions, store: fixture.store)
             return LeasedWork(
                 store: fixture.store,
                 user: WatchWork(
-                    watches: fixture.store, news: ChannelNews(homes: homes, time: time), sealer: sealer ?? self.sealer,
+                    watches: fixture.store, news: ChannelNews(home: home, time: time), sealer: sealer ?? self.sealer,
                     random: random),
                 limits: limits, time: time)
         }

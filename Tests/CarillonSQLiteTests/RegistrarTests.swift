@@ -21,12 +21,12 @@ struct RegistrarTests {
     }
 
     private func registrar(_ world: DeliveryWorld, _ listener: Listener) -> DeviceRegistrar {
-        let (store, homes, time) = (world.fixture.sqlite, world.homes, TimeSource { StoreFixture.start })
+        let (store, home, time) = (world.fixture.sqlite, world.home, TimeSource { StoreFixture.start })
         let directory = ChannelDirectory(store: store)
         return DeviceRegistrar(
-            devices: store, homes: homes, directory: directory,
-            news: StatusNews(devices: store, homes: homes),
-            formerChannels: FormerChannels(users: store, homes: homes, directory: directory, time: time),
+            devices: store, home: home, directory: directory,
+            news: StatusNews(devices: store, home: home),
+            formerChannels: FormerChannels(users: store, home: home, directory: directory, time: time),
             subscriptions: listener, allowances: Allowances(settings: .init(), ticks: TickSource { 0 }),
             vetoes: NoVetoes(), time: time, random: RandomSource { .random(in: .min ... .max) })
     }
@@ -88,6 +88,45 @@ struct RegistrarTests {
         _ = try await registrar.register(app: app, registration: secret, saying: profile)
         #expect(try await waiting(first) == [.deviceStatus(.registered)])
         #expect(try await waiting(second) == [.deviceStatus(.suspended(.tokenTaken))])
+    }
+
+    @Test func `a change that is stored succeeds if a device that loses its token cannot be notified`() async throws {
+        let world = try await DeliveryWorld.make()
+        let registrar = registrar(world, Listener())
+        let (store, app) = (world.fixture.sqlite, try StoreFixture.appID)
+        let user = UserWord.signedIn(try #require(UserID("ada")))
+        func profile(_ token: String) throws -> DeviceProfile {
+            var profile = DeviceProfile()
+            profile.address = .init(
+                platform: .apple, token: try PushToken(hexadecimal: token), environment: .production)
+            return profile
+        }
+        var losers: Set<DeviceSerial> = []
+        for token in ["aa01", "aa02", "aa03"] {
+            losers.insert(try await registrar.register(app: app, saying: try profile(token)).device.serial)
+        }
+        let changing = try await registrar.register(app: app).device
+
+        // From now on, no envelope can be written. Registrations can.
+        world.store.kill()
+        let secret = String(repeating: "s", count: 43)
+        let first = try await registrar.register(app: app, registration: secret, saying: try profile("aa01"))
+        #expect(try await registrar.authenticate(bearer: first.credential.text).serial == first.device.serial)
+        let handedOver = try await registrar.register(
+            app: app, registration: secret, saying: try profile("aa02"), of: { user })
+        #expect(handedOver.device.serial == first.device.serial)
+        #expect(handedOver.credential.text == first.credential.text)
+        let taken = try profile("aa03")
+        _ = try await registrar.update(changing, from: nil, confirms: true) { _ in taken }
+        #expect(Set(try await store.untoldStatuses(in: .all, limit: 9).map(\.device)) == losers)
+
+        let next = try await DeliveryWorld(world.fixture)
+        #expect(try await StatusNews(devices: store, home: next.home).tell() == 3)
+        for loser in losers {
+            let waiting = try await store.waiting(
+                device: loser, after: 0, limit: 9, bytes: 1 << 20, at: StoreFixture.start)
+            #expect(waiting?.map(\.kind) == [.deviceStatus(.suspended(.tokenTaken))])
+        }
     }
 
     @Test func `the devices of a key are removed with their sessions, and other devices stay`() async throws {

@@ -23,11 +23,11 @@ struct SecretsTests {
             store: store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1), time: time, random: random
         )
         let directoryOfChannels = ChannelDirectory(store: store)
-        let homes = Homes(only: HomeRuntime(inbox: inbox, sessions: sessions, store: store))
+        let home = HomeRuntime(inbox: inbox, sessions: sessions, store: store)
         let allowances = Allowances(settings: .init(), ticks: TickSource { 0 })
         let conditions = ItemConditions { _, _ in nil }
         let firings = Firings(
-            store: store, homes: homes, conditions: conditions, styles: .none, payloadSize: { _ in 0 }, time: time)
+            store: store, home: home, conditions: conditions, styles: .none, payloadSize: { _ in 0 }, time: time)
         let documents = AppDocuments(store: store)
         let engine = ItemEngine(
             store: store, shards: .all, documents: documents, firings: firings, conditions: conditions, time: time,
@@ -35,12 +35,12 @@ struct SecretsTests {
         let subscriptions = SubscriptionRegistrar(
             store: store, engine: engine,
             items: AppItems(store: store, documents: documents, engine: engine, allowances: allowances, time: time),
-            homes: homes,
+            home: home,
             allowances: allowances, vetoes: NoVetoes(), payloadSize: { _ in 0 }, time: time, random: random)
         let registrar = DeviceRegistrar(
-            devices: store, homes: homes, directory: directoryOfChannels,
-            news: StatusNews(devices: store, homes: homes),
-            formerChannels: FormerChannels(users: store, homes: homes, directory: directoryOfChannels, time: time),
+            devices: store, home: home, directory: directoryOfChannels,
+            news: StatusNews(devices: store, home: home),
+            formerChannels: FormerChannels(users: store, home: home, directory: directoryOfChannels, time: time),
             subscriptions: subscriptions, allowances: allowances, vetoes: NoVetoes(), time: time, random: random)
         _ = try await registrar.register(app: app, registration: secret)
         try store.close()

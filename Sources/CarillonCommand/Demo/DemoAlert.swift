@@ -12,7 +12,7 @@ struct DemoAlert {
     let client: PushClient
     let token: String
     let simulator: APNsSimulator
-    let domain: Domain
+    let domain: HomeDomain
     let app: AppID
     let say: @Sendable (String) -> Void
 

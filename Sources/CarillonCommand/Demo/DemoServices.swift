@@ -9,7 +9,7 @@ import Foundation
 /// The story of services between apps: one app of Ada's sends another of hers a file, sealed from device to device, and is answered.
 struct DemoServices {
     let server: String
-    let domain: Domain
+    let domain: HomeDomain
     let app: AppID
     let key: String
     /// Where the two apps live while the story is told.

@@ -12,7 +12,7 @@ struct DemoSleep {
     let client: PushClient
     let channel: PushChannel
     let simulator: APNsSimulator
-    let domain: Domain
+    let domain: HomeDomain
     let app: AppID
     let say: @Sendable (String) -> Void
 

@@ -9,7 +9,7 @@ import Synchronization
 /// The story of updates for an audience: what is for the north reaches a phone in the north, which says what it did with it.
 struct DemoUpdates {
     let client: PushClient
-    let domain: Domain
+    let domain: HomeDomain
     let app: AppID
     let say: @Sendable (String) -> Void
 

@@ -288,7 +288,7 @@ struct ItemRulesCommand: AsyncParsableCommand {
         }
     }
 
-    fileprivate static func serial(of app: String, in domain: Domain) async throws -> AppSerial {
+    fileprivate static func serial(of app: String, in domain: HomeDomain) async throws -> AppSerial {
         let id = try AppID.checked(app)
         guard let serial = try await domain.apps.serial(of: id) else {
             throw Refusal(.appUnknown, "There is no app \"\(id)\".")

@@ -56,13 +56,13 @@ struct OperatorOptions: ParsableArguments {
     /// - Parameter stores: Opens the store of a data directory.
     func perform(
         makesMissing: Bool = false, stores: any StoreFactory = Composition.stores,
-        onStore: (Domain) async throws -> Void, onServer: (APIClient) async throws -> Void
+        onStore: (HomeDomain) async throws -> Void, onServer: (APIClient) async throws -> Void
     ) async throws {
         try await reportingFaults(interrupted: "interrupted; look whether it was done") {
             switch try side(Environment.all) {
             case .directory(let path):
                 let opened = try stores.open(directory: path, makesMissing: makesMissing, settings: StoreSettings())
-                let domain = try await Domain(
+                let domain = try await HomeDomain(
                     store: opened.store, addresses: OwnAddresses(""), scheduler: .on(MultiThreadedEventLoopGroup.singleton),
                     logger: Logger(label: "carillon"),
                     wrappedBy: try (keyFile ?? Environment["CARILLON_KEY_FILE"]).map { path in try KeyFile.open(path) },

@@ -68,7 +68,7 @@ struct ParametersCommand: AsyncParsableCommand {
         }
     }
 
-    static func serial(of app: String, in domain: Domain) async throws -> AppSerial {
+    static func serial(of app: String, in domain: HomeDomain) async throws -> AppSerial {
         let id = try AppID.checked(app)
         guard let serial = try await domain.apps.serial(of: id) else {
             throw Refusal(.appUnknown, "There is no app \"\(id)\".")

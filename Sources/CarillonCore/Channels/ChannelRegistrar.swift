@@ -11,19 +11,19 @@ package struct ChannelRegistrar: Sendable {
 
     private let channels: any ChannelStore
     private let directory: ChannelDirectory
-    private let homes: Homes
+    private let home: any LocalHome
     private let formerChannels: FormerChannels
     private let sealer: TokenSealer
     private let allowances: Allowances
     private let time: TimeSource
 
     package init(
-        channels: any ChannelStore, directory: ChannelDirectory, homes: Homes, formerChannels: FormerChannels,
+        channels: any ChannelStore, directory: ChannelDirectory, home: any LocalHome, formerChannels: FormerChannels,
         sealer: TokenSealer, allowances: Allowances, time: TimeSource
     ) {
         self.channels = channels
         self.directory = directory
-        self.homes = homes
+        self.home = home
         self.formerChannels = formerChannels
         self.sealer = sealer
         self.allowances = allowances
@@ -82,7 +82,7 @@ package struct ChannelRegistrar: Sendable {
             return false
         }
         directory.forget([serial])
-        await homes.home(of: device).withdraw(.all(of: .channel(serial)), from: device)
+        await home.withdraw(.all(of: .channel(serial)), from: device)
         return true
     }
 
@@ -94,7 +94,6 @@ package struct ChannelRegistrar: Sendable {
         }
         guard let channel = try await channels.channel(id, device: device) else { throw notOpen(id) }
         let now = time.now()
-        let home = homes.home(of: device)
         let delivered = await home.deliver(to: device, .kept) { envelopeID in
             Envelope(
                 id: envelopeID, device: device, app: channel.app, origin: channel.origin,

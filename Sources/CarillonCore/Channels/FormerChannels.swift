@@ -6,13 +6,13 @@ import CarillonWire
 /// The store closed these channels with the change of the user. It keeps a row of each until its app is notified.
 package struct FormerChannels: Sendable {
     private let users: any UserStore
-    private let homes: Homes
+    private let home: any LocalHome
     private let directory: ChannelDirectory
     private let time: TimeSource
 
-    package init(users: any UserStore, homes: Homes, directory: ChannelDirectory, time: TimeSource) {
+    package init(users: any UserStore, home: any LocalHome, directory: ChannelDirectory, time: TimeSource) {
         self.users = users
-        self.homes = homes
+        self.home = home
         self.directory = directory
         self.time = time
     }
@@ -20,14 +20,14 @@ package struct FormerChannels: Sendable {
     /// Takes envelopes that ended with the former user out of the device's connection.
     package func withdraw(_ ended: [Int64], from device: DeviceSerial) async {
         guard !ended.isEmpty else { return }
-        await homes.home(of: device).withdraw(.envelopes(Set(ended)), from: device)
+        await home.withdraw(.envelopes(Set(ended)), from: device)
     }
 
     /// Closes those of a device.
     package func close(of device: DeviceSerial) async throws {
         // A device has no more channels than that.
         let channels = try await users.channelsOfFormerUsers(
-            of: device, in: homes.shards, limit: Limits.channelsPerDevice)
+            of: device, in: home.shards, limit: Limits.channelsPerDevice)
         directory.forget(channels.map(\.serial))
         for channel in channels { _ = try await close(channel) }
     }
@@ -38,7 +38,7 @@ package struct FormerChannels: Sendable {
     package func closeAll() async throws {
         var fault: (any Error)?
         while !Task.isCancelled {
-            let channels = try await users.channelsOfFormerUsers(of: nil, in: homes.shards, limit: Self.atOnce)
+            let channels = try await users.channelsOfFormerUsers(of: nil, in: home.shards, limit: Self.atOnce)
             directory.forget(channels.map(\.serial))
             var closed = 0
             for channel in channels {
@@ -55,7 +55,6 @@ package struct FormerChannels: Sendable {
 
     /// Answers false when somebody else has closed it.
     private func close(_ channel: PushChannel) async throws -> Bool {
-        let home = homes.home(of: channel.device)
         let now = time.now()
         let delivered = await home.deliver(to: channel.device, .kept) { id in
             Envelope(

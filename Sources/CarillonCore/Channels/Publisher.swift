@@ -8,7 +8,7 @@ package final class Publisher: Sendable {
 
     private let sealer: TokenSealer
     private let directory: ChannelDirectory
-    private let homes: Homes
+    private let home: any LocalHome
     private let allowances: Allowances
     private let vapid: VapidVerifier
     private let time: TimeSource
@@ -19,12 +19,12 @@ package final class Publisher: Sendable {
 
     /// - Parameter addresses: The addresses of the endpoints, whose origin a VAPID token must name.
     package init(
-        sealer: TokenSealer, directory: ChannelDirectory, homes: Homes, allowances: Allowances,
+        sealer: TokenSealer, directory: ChannelDirectory, home: any LocalHome, allowances: Allowances,
         addresses: OwnAddresses, time: TimeSource
     ) {
         self.sealer = sealer
         self.directory = directory
-        self.homes = homes
+        self.home = home
         self.allowances = allowances
         vapid = VapidVerifier(addresses: addresses)
         self.time = time
@@ -73,7 +73,7 @@ package final class Publisher: Sendable {
         let wake = request.urgency.wake(on: channel.wake)
         if ttl > 0, wake != .none { rules.wake = WakeWish(wake, dueAt: now) }
         let mode: DeliveryMode = ttl == 0 ? .now : rules.idempotency == nil ? .keptAndOffered : .kept
-        homes.home(of: channel.device).deliver(to: channel.device, mode, rules: rules) { id in
+        home.deliver(to: channel.device, mode, rules: rules) { id in
             Envelope(
                 id: id, device: channel.device, app: channel.app, origin: channel.origin,
                 kind: .message(.init(body: request.body, coding: request.coding)), acceptedAt: now,

@@ -14,14 +14,14 @@ extension DeviceRegistrar {
         let cutoff = retention.cutoff(afterSeconds: Int64(limitSeconds))
         var collected: [IdleDevice] = []
         for device in try await devices.idleDevices(reason, in: shards, by: cutoff, limit: atOnce) {
-            guard !homes.isConnected(device.serial) else {
+            guard !home.isConnected(device.serial) else {
                 seen.saw(device.serial, isAnonymous: reason.isOfAnonymous)
                 continue
             }
             let removed = try await devices.deleteDevice(device.serial, unlessSeenAfter: cutoff, at: retention.now)
             guard let removed else { continue }
             directory.forget(removed.channels)
-            homes.end(removed.devices, because: .deviceGone)
+            home.end(removed.devices, because: .deviceGone)
             collected.append(device)
         }
         return collected

@@ -4,7 +4,7 @@ package import CarillonWire
 /// Registers devices, recognises them, and lets them go.
 package struct DeviceRegistrar: Sendable {
     let devices: any DeviceStore
-    let homes: Homes
+    let home: any LocalHome
     let directory: ChannelDirectory
     private let allowances: Allowances
     private let news: StatusNews
@@ -16,12 +16,12 @@ package struct DeviceRegistrar: Sendable {
     private let random: RandomSource
 
     package init(
-        devices: any DeviceStore, homes: Homes, directory: ChannelDirectory, news: StatusNews,
+        devices: any DeviceStore, home: any LocalHome, directory: ChannelDirectory, news: StatusNews,
         formerChannels: FormerChannels, subscriptions: any DeviceListener, allowances: Allowances,
         vetoes: any RegistrationApproval, time: TimeSource, random: RandomSource
     ) {
         self.devices = devices
-        self.homes = homes
+        self.home = home
         self.directory = directory
         self.news = news
         self.formerChannels = formerChannels
@@ -61,12 +61,12 @@ package struct DeviceRegistrar: Sendable {
         case .stored(let device, let changesStatus):
             // A device that is new has the proposed identifier, and no subscriptions yet.
             if profile != nil, device.id != proposed { try await subscriptions.deviceChanged(device.serial) }
-            if changesStatus { try await news.tell() }
+            if changesStatus { await news.tellIfPossible() }
             return (device, DeviceCredential(device: device.id, of: secret))
         case .handedOver(let device, let ended, let changesStatus):
             try await dropFormerUser(of: device.serial, ended)
             if profile != nil { try await subscriptions.deviceChanged(device.serial) }
-            if changesStatus { try await news.tell() }
+            if changesStatus { await news.tellIfPossible() }
             return (device, DeviceCredential(device: device.id, of: secret))
         case .refused(let refusal): throw refusal
         case .addressFull: throw allowances.refuseAnonymousDevice(from: address)
@@ -167,7 +167,7 @@ package struct DeviceRegistrar: Sendable {
         if decision.changesUser { try await dropFormerUser(of: device.serial, decision.ended) }
         if decision.isStatusChanged || decision.displaced != nil {
             try await subscriptions.deviceChanged(device.serial)
-            try await news.tell()
+            await news.tellIfPossible()
         }
         return decision.registration
     }
@@ -214,7 +214,7 @@ package struct DeviceRegistrar: Sendable {
         }
         let credential = DeviceCredential(device: device.id, secret: bytes)
         guard try await devices.renewCredential(of: device.serial, to: credential.hash) else { throw Self.deviceGone }
-        homes.end([device.serial], because: .deviceGone)
+        home.end([device.serial], because: .deviceGone)
     }
 
     package static func credential(_ text: String?) throws(Refusal) -> DeviceCredential {
@@ -324,7 +324,7 @@ package struct DeviceRegistrar: Sendable {
             throw Refusal(.deviceUnknown, "The device was deleted already.")
         }
         directory.forget(removed.channels)
-        homes.end(removed.devices, because: .deviceGone)
+        home.end(removed.devices, because: .deviceGone)
     }
 
     /// Removes all devices that registered with a key, and ends their sessions. The key must be revoked: what registers
@@ -335,11 +335,12 @@ package struct DeviceRegistrar: Sendable {
         guard let app = key.app else { return }
         var place: DeviceSerial?
         while true {
+            try Task.checkCancellation()
             let part = try await devices.devices(registeredWith: key.id, of: app, after: place, limit: count)
             for device in part.serials {
                 guard let removed = try await devices.deleteDevice(device, at: time.now()) else { continue }
                 directory.forget(removed.channels)
-                homes.end(removed.devices, because: .deviceGone)
+                home.end(removed.devices, because: .deviceGone)
             }
             guard let end = part.end else { return }
             place = end

@@ -18,20 +18,20 @@ package struct UntoldStatus: Equatable, Sendable {
 /// The store knows who was not told, so that nobody is forgotten; what is told and that it was is written in one.
 package struct StatusNews: Sendable {
     private let devices: any DeviceStore
-    private let homes: Homes
+    private let home: any LocalHome
 
-    package init(devices: any DeviceStore, homes: Homes) {
+    package init(devices: any DeviceStore, home: any LocalHome) {
         self.devices = devices
-        self.homes = homes
+        self.home = home
     }
 
     /// Tells all who were not told yet, some at a time. Answers how many it was.
     @discardableResult
     package func tell() async throws -> Int {
-        let untold = try await devices.untoldStatuses(in: homes.shards, limit: Self.atOnce)
+        let untold = try await devices.untoldStatuses(in: home.shards, limit: Self.atOnce)
         for news in untold {
             let rules = AppendRules(topic: Self.topic, effects: [.statusTold(news.device, at: news.at)])
-            let delivered = await homes.home(of: news.device).deliver(to: news.device, .kept, rules: rules) { id in
+            let delivered = await home.deliver(to: news.device, .kept, rules: rules) { id in
                 Envelope(
                     id: id, device: news.device, app: news.app, origin: .device(news.device),
                     kind: .deviceStatus(news.status), acceptedAt: news.at, expiresAt: .never)
@@ -41,6 +41,10 @@ package struct StatusNews: Sendable {
         }
         return untold.count
     }
+
+    /// Does the same after a change that is stored. A fault is ignored: it must not fail the change. The sweep tries again, and reports the
+    /// fault if it persists.
+    package func tellIfPossible() async { do { try await tell() } catch {} }
 
     package static let atOnce = 100
     /// No sender can write this topic.

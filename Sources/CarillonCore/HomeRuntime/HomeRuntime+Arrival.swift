@@ -1,5 +1,5 @@
 extension HomeRuntime {
-    /// The session joins when the credential is checked: an earlier join would let anybody end the session of a device.
+    /// The session joins after the credential was checked: an earlier join would let anybody end the session of a device.
     package func arrival(
         of name: DeviceName, as session: any LiveSession, _ load: InboxLoad, if isRight: (Device) -> Bool
     ) async throws -> ArrivedDevice? {

@@ -1,6 +1,6 @@
 /// A home in this process. It owns the inboxes and the connections of its devices, and its handle of the store.
 ///
-/// Features do not name this type: they reach it as a ``LocalHome`` through ``Homes``, and have the handle as their own store protocol.
+/// Features do not name this type: they have it as a ``LocalHome``, and the handle as their own store protocol.
 package final class HomeRuntime: Sendable {
     package let inbox: Inbox
     package let sessions: LiveSessions

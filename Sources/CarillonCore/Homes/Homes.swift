@@ -1,8 +1,6 @@
 package import CarillonWire
 
-/// Returns the home of a device. Nothing outside a home reaches its inboxes and connections in another way.
-///
-/// A server has one home, which has all shards. It is returned without a look at the device, because each message asks for a home.
+/// Finds the home of a device. A server has one home with all shards, so the device is not inspected.
 package struct Homes: Sendable {
     private let only: any LocalHome
 

@@ -2,7 +2,8 @@ package import CarillonWire
 
 /// A home of this process, as features and connections use it: the inboxes of its devices, and who is connected.
 ///
-/// ``Homes`` returns the home of a device. A caller passes a home only devices and messages of that home.
+/// A feature has the home that it works for. Connections ask ``Homes`` for the home of a device. A caller passes a home only devices and
+/// messages of that home.
 package protocol LocalHome: AnyObject, Sendable {
     /// The shards of this home.
     var shards: ShardSet { get }
@@ -113,8 +114,8 @@ package protocol LocalHome: AnyObject, Sendable {
     func join(_ session: any LiveSession, device: DeviceSerial, of app: AppSerial?)
     /// Removes a session that ended. A newer session of the device stays.
     func leave(_ session: any LiveSession, device: DeviceSerial)
-    /// Informs the waiter of each envelope that is stored for the device from now on, and of the end of the device. It stays beside the
-    /// device's session and other waiters, and is offered nothing.
+    /// Informs the waiter of each envelope that is stored for the device from now on, and of the end of the device. The waiter stays
+    /// beside the device's session and other waiters, and is offered nothing.
     func addWaiter(_ waiter: any LiveSession, for device: DeviceSerial)
     func removeWaiter(_ waiter: any LiveSession, for device: DeviceSerial)
 

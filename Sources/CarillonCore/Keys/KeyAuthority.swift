@@ -48,7 +48,7 @@ package struct KeyAuthority: Sendable {
 
     /// Revokes the key when it is not revoked yet.
     ///
-    /// - Returns: The key as it was before the call. It is read first because a revocation removes the oldest revoked keys.
+    /// - Returns: The key as it was before the call. The key is read first because a revocation removes the oldest revoked keys.
     package func ensureRevoked(_ id: KeyID) async throws -> AccessKey {
         guard let key = try await keys.key(id) else { throw unknown(id) }
         _ = try await keys.revokeKey(id, at: time.now())

@@ -17,7 +17,7 @@ extension Services {
         guard wish.content.files == 0 else { throw Refusal(.requestTooLarge, "A front request has no files.") }
         let now = time.now()
         let event = ServiceEvent.request(wish.header, from: consumer.peer, expiresAt: now.milliseconds, wish.content)
-        let wasGiven = await homes.home(of: provider.device).giveOnce(to: provider.device) { id in
+        let wasGiven = await home.giveOnce(to: provider.device) { id in
             Envelope(
                 id: id, device: provider.device, app: provider.app,
                 origin: Origin(.request, serial: id.position, id: wish.header.id.value),

@@ -27,7 +27,7 @@ extension Services {
             throw Refusal(.callForbidden, "Only a server looks for the devices of a user; others find those of their own.")
         }
         return reach.providers.map { provider in
-            let isLive = homes.isConnected(provider.device)
+            let isLive = home.isConnected(provider.device)
             return (provider, isLive: isLive, chance: provider.cluster == nil ? 0 : Int.random(in: 0..<Int.max))
         }.sorted { Self.rank($0.0, $0.isLive, $0.chance) < Self.rank($1.0, $1.isLive, $1.chance) }
             .map { ($0.0, isLive: $0.isLive) }
@@ -73,7 +73,7 @@ extension Services {
 
     /// Whoever is away looks when he comes.
     private func tell(_ devices: [DeviceSerial]) {
-        for device in devices { homes.home(of: device).providersChanged(for: device) }
+        for device in devices { home.providersChanged(for: device) }
     }
 
     // MARK: What operators say

@@ -9,7 +9,7 @@ import Metrics
 package struct Services: Sendable {
     let store: any ServiceStore
     let documents: AppDocuments
-    let homes: Homes
+    let home: any LocalHome
     private let allowances: Allowances
     let time: TimeSource
 
@@ -22,11 +22,11 @@ package struct Services: Sendable {
     private let shareFull = ServerMetric.serviceRequests.counter("share_full")
 
     package init(
-        store: any ServiceStore, documents: AppDocuments, homes: Homes, allowances: Allowances, time: TimeSource
+        store: any ServiceStore, documents: AppDocuments, home: any LocalHome, allowances: Allowances, time: TimeSource
     ) {
         self.store = store
         self.documents = documents
-        self.homes = homes
+        self.home = home
         self.allowances = allowances
         self.time = time
     }
@@ -229,7 +229,7 @@ package struct Services: Sendable {
 
     /// Whether it had not been delivered; then it will not be.
     private func takeBack(_ request: ServiceRequest) async throws -> Bool {
-        try await homes.home(of: request.provider).takeBack(request.envelope, from: request.provider)
+        try await home.takeBack(request.envelope, from: request.provider)
     }
 
     // MARK: Time
@@ -240,14 +240,14 @@ package struct Services: Sendable {
     package func sweep(forgetting retention: RetentionTime?, limit: Int = 200) async throws -> Bool {
         let ended = try await endDue(limit: limit)
         guard let retention else { return ended < limit }
-        let forgotten = try await store.forgetRequests(in: homes.shards, by: retention, limit: limit)
+        let forgotten = try await store.forgetRequests(in: home.shards, by: retention, limit: limit)
         return ended < limit && forgotten < limit
     }
 
     /// Ends requests whose deadline came, or one of whose devices was deleted or has another user. Returns how many were found.
     @discardableResult
     package func endDue(limit: Int = 200) async throws -> Int {
-        let due = try await store.dueRequests(in: homes.shards, at: time.now(), limit: limit)
+        let due = try await store.dueRequests(in: home.shards, at: time.now(), limit: limit)
         for request in due {
             let isUndelivered = try await takeBack(request)
             if request.isAbandoned {
@@ -301,7 +301,7 @@ package struct Services: Sendable {
         let now = time.now()
         let wake = wakes ? WakeWish(Urgency.normal.wake(on: .background), dueAt: now) : nil
         let body = event.body
-        return await homes.home(of: device).deliver(keptBy: device) { id in
+        return await home.deliver(keptBy: device) { id in
             let step = step(id)
             let origin = Origin(.request, serial: step.serial.rawValue, id: event.id.value)
             let envelope = Envelope(

@@ -7,7 +7,7 @@ package struct SubscriptionRegistrar: Sendable {
     private let engine: ItemEngine
     let items: AppItems
     let rulesBeingSet = RulesBeingSet()
-    private let homes: Homes
+    private let home: any LocalHome
     private let allowances: Allowances
     private let vetoes: any SubscriptionApproval
     private let payloadSize: Firings.PayloadSize
@@ -15,13 +15,13 @@ package struct SubscriptionRegistrar: Sendable {
     private let random: RandomSource
 
     package init(
-        store: any SubscriptionStore, engine: ItemEngine, items: AppItems, homes: Homes, allowances: Allowances,
+        store: any SubscriptionStore, engine: ItemEngine, items: AppItems, home: any LocalHome, allowances: Allowances,
         vetoes: any SubscriptionApproval, payloadSize: @escaping Firings.PayloadSize, time: TimeSource, random: RandomSource
     ) {
         self.store = store
         self.engine = engine
         self.items = items
-        self.homes = homes
+        self.home = home
         self.allowances = allowances
         self.vetoes = vetoes
         self.payloadSize = payloadSize
@@ -279,12 +279,12 @@ package struct SubscriptionRegistrar: Sendable {
     /// - Parameter device: Nil for those of all devices, as a server left them that was killed meanwhile.
     package func removeEnded(of device: DeviceSerial? = nil) async throws {
         while !Task.isCancelled {
-            let ended = try await store.endedSubscriptions(of: device, in: homes.shards, limit: Self.atOnce)
+            let ended = try await store.endedSubscriptions(of: device, in: home.shards, limit: Self.atOnce)
             guard !ended.isEmpty else { break }
             try await store.removeSubscriptions(ended, at: time.now())
             for ended in ended {
                 let origin = OriginKey(kind: .subscription, serial: ended.serial.rawValue)
-                await homes.home(of: ended.device).withdraw(.all(of: origin), from: ended.device)
+                await home.withdraw(.all(of: origin), from: ended.device)
             }
             // Gives back the memory of each part, as a million may end at once.
             try await engine.settle()
@@ -298,7 +298,7 @@ package struct SubscriptionRegistrar: Sendable {
     package func endExpired() async throws {
         while !Task.isCancelled {
             let count = try await store.endExpiredSubscriptions(
-                in: homes.shards, at: time.now(), limit: Self.atOnce)
+                in: home.shards, at: time.now(), limit: Self.atOnce)
             if count < Self.atOnce { return }
         }
     }

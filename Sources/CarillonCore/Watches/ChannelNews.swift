@@ -2,11 +2,11 @@ import CarillonWire
 
 /// Tells a channel how its back end is: by an envelope of the channel, that takes the place of one that waits.
 package struct ChannelNews: Sendable {
-    private let homes: Homes
+    private let home: any LocalHome
     private let time: TimeSource
 
-    package init(homes: Homes, time: TimeSource) {
-        self.homes = homes
+    package init(home: any LocalHome, time: TimeSource) {
+        self.home = home
         self.time = time
     }
 
@@ -15,7 +15,7 @@ package struct ChannelNews: Sendable {
     package func tell(_ news: PingMachine.News, on watch: Watch, with effect: Effect) async throws -> Bool {
         let now = time.now()
         let rules = AppendRules(topic: Self.topic, effects: [effect])
-        let delivered = await homes.home(of: watch.device).deliver(to: watch.device, .kept, rules: rules) { id in
+        let delivered = await home.deliver(to: watch.device, .kept, rules: rules) { id in
             Envelope(
                 id: id, device: watch.device, app: watch.app, origin: .channel(watch.channel, watch.channelID),
                 kind: news.envelopeKind, acceptedAt: now, expiresAt: .never)

@@ -41,12 +41,13 @@ struct WaitingWakes {
         }
         // Positions in memory can be before those in the table.
         let places = reach.quietBefore..<(search.found?.first ?? .max)
-        try look(at: index.slots(of: key).map(\.position).filter { places.contains($0) }, &search)
+        let inMemory = try index.slots(of: key).lazy.map(\.position).filter { places.contains($0) }
+        try look(at: inMemory, &search)
         reach.note(search)
         return search.found
     }
 
-    private func look(at positions: [Int64], _ search: inout FirstWaking) throws {
+    private func look(at positions: some Sequence<Int64>, _ search: inout FirstWaking) throws {
         var select = try BoundStatement(db, Self.selectEnvelope)
         for position in positions {
             if search.saw(try envelope(at: position, &select), at: position) { return }

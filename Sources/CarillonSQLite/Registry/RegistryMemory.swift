@@ -24,7 +24,8 @@ final class RegistryMemory: Sendable {
         return RegistryVersion(version)
     }
 
-    private func forget() {
+    /// Forgets the version, so that the next comparison reads it.
+    func forget() {
         state.withLock { state in
             state.version = nil
             state.changes += 1

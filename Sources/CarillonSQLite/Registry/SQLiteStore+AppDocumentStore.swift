@@ -9,8 +9,7 @@ import GRDB
 
 extension SQLiteStore: AppDocumentStore {
     package func registryVersion() async throws -> RegistryVersion {
-        try gate.check()
-        return try await registry.version {
+        try await registry.version {
             try await read { db in
                 guard let version = try Int64.first(db, "SELECT version FROM registry") else {
                     throw StoreFault(.damaged, "the registry has no version")

@@ -129,6 +129,8 @@ package final class SQLiteStore: Sendable {
     ///   as long as both stay together.
     package func close() throws {
         gate.close()
+        // A remembered version would be returned by the closed store.
+        registry.forget()
         let emptied = Result { try emptyLog() }
         try database.close()
         lock?.release()

@@ -1,8 +1,8 @@
 import CarillonCore
 import GRDB
 
-/// The effects of a batch of appends on completions. The facts of an offer are read once, when the batch asks whether it
-/// counts.
+/// The effects of a batch of appends on completions. The facts of an offer are read when the batch asks whether the offer counts. They are
+/// read again if they were forgotten, or if they lack the place of a binding that did not end.
 final class CompletionEffects {
     private let rules = CompletionRules()
     private let transaction: CompletionTransaction
@@ -44,8 +44,8 @@ final class CompletionEffects {
     /// Returns whether the offer counted. It changes no other completion, except final ones that are forgotten.
     private func apply(_ offer: UpdateOffer) throws -> Bool {
         var known = try facts.removeValue(forKey: offer.key) ?? reader.facts(of: offer)
-        // The facts can be those of another offer of the completion, which writes no place.
-        if offer.heldTo != nil, known.held == nil { known = try reader.facts(of: offer) }
+        // The facts can be those of another offer of the completion, which writes no place. A binding that ended has no place.
+        if offer.heldTo != nil, known.held == nil, known.revision != nil { known = try reader.facts(of: offer) }
         guard let changes = rules.offer(offer, knowing: known) else { return false }
         try writer.write(changes)
         if let place = offer.heldTo { try note(place, with: offer, knowing: held[offer.key.binding] ?? known.held) }
@@ -63,7 +63,7 @@ final class CompletionEffects {
         held[binding]?.seenTo = change.seenTo
     }
 
-    /// Returns whether the completion had not ended before.
+    /// Returns whether the completion ended by this call, and not earlier.
     private func end(_ key: CompletionKey, as state: CompletionMachine.State, at now: Timestamp) throws -> Bool {
         facts = [:]
         return try transaction.end(key, as: state, at: now)

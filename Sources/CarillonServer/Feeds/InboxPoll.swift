@@ -11,7 +11,7 @@ import Synchronization
 /// The answer is written as it is read from the store, part by part, each when the client has taken the one before:
 /// `{"envelopes":[…],"more":…}`, each envelope as the frame that a socket would carry.
 struct InboxPoll: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
     let readiness: Readiness
 
     struct Question: Sendable {

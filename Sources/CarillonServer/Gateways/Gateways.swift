@@ -20,6 +20,8 @@ package final class Gateways: Sendable {
         var unusable: [PushLane: String] = [:]
         var names: [AppSerial: AppID] = [:]
         var isOpen = false
+        /// The outboxes of the homes.
+        var outboxes: [Outbox] = []
     }
 
     private let documents: AppDocuments
@@ -29,7 +31,6 @@ package final class Gateways: Sendable {
     private let settings: GatewaySettings
     private let rendering: PushRendering
     private let texts: AlertTexts
-    private let outbox: Outbox
     private let time: TimeSource
     private let logger: Logger
     private let state = Mutex(State())
@@ -37,8 +38,8 @@ package final class Gateways: Sendable {
     private let turns = Turns()
 
     package init(
-        apps: any AppStore, documents: AppDocuments, keys: [TokenKey], isKeyRingWrapped: Bool, outbox: Outbox,
-        settings: GatewaySettings, time: TimeSource, random: RandomSource, logger: Logger
+        apps: any AppStore, documents: AppDocuments, keys: [TokenKey], isKeyRingWrapped: Bool, settings: GatewaySettings,
+        time: TimeSource, random: RandomSource, logger: Logger
     ) {
         self.apps = apps
         self.documents = documents
@@ -50,10 +51,12 @@ package final class Gateways: Sendable {
             outputByteCount: 32)
         rendering = PushRendering(key: key)
         texts = AlertTexts(documents: documents)
-        self.outbox = outbox
         self.time = time
         self.logger = logger
     }
+
+    /// Adds the outbox of a home. The outbox is informed of changed credentials from now on.
+    package func serve(_ outbox: Outbox) { state.withLock { $0.outboxes.append(outbox) } }
 
     // MARK: Sending
 
@@ -137,13 +140,13 @@ package final class Gateways: Sendable {
     }
 
     private func replace(_ lane: PushLane, by open: (any PushGateway)?, fault: String?) {
-        let earlier = state.withLock { state in
+        let (earlier, outboxes) = state.withLock { state in
             let earlier = state.open[lane]
             state.open[lane] = open
             state.unusable[lane] = fault
-            return earlier
+            return (earlier, state.outboxes)
         }
-        outbox.renewed(lane)
+        for outbox in outboxes { outbox.renewed(lane) }
         // Ends by itself, when what is under way has its answers.
         if let earlier { Task { await earlier.close() } }
     }
@@ -159,7 +162,10 @@ package final class Gateways: Sendable {
 
     /// The lanes whose pushes wait because of a fault, and why.
     package var faults: [PushLane: String] {
-        outbox.faults.mapValues(\.reason).merging(state.withLock { $0.unusable }) { _, unusable in unusable }
+        let (outboxes, unusable) = state.withLock { ($0.outboxes, $0.unusable) }
+        var reasons = unusable
+        for outbox in outboxes { reasons.merge(outbox.faults.mapValues(\.reason)) { first, _ in first } }
+        return reasons
     }
 
     /// The same, in the words of the API, in order.

@@ -11,7 +11,7 @@ import NIOHTTP1
 /// Attachments: uploaded and fetched in parts (draft-ietf-httpbis-resumable-upload, RFC 9110 section 14), with a device's credential or
 /// a sender key.
 struct AttachmentRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
     let addresses: Addresses
     /// Whether uploaders are told 104 before the answer. Some proxies take it for the answer.
     let tellsResumption: Bool

@@ -69,15 +69,15 @@ extension DeviceFilter {
     }
 }
 
-extension Domain {
+extension HomeDomain {
     package func listDevices(
         of app: AppID, _ filter: DeviceFilter, after: DeviceID?, limit: Int
     ) async throws -> DeviceList {
-        guard let serial = try await apps.serial(of: app) else {
+        guard let serial = try await shared.apps.serial(of: app) else {
             throw Refusal(.appUnknown, "There is no app \"\(app)\".")
         }
         let page = try await devices.list(app: app, filter, after: after, limit: limit) { read in
-            try await self.listings.take(of: serial, read)
+            try await self.shared.listings.take(of: serial, read)
         }
         return DeviceList(
             devices: page.map { DeviceSummary($0.device, $0.registration) },

@@ -5,7 +5,7 @@ import Hummingbird
 
 /// What a device does by HTTP: it registers, describes and deletes itself, and opens channels without a socket.
 struct DeviceRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
     let addresses: Addresses
     let clientAddress: ClientAddress
 

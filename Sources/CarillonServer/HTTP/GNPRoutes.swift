@@ -8,7 +8,7 @@ import Logging
 ///
 /// The HTTP status is 200 whatever happened; `X-Good-GNP-Code` says what did.
 struct GNPRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
 
     /// The service has no notion of a time to live; a message waits a day.
     private static let ttlSeconds: Int64 = 86_400

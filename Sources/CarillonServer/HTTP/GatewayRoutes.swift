@@ -5,7 +5,7 @@ import Hummingbird
 
 /// What an app pushes with through its vendor, what it shows, and what became of it. All want an admin key.
 struct GatewayRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
 
     func add(to routes: Routes) {
         routes.list("/v1/apps/:app/credentials", list)
@@ -88,7 +88,7 @@ struct GatewayRoutes: Sendable {
     @Sendable private func requeue(_ request: Request, _ context: RouteContext) async throws -> Response {
         let app = try await serial(request, context)
         let count = try await domain.pushes.requeueParkedPushes(
-            of: app, in: domain.homes.shards, at: domain.time.now())
+            of: app, in: domain.runtime.shards, at: domain.time.now())
         return Response(status: .ok, json: ["requeued": count])
     }
 }

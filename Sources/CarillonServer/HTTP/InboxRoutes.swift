@@ -6,7 +6,7 @@ import NIOCore
 
 /// A device's inbox without a socket: by long poll or as server-sent events, and what the device says of envelopes.
 struct InboxRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
     let settings: ServerSettings
     let readiness: Readiness
 

@@ -8,7 +8,7 @@ import NIOCore
 
 /// Items: their publishers write and read them with a sender key, and operators say what apps' items are like.
 struct ItemRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
     let logger: Logger
 
     func add(to routes: Routes) {

@@ -5,7 +5,7 @@ import Metrics
 
 /// The Matrix push gateway that UnifiedPush describes, for endpoints of this server only: it calls nobody else.
 struct MatrixRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
     let addresses: Addresses
 
     static let path = "/_matrix/push/v1/notify"

@@ -4,7 +4,7 @@ import Hummingbird
 
 /// Apps, keys, and devices as the operator sees them. All want an admin key.
 struct OperatorRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
 
     func add(to routes: Routes) {
         routes.on(.post, "/v1/apps", createApp)

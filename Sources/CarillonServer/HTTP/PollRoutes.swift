@@ -5,7 +5,7 @@ import Hummingbird
 
 /// A device's poll: it says what it received, what it did with updates and what it is like, and is given what waits for it.
 struct PollRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
     let readiness: Readiness
 
     func add(to routes: Routes) { routes.on(.post, RouterPath(InboxRoutes.path), poll) }

@@ -9,11 +9,11 @@ import NIOHTTP1
 final class PublishDoor: Sendable {
     typealias Reply = @Sendable (HTTPAnswer) -> Void
 
-    private let domain: Domain
+    private let domain: HomeDomain
     private let addresses: Addresses
     private let logger: Logger
 
-    init(domain: Domain, addresses: Addresses, logger: Logger) {
+    init(domain: HomeDomain, addresses: Addresses, logger: Logger) {
         self.domain = domain
         self.addresses = addresses
         self.logger = logger

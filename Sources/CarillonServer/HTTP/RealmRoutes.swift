@@ -5,7 +5,7 @@ import Hummingbird
 
 /// What operators say of services between apps: which apps share their users, and which devices are servers.
 struct RealmRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
 
     func add(to routes: Routes) {
         routes.on(.get, "/v1/apps/:app/realm", showRealm)

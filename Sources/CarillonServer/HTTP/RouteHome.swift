@@ -1,6 +1,7 @@
-/// How the home that runs a request of a route is found.
+/// What decides the home that runs a request of a route.
 ///
-/// ``table`` has a case for each route, and ``HomeFinder`` finds the home.
+/// ``table`` has a case for each route. A server has one home, so no request is forwarded, and no code finds the home of a request. Only
+/// tests read the table.
 enum RouteHome: Hashable, CaseIterable, Sendable {
     /// No home decides. The process that accepted the request answers from its own settings and memory.
     case process
@@ -17,7 +18,8 @@ enum RouteHome: Hashable, CaseIterable, Sendable {
     /// The home that the app of the client key and the field `registration` of the body decide, so that a repetition reaches it as well. A
     /// request without the field runs where it arrives.
     case newDevice
-    /// The home of the device whose credential the request has. A request through a socket is of the socket's device.
+    /// The home of the device whose credential the request has. A request through a socket runs at the home of the socket's device. An event
+    /// stream stays in the process that accepted it, and is a session at this home.
     case credential
     /// The home of the device whose id is the path parameter `device`.
     case device

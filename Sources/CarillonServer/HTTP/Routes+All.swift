@@ -6,7 +6,7 @@ import Hummingbird
 extension Routes {
     /// Every address of the server.
     static func all(
-        domain: Domain, addresses: Addresses, store: any ServerStore, settings: ServerSettings, readiness: Readiness,
+        domain: HomeDomain, addresses: Addresses, store: any ServerStore, settings: ServerSettings, readiness: Readiness,
         sockets: ConnectionLimit
     ) -> Routes {
         let routes = Routes(domain.answers, of: domain.server)

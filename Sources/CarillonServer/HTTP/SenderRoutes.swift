@@ -5,7 +5,7 @@ import Hummingbird
 
 /// What a sender can ask of a message that ``PublishDoor`` took, and what UnifiedPush asks of an endpoint.
 struct SenderRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
     let addresses: Addresses
 
     func add(to routes: Routes) {

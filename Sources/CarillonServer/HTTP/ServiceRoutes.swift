@@ -8,7 +8,7 @@ import Hummingbird
 /// Services between apps: what a device offers, whom it may call, and requests with their results; all with its credential. The content
 /// of requests is sealed from device to device.
 struct ServiceRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
     let clientAddress: ClientAddress
 
     func add(to routes: Routes) {

@@ -5,7 +5,7 @@ import Hummingbird
 
 /// A device's subscriptions on items.
 struct SubscriptionRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
     let clientAddress: ClientAddress
 
     private static let listed: QueryParameters = ["after", "key", "limit", "status", "tag"]

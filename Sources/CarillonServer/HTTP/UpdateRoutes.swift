@@ -6,7 +6,7 @@ import Hummingbird
 
 /// Updates for audiences: senders publish them and see what became of them, and operators declare what devices may say of themselves.
 struct UpdateRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
 
     func add(to routes: Routes) {
         routes.on(.post, "/v1/updates", query: ["app", "validate"], publish)

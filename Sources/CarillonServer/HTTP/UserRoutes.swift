@@ -5,7 +5,7 @@ import Hummingbird
 
 /// How an app's users are told. All want an admin key.
 struct UserRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
 
     func add(to routes: Routes) {
         routes.on(.get, "/v1/apps/:app/users", show)

@@ -5,7 +5,7 @@ import Hummingbird
 
 /// Which server of an app's own is asked whether something may be. All want an admin key.
 struct VetoRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
 
     func add(to routes: Routes) {
         routes.on(.get, "/v1/apps/:app/veto", show)

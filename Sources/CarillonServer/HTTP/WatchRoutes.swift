@@ -5,7 +5,7 @@ import Hummingbird
 
 /// The back end's watch on a token: a ping address, and where to tell that the channel ended.
 struct WatchRoutes: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
 
     func add(to routes: Routes) {
         routes.on(.put, "/push/:token/watch", query: .ignored, put)

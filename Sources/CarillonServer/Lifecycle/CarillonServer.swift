@@ -13,7 +13,7 @@ import ServiceLifecycle
 package struct CarillonServer: Service {
     /// What is known when the server listens.
     package struct Running: Sendable {
-        package let domain: Domain
+        package let domain: HomeDomain
         package let addresses: Addresses
         package let port: Int
     }
@@ -75,7 +75,7 @@ package struct CarillonServer: Service {
         let resolver = NameResolver(group: group, lookUp: settings.outward.lookUp)
         defer { resolver.shutdown() }
         let caller = try OutwardCaller(group: group, resolver: resolver, settings: settings.outward)
-        let domain = try await Domain(
+        let domain = try await HomeDomain(
             store: store, addresses: addresses.own, scheduler: .on(group), logger: logger,
             watchSettings: settings.outward.watches, workLimits: settings.outward.pace,
             allowances: settings.allowances, gatewaySettings: settings.gateways, userKeys: .over(caller),
@@ -143,10 +143,12 @@ package struct CarillonServer: Service {
         var configuration = ServiceGroupConfiguration(
             services: first + [
                 .init(
+                    service: StoreSweeper(
+                        store: domain.runtime.store, domain: domain, settings: settings, logger: logger)),
+                .init(
                     service: Sweeper(
-                        store: domain.runtime.store, domain: domain,
-                        collector: DeviceCollector(domain: domain, settings: settings, logger: logger), settings: settings,
-                        logger: logger)),
+                        domain: domain, collector: DeviceCollector(domain: domain, settings: settings, logger: logger),
+                        settings: settings, logger: logger)),
                 .init(service: WatchRunner(domain: domain, caller: caller, logger: logger)),
                 .init(service: PushRunner(outbox: domain.outbox, gateways: domain.gateways, logger: logger)),
                 .init(service: FreedMemory()),
@@ -163,12 +165,14 @@ package struct CarillonServer: Service {
             lost = fault
         }
         await sockets.limit.awaitEmpty(atMost: .seconds(settings.stopSeconds))
+        // The served time is written first: the store marks devices that were seen with it.
+        await domain.shared.writeRemaining()
         await domain.writeRemaining()
         return lost
     }
 
     /// The app of devices that never registered; it is made when it is missing.
-    private func anonymousApp(_ domain: Domain) async throws -> AppID? {
+    private func anonymousApp(_ domain: HomeDomain) async throws -> AppID? {
         guard let name = settings.anonymousApp else { return nil }
         let app = try AppID.checked(name)
         if try await domain.apps.serial(of: app) == nil { _ = try await domain.apps.create(app) }

@@ -3,16 +3,16 @@ import CarillonWire
 import Logging
 import Metrics
 
-/// Removes devices that nobody uses any more, and says so in the log and the metrics.
+/// Removes devices of a home that nobody uses any more, and says so in the log and the metrics.
 struct DeviceCollector: Sendable {
-    private let domain: Domain
+    private let domain: HomeDomain
     /// For how many seconds a device must not have been seen.
     private let limits: [(reason: CollectionReason, seconds: Int)]
     private let collected = Dictionary(
         uniqueKeysWithValues: CollectionReason.allCases.map { ($0, ServerMetric.devicesCollected.counter($0.rawValue)) })
     private let logger: Logger
 
-    init(domain: Domain, settings: ServerSettings, logger: Logger) {
+    init(domain: HomeDomain, settings: ServerSettings, logger: Logger) {
         self.domain = domain
         self.logger = logger
         limits = CollectionReason.allCases.map { reason in
@@ -31,7 +31,7 @@ struct DeviceCollector: Sendable {
             while !Task.isCancelled {
                 guard let retention = domain.served.retention() else { return }
                 let removed = try await domain.devices.collect(
-                    reason, in: domain.homes.shards, afterSeconds: seconds, by: retention, atOnce: Self.devicesAtOnce)
+                    reason, in: domain.runtime.shards, afterSeconds: seconds, by: retention, atOnce: Self.devicesAtOnce)
                 for device in removed { log(device, reason) }
                 collected[reason]?.increment(by: removed.count)
                 if removed.count < Self.devicesAtOnce { break }

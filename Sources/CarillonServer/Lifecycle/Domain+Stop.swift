@@ -2,18 +2,8 @@ import CarillonCore
 import Logging
 
 extension Domain {
-    /// Writes what is in memory only, when the server stops. A fault is logged, and the next write is tried.
+    /// Writes what only the memory of the process has, when the server stops. A fault is logged.
     package func writeRemaining() async {
-        for home in homes.here {
-            await home.flush()
-            await home.writeUnwritten()
-            if home.hasUnwritten { logger.error("outcomes cannot be written and are lost; their messages come again") }
-        }
-        do {
-            try await devices.writeSeen()
-        } catch {
-            logger.warning("cannot write which devices were seen in the last second", metadata: ["reason": "\(error)"])
-        }
         do {
             try await served.writeLast()
         } catch {

@@ -12,7 +12,7 @@ struct MetricsListener: Service {
     let health: HealthRoutes
     let host: String
     let port: Int
-    let domain: Domain
+    let domain: HomeDomain
     let readiness: Readiness
     let retry: ListenerRetry.Limits
     let logger: Logger

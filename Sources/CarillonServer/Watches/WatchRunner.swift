@@ -16,7 +16,7 @@ final class WatchRunner: Service {
     private let time: TimeSource
     private let logger: Logger
 
-    init(domain: Domain, caller: OutwardCaller, logger: Logger) {
+    init(domain: HomeDomain, caller: OutwardCaller, logger: Logger) {
         work = domain.work
         time = domain.time
         self.caller = caller

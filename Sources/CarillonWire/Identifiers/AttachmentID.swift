@@ -1,14 +1,13 @@
 import CarillonBasics
 
-/// The server's name for an attachment: 36 hexadecimal digits, of which the first four name the home that keeps it. It cannot be guessed,
-/// and alone it opens nothing.
+/// The server's identifier of an attachment: 36 hexadecimal digits. It cannot be guessed, and it alone grants no access. It names no home.
 package struct AttachmentID: Hashable, Sendable {
-    /// The home; on one machine it is 0.
-    package let home: UInt16
+    /// The number in the first four digits. It is 0 in each identifier that a server makes.
+    package let prefix: UInt16
     package let value: Bytes16
 
-    package init(home: UInt16 = 0, _ value: Bytes16) {
-        self.home = home
+    package init(prefix: UInt16 = 0, _ value: Bytes16) {
+        self.prefix = prefix
         self.value = value
     }
 
@@ -19,13 +18,13 @@ package struct AttachmentID: Hashable, Sendable {
 
     package init?(_ bytes: [UInt8]) {
         guard bytes.count == Self.byteCount, let value = Bytes16(bytes.dropFirst(2)) else { return nil }
-        home = UInt16(bytes[0]) << 8 | UInt16(bytes[1])
+        prefix = UInt16(bytes[0]) << 8 | UInt16(bytes[1])
         self.value = value
     }
 
     package static let byteCount = 18
 
-    package var bytes: [UInt8] { home.bigEndianBytes + value.bytes }
+    package var bytes: [UInt8] { prefix.bigEndianBytes + value.bytes }
 
     package static func random(using generator: inout some RandomNumberGenerator) -> AttachmentID {
         AttachmentID(.random(using: &generator))

@@ -2,17 +2,33 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Reads the stored properties of all sources, and finds the owners of inboxes, of connections and of whole stores.
+/// Reads the stored properties of all sources, and finds the owners of homes, of inboxes, of connections and of whole stores.
 @Suite(.timeLimit(.minutes(5)))
 struct HomePartsTests {
-    /// The types that a home does not share. Everything else reaches them through `Homes`, or has its own store protocol.
-    private static let parts: Set = ["Inbox", "InboxWriter", "LiveSessions", "HomeStore", "Store"]
+    /// The types that a home does not share. Everything else reaches them through `Homes` or as a `LocalHome`, or has its own store protocol.
+    private static let parts: Set = ["HomeRuntime", "Inbox", "InboxWriter", "LiveSessions", "HomeStore", "Store"]
 
     /// The parts of a home, and what opens and names the store.
     private static let owners: Set = [
         "CarillonCore/HomeRuntime.inbox", "CarillonCore/HomeRuntime.sessions", "CarillonCore/HomeRuntime.store",
         "CarillonCore/Inbox.sessions", "CarillonCore/Inbox.writer", "CarillonCore/InboxWriter.sessions",
-        "CarillonCore/OpenedStore.store", "CarillonCore/Store",
+        "CarillonCore/OpenedStore.store", "CarillonCore/Store", "CarillonServer/HomeDomain.runtime",
+    ]
+
+    /// The files that use the property `runtime` of a `HomeDomain`, with the members that they use; "" if they use the property itself.
+    /// Other files reach a home through `Homes`.
+    private static let users: [String: Set<String>] = [
+        // Make the home and its features.
+        "CarillonServer/Lifecycle/HomeDomain.swift": ["", "shards", "store"],
+        "CarillonServer/Lifecycle/HomeDomain+Opening.swift": [""],
+        // Writes what only the memory of the home has.
+        "CarillonServer/Lifecycle/HomeDomain+Stop.swift": ["flush", "hasUnwritten", "writeUnwritten"],
+        // Passes the handle of a home to the sweeper of the store.
+        "CarillonServer/Lifecycle/CarillonServer.swift": ["store"],
+        // Work for the shards of the home.
+        "CarillonServer/Lifecycle/DeviceCollector.swift": ["shards"],
+        "CarillonServer/Lifecycle/Sweeper.swift": ["shards"],
+        "CarillonServer/HTTP/GatewayRoutes.swift": ["shards"],
     ]
 
     private struct Reading {
@@ -22,10 +38,14 @@ struct HomePartsTests {
         var unreadable: [String] = []
         /// The properties with one of the types, by the target and the path in it.
         var found: Set<String> = []
+        /// The members of `runtime` that a file uses, by the path of the file.
+        var uses: [String: Set<String>] = [:]
 
         /// - Parameter path: The path of the file in `Sources`.
         mutating func note(_ source: String, at path: String) {
             fileCount += 1
+            let members = HomePartsTests.membersOfRuntime(in: source)
+            if !members.isEmpty { uses[path] = members }
             guard HomePartsTests.parts.contains(where: { source.contains($0) }) else { return }
             guard let properties = StoredPropertyReader.properties(in: source) else {
                 unreadable.append(path)
@@ -64,6 +84,31 @@ struct HomePartsTests {
         #expect(others.isEmpty, "\(paths)")
     }
 
+    @Test func `only the listed files use the home of a process in another way than through Homes`() throws {
+        let uses = try Self.reading.get().uses
+        for path in Set(uses.keys).union(Self.users.keys).sorted() {
+            #expect(uses[path] == Self.users[path], "\(path)")
+        }
+    }
+
+    /// Returns the members that the code of a source uses of a `runtime`. Another use has the name "".
+    private static func membersOfRuntime(in source: String) -> Set<String> {
+        guard source.contains("runtime") else { return [] }
+        let uses = SwiftSource.code(source).matches(of: #/\bruntime\b(?:\s*[?!]?\s*\.\s*(\w+))?/#)
+        return Set(uses.map { use in String(use.output.1 ?? "") })
+    }
+
+    @Test(
+        arguments: [
+            ("func end() { domain.runtime.sessions.endAll() }", ["sessions"]), ("runtime\n    .store", ["store"]),
+            ("_ = domain?.runtime?.shards", ["shards"]), ("Feed(home: domain.runtime)", [""]),
+            ("runtime.flush(runtime.shards, of: runtime)", ["flush", "shards", ""]),
+            ("// domain.runtime.sessions\nlet text = \"runtime.store\"", []), ("let runtimes = home.isRuntime", []),
+        ] as [(String, Set<String>)])
+    func `uses of a home are found in a source`(source: String, members: Set<String>) {
+        #expect(Self.membersOfRuntime(in: source) == members)
+    }
+
     @Test func `each owner is needed`() throws {
         let vain = Self.owners.subtracting(try Self.reading.get().found)
         let paths = vain.sorted().joined(separator: "\n")
@@ -83,17 +128,20 @@ struct HomePartsTests {
 
     static let plants = [
         Plant(
-            file: "CarillonCore/Channels/Publisher.swift", text: "private let homes: Homes",
+            file: "CarillonCore/Channels/Publisher.swift", text: "private let home: any LocalHome",
             replacement: "private let inbox: Inbox", property: "CarillonCore/Publisher.inbox"),
         Plant(
-            file: "CarillonCore/Devices/DeviceRegistrar.swift", text: "let homes: Homes",
+            file: "CarillonCore/Devices/DeviceRegistrar.swift", text: "let home: any LocalHome",
             replacement: "var sessions = LiveSessions()", property: "CarillonCore/DeviceRegistrar.sessions"),
         Plant(
             file: "CarillonServer/Feeds/WaitingPoll.swift", text: "private let home: any LocalHome",
             replacement: "private weak var sessions: LiveSessions?", property: "CarillonServer/WaitingPoll.sessions"),
         Plant(
-            file: "CarillonServer/Lifecycle/Sweeper.swift", text: "let domain: Domain",
-            replacement: "let domain: Domain, store: any HomeStore", property: "CarillonServer/Sweeper.domain"),
+            file: "CarillonServer/Lifecycle/Sweeper.swift", text: "let domain: HomeDomain",
+            replacement: "let domain: HomeDomain, store: any HomeStore", property: "CarillonServer/Sweeper.domain"),
+        Plant(
+            file: "CarillonServer/HTTP/InboxRoutes.swift", text: "let domain: HomeDomain",
+            replacement: "let home: HomeRuntime", property: "CarillonServer/InboxRoutes.home"),
     ]
 
     @Test(arguments: plants)

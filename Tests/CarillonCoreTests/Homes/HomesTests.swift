@@ -5,6 +5,7 @@ import TestStores
 import Testing
 
 /// What others use of a home through `Homes`.
+@Suite(.timeLimit(.minutes(5)))
 struct HomesTests {
     private let sessions = LiveSessions()
     private let runtime: HomeRuntime
@@ -15,9 +16,11 @@ struct HomesTests {
         let writer = InboxWriter(
             store: store, sessions: sessions, scheduler: Scheduler { _, _ in },
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        // The first position is of the next epoch.
+        let positions = PositionSource(epoch: 1, after: 1 << 29 - 1)
         let inbox = Inbox(
-            store: store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1),
-            time: TimeSource { Sample.now }, random: Sample.random)
+            store: store, writer: writer, sessions: sessions, positions: positions, time: TimeSource { Sample.now },
+            random: Sample.random)
         let runtime = HomeRuntime(inbox: inbox, sessions: sessions, store: try await stores.open())
         self.runtime = runtime
         homes = Homes(only: runtime)
@@ -29,6 +32,18 @@ struct HomesTests {
         #expect(homes.home(of: Sample.id(1)) === runtime)
         #expect(homes.here.count == 1 && homes.here[0] === runtime)
         #expect(homes.shards == .all && homes.epoch(of: DeviceSerial(1)) == 1)
+    }
+
+    @Test func `the epoch of a home is the present one, and not that of its start`() async {
+        let device = DeviceSerial(1)
+        #expect(homes.epoch(of: device) == 1)
+        let delivered = await homes.home(of: device).deliver(to: device, .kept) { id in
+            var envelope = Sample.envelope(1)
+            envelope.id = id
+            return envelope
+        }
+        #expect(delivered == .stored)
+        #expect(homes.epoch(of: device) == 2)
     }
 
     @Test func `the sessions and the waiting polls of each given device end, and no others`() {

@@ -16,7 +16,7 @@ final class DeliveryWorld: Sendable {
     let sessions = LiveSessions()
     let writer: InboxWriter
     let inbox: Inbox
-    let homes: Homes
+    let home: HomeRuntime
     let publisher: Publisher
     let timers = ManualTimers()
 
@@ -38,12 +38,12 @@ final class DeliveryWorld: Sendable {
         inbox = Inbox(
             store: store, writer: writer, sessions: sessions,
             positions: PositionSource(epoch: try await fixture.store.claimEpoch()), time: time, random: random)
-        homes = Homes(only: HomeRuntime(inbox: inbox, sessions: sessions, store: fixture.store))
+        home = HomeRuntime(inbox: inbox, sessions: sessions, store: fixture.store)
         var settings = Allowances.Settings()
         allowances(&settings)
         publisher = Publisher(
             sealer: TokenSealer(keys: [TokenKey(id: 1, bytes: Array(repeating: 7, count: 32))], random: random),
-            directory: ChannelDirectory(store: fixture.store), homes: homes,
+            directory: ChannelDirectory(store: fixture.store), home: home,
             allowances: Allowances(settings: settings, ticks: TickSource { clock.now.milliseconds * 1_000_000 }),
             addresses: OwnAddresses("https://push.example.com"), time: time)
     }

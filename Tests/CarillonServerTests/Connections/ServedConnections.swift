@@ -10,7 +10,7 @@ import TestStores
 
 /// A whole server in this process, and bytes to it over true connections.
 struct ServedConnections: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
     let port: Int
     /// The path of the Unix socket that the server listens on instead.
     var unixSocket: String?

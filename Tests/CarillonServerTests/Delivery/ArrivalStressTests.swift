@@ -56,7 +56,7 @@ struct ArrivalStressTests {
         /// Messages whose sender was answered.
         private let stored = Mutex<[MessageID]>([])
 
-        init(_ domain: Domain, app: AppID) async throws {
+        init(_ domain: HomeDomain, app: AppID) async throws {
             home = domain.runtime
             time = domain.time
             device = try await domain.devices.register(app: app).device

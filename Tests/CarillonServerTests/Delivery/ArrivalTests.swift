@@ -12,7 +12,7 @@ import Testing
 struct ArrivalTests {
     private let load = InboxLoad(after: 0, limit: 9, bytes: 10_000)
 
-    private func feed(_ domain: Domain, of device: Device) -> InboxFeed {
+    private func feed(_ domain: HomeDomain, of device: Device) -> InboxFeed {
         InboxFeed(of: device, home: domain.runtime, time: domain.time, limits: .init())
     }
 

@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct InboxFeedTests {
     private struct World {
-        let domain: Domain
+        let domain: HomeDomain
         let device: Device
         let channel: PushChannel
         let credential: String

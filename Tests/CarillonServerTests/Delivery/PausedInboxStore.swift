@@ -14,7 +14,7 @@ final class PausedInboxStore: InboxStore {
     init(_ store: any InboxStore) { self.store = store }
 
     /// Returns a home that reads this store, with the sessions of the domain's home.
-    func home(of domain: Domain) -> HomeRuntime {
+    func home(of domain: HomeDomain) -> HomeRuntime {
         let sessions = domain.runtime.sessions
         let writer = InboxWriter(
             store: self, sessions: sessions, scheduler: Scheduler { _, _ in }, logger: domain.logger)

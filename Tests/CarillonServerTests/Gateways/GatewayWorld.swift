@@ -15,7 +15,7 @@ import Testing
 /// A server's domain, whose pushes go to a simulator of Apple's service, by a clock that the test moves.
 final class GatewayWorld: Sendable {
     let simulator: APNsSimulator
-    let domain: Domain
+    let domain: HomeDomain
     let app: AppID
     /// Has all lines of the log, and knows the push credentials.
     let watch = SecretWatch()
@@ -39,7 +39,7 @@ final class GatewayWorld: Sendable {
         let clock = Mutex(TimeSource.system.now())
         self.clock = clock.withLock { Mutex($0) }
         let box = Box()
-        domain = try await Domain(
+        domain = try await HomeDomain(
             store: stores.open(), addresses: OwnAddresses("https://push.example.com"),
             scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: watch.logger, gatewaySettings: settings,

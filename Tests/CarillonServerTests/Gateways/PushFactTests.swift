@@ -16,7 +16,7 @@ struct PushFactTests {
         let device: Device
         let channel: PushChannel
         let sender: String
-        var domain: Domain { routes.domain }
+        var domain: HomeDomain { routes.domain }
         var lane: PushLane { PushLane(app: device.app, environment: .production) }
         static let app = "/v1/apps/com.example.app"
 

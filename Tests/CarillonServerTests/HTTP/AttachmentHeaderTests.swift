@@ -124,8 +124,8 @@ struct AttachmentHeaderTests {
         #expect(RangeHeader("bytes=-1", length: 0) == .unsatisfiable)
     }
 
-    @Test func `an identifier names its home, and is nothing but digits`() throws {
-        let id = AttachmentID(home: 0x0102, Bytes16(high: 3, low: 4))
+    @Test func `an identifier is 36 digits, and nothing else`() throws {
+        let id = AttachmentID(prefix: 0x0102, Bytes16(high: 3, low: 4))
         #expect("\(id)" == "010200000000000000030000000000000004")
         #expect(AttachmentID("\(id)") == id && AttachmentID(id.bytes) == id)
         for bad in ["", "0102", "\(id)0", String("\(id)".dropLast()), "../" + "\(id)".dropFirst(3)] {

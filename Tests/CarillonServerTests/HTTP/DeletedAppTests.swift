@@ -89,6 +89,6 @@ struct DeletedAppTests {
         #expect(await domain.itemEngine.population.items == 0)
         #expect(catcher.warnings.contains { $0.contains("cannot remove rows of deleted app") })
         #expect(try await routes.request(.delete, path, key: routes.admin).code == "app_unknown")
-        while try await !next.domain.apps.continueDeletions() {}
+        while try await !next.domain.deletions.proceed() {}
     }
 }

@@ -31,7 +31,7 @@ struct RouteFixture {
     }
 
     let store: any Store
-    let domain: Domain
+    let domain: HomeDomain
     /// Has all lines of the log, and knows the secrets of all requests and answers.
     let watch: SecretWatch
     let readiness = Readiness()
@@ -54,19 +54,19 @@ struct RouteFixture {
         turnLimits: SharedTurns.Limits = .init(),
         store: (any Store)? = nil, attachmentFiles: any AttachmentFiles = NoAttachmentFiles(),
         base: String = "https://push.example.com", time: TimeSource = .system, ticks: TickSource = .system,
-        logger: Logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+        positionsUsed: Int64 = 0, logger: Logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
     ) async throws {
         let opened: any Store
         if let store { opened = store } else { opened = try await stores.open() }
         self.store = opened
         watch = SecretWatch(before: logger)
         let addresses = Addresses(base: base)
-        domain = try await Domain(
+        domain = try await HomeDomain(
             store: opened, addresses: addresses.own, scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: watch.logger,
             allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, itemLimits: itemLimits,
             updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles, wrappedBy: key,
-            time: time, ticks: ticks)
+            time: time, ticks: ticks, positionsUsed: positionsUsed)
         admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text
         watch.note(admin)
         let routes = Routes.all(

@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import HTTPTypes
+import Logging
 import TestStores
 import Testing
 
@@ -17,6 +18,25 @@ struct HomeStartTests {
             let epoch = domain.runtime.inbox.epoch
             #expect(Set(map.places.values) == [ShardMap.Place(node: .only, epoch: epoch)])
         }
+    }
+
+    @Test func `what a process has and what a home has are released with their last user`() async throws {
+        weak var home: HomeDomain?
+        weak var process: Domain?
+        weak var runtime: HomeRuntime?
+        do {
+            let domain = try await HomeDomain(
+                store: stores.open(), addresses: OwnAddresses("https://push.example.com"), scheduler: Scheduler { _, _ in },
+                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+            home = domain
+            process = domain.shared
+            runtime = domain.runtime
+            #expect(domain.homes.shards == .all)
+        }
+        let (isHomeReleased, isProcessReleased, isRuntimeReleased) = (home == nil, process == nil, runtime == nil)
+        #expect(isHomeReleased)
+        #expect(isProcessReleased)
+        #expect(isRuntimeReleased)
     }
 
     @Test func `a server that another server on the same store followed changes nothing of devices`() async throws {
@@ -51,8 +71,8 @@ struct HomeStartTests {
         let next = try await RouteFixture(store: store)
         let isDeleted = try await store.deleteApp(try #require(AppID("com.example.app")), at: former.domain.time.now())
         #expect(isDeleted)
-        let fault = await #expect(throws: StoreFault.self) { try await former.domain.apps.continueDeletions() }
+        let fault = await #expect(throws: StoreFault.self) { try await former.domain.deletions.proceed() }
         #expect(fault?.kind == .fenced)
-        while try await !next.domain.apps.continueDeletions() {}
+        while try await !next.domain.deletions.proceed() {}
     }
 }

@@ -18,7 +18,7 @@ struct RestartWorld {
     }
 
     private(set) var store: any Store
-    private(set) var domain: Domain
+    private(set) var domain: HomeDomain
     let device: Device
     let channel: PushChannel
     private let settings: Settings
@@ -43,9 +43,9 @@ struct RestartWorld {
 
     private static func start(
         on store: any Store, _ settings: Settings, _ clock: SubscriptionWorld.Clock
-    ) async throws -> Domain {
+    ) async throws -> HomeDomain {
         let time = clock.time
-        return try await Domain(
+        return try await HomeDomain(
             store: store, addresses: OwnAddresses("https://push.example.com"),
             scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), allowances: settings.allowances,
@@ -57,7 +57,10 @@ struct RestartWorld {
     /// - Parameter stops: Whether the server writes first what only its memory has. Otherwise it ends as if it was killed when nothing was
     ///   queued.
     mutating func restart(stops: Bool = false) async throws {
-        if stops { await domain.writeRemaining() }
+        if stops {
+            await domain.shared.writeRemaining()
+            await domain.writeRemaining()
+        }
         await inbox.flush()
         try await stores.close(store)
         let place = try #require(stores.place(of: store))

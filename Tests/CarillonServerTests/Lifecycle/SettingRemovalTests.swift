@@ -16,7 +16,7 @@ struct SettingRemovalTests {
         Gateways(
             apps: store, documents: AppDocuments(store: documents),
             keys: [TokenKey(id: 1, bytes: Array(repeating: 1, count: 32))], isKeyRingWrapped: true,
-            outbox: Outbox(store: store, time: .system), settings: .init(), time: .system, random: .system,
+            settings: .init(), time: .system, random: .system,
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
     }
 
@@ -41,7 +41,7 @@ struct SettingRemovalTests {
         let refusal = await #expect(throws: Refusal.self) {
             try await domain.services.removeRealm {
                 let serial = try await domain.serial(ofApp: "com.example.app")
-                try await domain.apps.delete(try AppID.checked("com.example.app"))
+                try await domain.deletions.delete(try AppID.checked("com.example.app"))
                 return serial
             }
         }

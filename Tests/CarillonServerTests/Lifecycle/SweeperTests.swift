@@ -17,9 +17,10 @@ struct SweeperTests {
     enum Work: String, CaseIterable {
         case withheldLogLines, servedTime, seenDevices, inactiveDevices, suspendedDevices, anonymousDevices, deletedApps
         case expiredMessages, statuses, expiredSubscriptions, endedSubscriptions, channelsOfFormerUsers, expiredPushes
-        case keptPushes, attachments, files, requests, firings, heldFirings, expiredUpdates, wakingUpdates
+        case keptPushes, attachments, files, requests, firings, heldFirings, locations, expiredUpdates, endedUpdates
+        case wakingUpdates
 
-        /// The name of the step as the sweeper reports its faults; nil where it has none.
+        /// The name of the step as its sweeper reports its faults; nil where it has none.
         var step: String? {
             switch self {
             case .withheldLogLines: nil
@@ -37,7 +38,9 @@ struct SweeperTests {
             case .requests: "requests of services"
             case .firings: "firings"
             case .heldFirings: "held firings"
-            case .expiredUpdates: "updates"
+            case .locations: "updates"
+            case .expiredUpdates: "expired updates"
+            case .endedUpdates: "ended updates"
             case .wakingUpdates: "waking for updates"
             }
         }
@@ -65,27 +68,27 @@ struct SweeperTests {
         let directory = TemporaryDirectory()
         let routes: RouteFixture
         let device: Device
+        let credential: String
         let app: AppID
 
         var store: any Store { routes.store }
-        var domain: Domain { routes.domain }
+        var domain: HomeDomain { routes.domain }
 
         init() async throws {
             routes = try await RouteFixture(
                 attachmentFiles: stores.factory.attachmentFiles(of: directory.path), time: clocks.time, ticks: clocks.ticks,
                 logger: catcher.logger)
-            let text = try await routes.device().id
-            let id = try #require(DeviceID(text))
+            let registered = try await routes.device()
+            credential = registered.credential
+            let id = try #require(DeviceID(registered.id))
             device = try #require(try await routes.store.device(id))
             app = try #require(AppID("com.example.app"))
         }
 
-        func sweeper() -> Sweeper {
-            let (settings, logger) = (ServerSettings(dataDirectory: ""), domain.logger)
-            return Sweeper(
-                store: store, domain: domain,
-                collector: DeviceCollector(domain: domain, settings: settings, logger: logger), settings: settings,
-                logger: logger)
+        /// Sweeps until the task is cancelled.
+        func sweep() -> Task<Void, any Error> {
+            let sweepers = Sweepers(of: domain, store: store)
+            return Task { try await sweepers.run() }
         }
 
         /// Leaves something to be done, and returns whether it was.
@@ -97,7 +100,8 @@ struct SweeperTests {
             case .expiredSubscriptions, .endedSubscriptions, .firings, .heldFirings: try await subscriptions(work)
             case .expiredPushes, .keptPushes, .requests: try await rows(work)
             case .attachments, .files: try await attachments(work)
-            case .expiredUpdates, .wakingUpdates: try await updates(work)
+            case .expiredUpdates, .endedUpdates, .wakingUpdates: try await updates(work)
+            case .locations: try await location()
             }
         }
 
@@ -247,7 +251,26 @@ struct SweeperTests {
                 return { [store] in try await stores.countWakingUpdates(in: store) == 0 }
             }
             clocks.pass(3601)
-            return { [store] in try await stores.countLiveUpdates(in: store) == 0 }
+            guard work == .endedUpdates else {
+                return { [store] in try await stores.countLiveUpdates(in: store) == 0 }
+            }
+            _ = try await store.endExpiredUpdates(at: clocks.now, limit: 9)
+            clocks.pass(31 * Self.day)
+            return { [store] in try await stores.count(.updates, in: store) == 0 }
+        }
+
+        private func location() async throws -> Check {
+            let parameters = #"{"parameters":{"place":"location"}}"#
+            let declared = try await routes.request(
+                .put, "/v1/apps/com.example.app/parameters", key: routes.admin, parameters)
+            #expect(declared.status == 200)
+            let values = #"{"place":{"latitude":48.20849,"longitude":16.37208}}"#
+            let poll = try await routes.request(
+                .post, "/v1/inbox", key: credential,
+                #"{"protocol":1,"kinds":["popup"],"parameters":{"revision":"1","values":\#(values)}}"#)
+            #expect(poll.status == 200)
+            clocks.pass(2 * Self.day)
+            return { [store] in try await stores.countLocatedBindings(in: store) == 0 }
         }
     }
 
@@ -256,8 +279,7 @@ struct SweeperTests {
         let world = try await World()
         let isDone = try await world.prepare(work)
         #expect(try await !isDone(), "nobody has done it yet")
-        let service = world.sweeper()
-        let sweeper = Task { try await service.run() }
+        let sweeper = world.sweep()
         defer { sweeper.cancel() }
         try await eventually { try await isDone() }
     }
@@ -282,19 +304,21 @@ struct SweeperTests {
         _ = try await world.prepare(.expiredMessages)
         let position = try #require(try await stores.positions(in: world.store).first)
         #expect(connection.withdrawn.withLock { $0 }.isEmpty)
-        let service = world.sweeper()
-        let sweeper = Task { try await service.run() }
+        let sweeper = world.sweep()
         defer { sweeper.cancel() }
         try await eventually { connection.withdrawn.withLock { $0 } == [.envelope(position)] }
     }
 
-    @Test func `every step of the sweeper is in the table`() throws {
+    @Test func `every step of the sweepers is in the table`() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        let source = tests.deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("Sources/CarillonServer/Lifecycle/Sweeper.swift")
-        let text = try String(contentsOf: source, encoding: .utf8)
-        let steps = text.components(separatedBy: "report(\"").dropFirst().map { part in String(part.prefix { $0 != "\"" }) }
-        #expect(steps.count >= 16)
+        let folder = tests.deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("Sources/CarillonServer/Lifecycle")
+        var steps: [String] = []
+        for file in ["Sweeper.swift", "StoreSweeper.swift"] {
+            let text = try String(contentsOf: folder.appendingPathComponent(file), encoding: .utf8)
+            steps += text.components(separatedBy: "report(\"").dropFirst().map { part in String(part.prefix { $0 != "\"" }) }
+        }
+        #expect(steps.count >= 18)
         // NeverFiredTests and ItemLifeTests have these.
         let others: Set = ["subscriptions that never fired", "idle items", "rules for items"]
         #expect(Set(steps) == Set(Work.allCases.compactMap(\.step)).union(others))

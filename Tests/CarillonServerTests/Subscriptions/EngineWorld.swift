@@ -11,7 +11,7 @@ import Testing
 /// An app, a device of it, and what a process has over its store.
 struct EngineWorld {
     let store: any Store
-    let domain: Domain
+    let domain: HomeDomain
     let device: Device
     let item: ItemKey
 
@@ -20,7 +20,7 @@ struct EngineWorld {
         ticks: TickSource = .system
     ) async throws {
         self.store = store
-        domain = try await Domain(
+        domain = try await HomeDomain(
             store: store, addresses: OwnAddresses("https://push.example.com"),
             scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), allowances: allowances,

@@ -152,8 +152,8 @@ struct ItemEngineBoundsTests {
         try await world.leave(2, version: 1)
         #expect(try await stores.count(.firings, in: world.store) == 1)
         #expect(try await stores.count(.items, in: world.store) == 1)
-        try await world.domain.apps.delete(try #require(AppID("com.example.app")))
-        while try await !world.domain.apps.continueDeletions() {}
+        try await world.domain.deletions.delete(try #require(AppID("com.example.app")))
+        while try await !world.domain.deletions.proceed() {}
         #expect(try await stores.count(.firings, in: world.store) == 0)
         #expect(try await stores.count(.items, in: world.store) == 0)
     }

@@ -399,8 +399,8 @@ struct ItemEngineTests {
         #expect(try await rows(.handOvers) == 0)
         try await world.publish(1)
         #expect(try await rows(.items) == 1)
-        try await world.domain.apps.delete(try #require(AppID("com.example.app")))
-        while try await !world.domain.apps.continueDeletions() {}
+        try await world.domain.deletions.delete(try #require(AppID("com.example.app")))
+        while try await !world.domain.deletions.proceed() {}
         #expect(try await rows(.items) == 0)
         await #expect(throws: (any Error).self) { try await world.publish(2) }
     }

@@ -434,10 +434,7 @@ struct ItemLifeTests {
         try await world.publish(1)
         try await stores.ageItems(in: world.store)
         ticks.now.withLock { $0 = 7200 * 1_000_000_000 }
-        let (settings, logger) = (ServerSettings(dataDirectory: ""), world.domain.logger)
-        let collector = DeviceCollector(domain: world.domain, settings: settings, logger: logger)
-        let service = Sweeper(
-            store: world.store, domain: world.domain, collector: collector, settings: settings, logger: logger)
+        let service = Sweepers(of: world.domain, store: world.store)
         let sweeper = Task { try await service.run() }
         try await eventually { try await world.store.item(world.item) == nil }
         sweeper.cancel()
@@ -516,10 +513,7 @@ struct ItemLifeTests {
         }
         let world = try await EngineWorld(store)
         #expect(try await store.appsWithUnappliedRules() == [world.device.app])
-        let (settings, logger) = (ServerSettings(dataDirectory: ""), world.domain.logger)
-        let collector = DeviceCollector(domain: world.domain, settings: settings, logger: logger)
-        let service = Sweeper(
-            store: world.store, domain: world.domain, collector: collector, settings: settings, logger: logger)
+        let service = Sweepers(of: world.domain, store: world.store)
         let sweeper = Task { try await service.run() }
         try await eventually { try await stores.count(.subscriptions, in: store) == 0 }
         try await eventually { try await store.appsWithUnappliedRules().isEmpty }

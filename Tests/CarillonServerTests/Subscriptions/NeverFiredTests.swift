@@ -38,10 +38,7 @@ struct NeverFiredTests {
 
     @Test func `a running server does it by itself`() async throws {
         let world = try await EngineWorld(try await killed())
-        let (settings, logger) = (ServerSettings(dataDirectory: ""), world.domain.logger)
-        let collector = DeviceCollector(domain: world.domain, settings: settings, logger: logger)
-        let service = Sweeper(
-            store: world.store, domain: world.domain, collector: collector, settings: settings, logger: logger)
+        let service = Sweepers(of: world.domain, store: world.store)
         let sweeper = Task { try await service.run() }
         try await eventually { try await world.titles() == ["20.0", "20.0"] }
         sweeper.cancel()

@@ -65,6 +65,18 @@ struct LostStateTests {
         for copy in copies { #expect(try await isResync(copy)) }
     }
 
+    @Test func `a position of an epoch that the home reached after its start is known`() async throws {
+        let world = try await UpdateWorld(positionsUsed: 1 << 29 - 1)
+        let homes = world.routes.domain.homes
+        let id = try #require(DeviceID(world.first.id))
+        let serial = try #require(try await world.routes.store.device(id)).serial
+        let epoch = homes.epoch(of: serial)
+        let update = try await world.publish()
+        #expect(try await world.poll().map(\.update) == [update])
+        #expect(homes.epoch(of: serial) == epoch + 1)
+        #expect(try await world.poll() == [])
+    }
+
     @Test func `a device that leaves out the kinds is told which ones the server holds`() async throws {
         let world = try await UpdateWorld()
         func kinds(_ members: String) async throws -> JSONValue? {

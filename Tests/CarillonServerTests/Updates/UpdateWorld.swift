@@ -60,13 +60,14 @@ final class UpdateWorld: Sendable {
 
     init(
         store: (any Store)? = nil, limits: UpdateLimits = .init(), turnLimits: SharedTurns.Limits = .init(),
-        ticks: TickSource? = nil
+        ticks: TickSource? = nil, positionsUsed: Int64 = 0
     ) async throws {
         (clock, objects) = (.init(), Counter())
         let time = clock.time
         let ticks = ticks ?? TickSource { time.now().milliseconds * 1_000_000 }
         routes = try await RouteFixture(
-            updateLimits: limits, turnLimits: turnLimits, store: store, time: time, ticks: ticks)
+            updateLimits: limits, turnLimits: turnLimits, store: store, time: time, ticks: ticks,
+            positionsUsed: positionsUsed)
         let (id, credential, client) = try await routes.device()
         self.client = client
         first = Device(id: id, credential: credential)

@@ -20,9 +20,9 @@ struct FormerChannelsTests {
 
     private let clock = Clock()
 
-    private func domain(over store: any Store) async throws -> Domain {
+    private func domain(over store: any Store) async throws -> HomeDomain {
         let clock = clock
-        return try await Domain(
+        return try await HomeDomain(
             store: store, addresses: OwnAddresses("https://push.example.com"),
             scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), time: TimeSource { clock.now })

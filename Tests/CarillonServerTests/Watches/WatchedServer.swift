@@ -10,7 +10,7 @@ import TestStores
 
 /// A whole server in this process, with one app, and the ways to it that a device and a back end have.
 struct WatchedServer: Sendable {
-    let domain: Domain
+    let domain: HomeDomain
     let port: Int
     /// Has all lines of the log, and knows the secrets of all requests and answers.
     let watch: SecretWatch

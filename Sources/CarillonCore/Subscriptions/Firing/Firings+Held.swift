@@ -37,9 +37,9 @@ extension Firings {
     /// Tells those whose time has come. Answers when the next one's comes; nil when none waits.
     package func tellHeld() async throws -> Timestamp? {
         let now = time.now()
-        try await heldSteps.follow(now) { _ in try await store.bringBackHeld(in: homes.shards, at: now) }
+        try await heldSteps.follow(now) { _ in try await store.bringBackHeld(in: home.shards, at: now) }
         while !Task.isCancelled {
-            let due = try await store.dueFirings(in: homes.shards, at: time.now(), limit: Self.heldAtOnce)
+            let due = try await store.dueFirings(in: home.shards, at: time.now(), limit: Self.heldAtOnce)
             guard !due.isEmpty else { break }
             let now = time.now()
             let deliveries = Answers<DeliveryResult>(due.count)
@@ -71,7 +71,7 @@ extension Firings {
             if !vain.isEmpty { try await store.dropHeld(vain, at: time.now()) }
             if let fault { throw fault }
         }
-        return try await store.nextHeldFiring(in: homes.shards)
+        return try await store.nextHeldFiring(in: home.shards)
     }
 
     private static let heldAtOnce = 256

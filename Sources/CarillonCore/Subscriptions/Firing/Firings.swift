@@ -11,7 +11,7 @@ package final class Firings: Sendable {
     package typealias PayloadSize = @Sendable (_ notification: FiredNotification) -> Int
 
     let store: any SubscriptionStore
-    let homes: Homes
+    let home: any LocalHome
     private let conditions: ItemConditions
     private let styles: ValueStyles
     private let payloadSize: PayloadSize
@@ -29,11 +29,11 @@ package final class Firings: Sendable {
     private let errors = ServerMetric.placeholderErrors.counter()
 
     package init(
-        store: any SubscriptionStore, homes: Homes, conditions: ItemConditions, styles: ValueStyles,
+        store: any SubscriptionStore, home: any LocalHome, conditions: ItemConditions, styles: ValueStyles,
         payloadSize: @escaping PayloadSize, time: TimeSource
     ) {
         self.store = store
-        self.homes = homes
+        self.home = home
         self.conditions = conditions
         self.styles = styles
         self.payloadSize = payloadSize
@@ -190,7 +190,7 @@ package final class Firings: Sendable {
                 wake, dueAt: now, isUnconditional: isAlwaysPushed && wake == .alert,
                 needsAlertText: notification.privateKeys != nil, isShortened: fit == .shortened))
         let (urgency, countsBadge) = (notification.urgency, notification.countsBadge)
-        homes.home(of: device).deliver(to: device, .kept, rules: rules) { id in
+        home.deliver(to: device, .kept, rules: rules) { id in
             Envelope(
                 id: id, device: device, app: app, origin: origin, kind: .fired(body: body, countsBadge: countsBadge),
                 acceptedAt: now, expiresAt: now.adding(seconds: ttl), urgency: urgency)

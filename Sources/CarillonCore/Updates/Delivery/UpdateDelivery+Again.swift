@@ -9,7 +9,7 @@ extension UpdateDelivery {
     @discardableResult
     func giveAgain(to binding: BindingSerial? = nil) async throws -> Int {
         let now = time.now()
-        let due = try await store.dueCompletions(of: binding, in: homes.shards, at: now, limit: Self.dueAtOnce)
+        let due = try await store.dueCompletions(of: binding, in: home.shards, at: now, limit: Self.dueAtOnce)
         guard !due.isEmpty else { return 0 }
         var again: [DueCompletion] = []
         var withheld: [BindingSerial: Withheld] = [:]

@@ -57,7 +57,7 @@ extension UpdateDelivery {
         var random = random
         let (id, now) = (UpdateID.random(using: &random), time.now())
         // What the device said that it received counts as received.
-        await homes.home(of: binding.device).flush(binding.device)
+        await home.flush(binding.device)
         let wish = ResyncWish(proposed: id, body: Update.Definition.resync.body(id, at: now))
         let resync = try await store.resync(binding.serial, wish, at: now)
         resyncs.increment()

@@ -10,7 +10,7 @@ extension UpdateDelivery {
     func ended(_ update: UpdateSerial, of app: AppSerial) {
         let origin = OriginKey(kind: .update, serial: update.rawValue)
         for device in devicesAfterNote(of: app) {
-            homes.home(of: device).withdraw(.all(of: origin), from: device) {}
+            home.withdraw(.all(of: origin), from: device) {}
         }
     }
 
@@ -23,7 +23,7 @@ extension UpdateDelivery {
             let visited = devices[start..<min(start + Self.visitedAtOnce, devices.count)]
             let visits = Answers<Void>(visited.count)
             for (place, device) in visited.enumerated() {
-                homes.home(of: device).withdraw(.all(of: origin), from: device) { visits.note(place, ()) }
+                home.withdraw(.all(of: origin), from: device) { visits.note(place, ()) }
             }
             _ = await visits.all()
         }
@@ -34,9 +34,8 @@ extension UpdateDelivery {
     /// Returns the devices whose sessions can have an update of the app. A device that connects meanwhile has either joined
     /// before the note, or reads its inbox once more because of the note.
     private func devicesAfterNote(of app: AppSerial) -> [DeviceSerial] {
-        var connected: [DeviceSerial] = []
-        for home in homes.here { connected += home.noteWithdrawal(fromAllOf: app) }
-        // Read after the notes.
+        let connected = home.noteWithdrawal(fromAllOf: app)
+        // Read after the note.
         return Array(Set(devices(of: app)).union(connected))
     }
 
@@ -44,27 +43,28 @@ extension UpdateDelivery {
         present.withLock { $0[app].map { Array($0.devices.keys) } ?? [] }
     }
 
-    /// What time brings, a little at a time: updates expire, what is due is given again, what ended is taken out of inboxes, and what
-    /// ended long ago is forgotten.
-    ///
-    /// - Parameter retention: Nil forgets nothing that ended long ago.
-    package func sweep(forgetting retention: RetentionTime?) async throws {
-        forgetAbsent()
-        try await followClock()
+    /// Ends updates of the whole store that expired, a few at a time. ``sweep()`` then takes them out of inboxes.
+    package func endExpired() async throws {
         while !Task.isCancelled {
             let expired = try await store.endExpiredUpdates(at: time.now(), limit: Self.dueAtOnce)
             for update in expired { logs.expired(update.update, of: update.app) }
             if expired.count < Self.dueAtOnce { break }
         }
+    }
+
+    /// Does what is due for the devices of the home, a few at a time: sends again what is due, and takes what ended out of inboxes.
+    package func sweep() async throws {
+        forgetAbsent()
+        try await followClock()
         await tellMissed()
         while !Task.isCancelled, try await giveAgain() == Self.dueAtOnce {}
         try await findUnfinished()
         while !Task.isCancelled {
-            let ended = try await store.unfinishedOfEnded(in: homes.shards, limit: Self.dueAtOnce)
+            let ended = try await store.unfinishedOfEnded(in: home.shards, limit: Self.dueAtOnce)
             if ended.isEmpty { break }
             try await finish(ended)
         }
-        for binding in try await store.bindingsToRelease(in: homes.shards, limit: Self.dueAtOnce) {
+        for binding in try await store.bindingsToRelease(in: home.shards, limit: Self.dueAtOnce) {
             let inInbox = try await store.unfinished(of: binding.binding).filter(\.machine.isInInbox)
             try await takeOut(inInbox.map(\.key), of: binding.device, as: .gone)
             while !Task.isCancelled,
@@ -74,8 +74,14 @@ extension UpdateDelivery {
             }
         }
         try await store.forgetLocations(
-            in: homes.shards, before: time.now().adding(seconds: -UpdateBinding.locationSeconds),
+            in: home.shards, before: time.now().adding(seconds: -UpdateBinding.locationSeconds),
             limit: Self.forgottenAtOnce)
+    }
+
+    /// Removes updates of the whole store that ended long ago, and old entries of the audit.
+    ///
+    /// - Parameter retention: Nil removes nothing because of its age.
+    package func forgetEnded(by retention: RetentionTime?) async throws {
         if let retention, isTime(auditTended) {
             wait(Self.auditSeconds, for: auditTended)
             try await store.forgetAudit(
@@ -107,7 +113,7 @@ extension UpdateDelivery {
             let moment = isFirst ? now.adding(seconds: CompletionMachine.mostDelaySeconds) : now
             while !Task.isCancelled {
                 let isDone = try await store.bringBackCompletions(
-                    in: homes.shards, dueAfter: moment, at: now, limit: Self.broughtBackAtOnce)
+                    in: home.shards, dueAfter: moment, at: now, limit: Self.broughtBackAtOnce)
                 if isDone { break }
             }
         }
@@ -120,7 +126,7 @@ extension UpdateDelivery {
         guard isTime(unfinishedTended) else { return }
         var place = UpdateSerial(0)
         while !Task.isCancelled {
-            let end = try await store.findUnfinishedOfEnded(in: homes.shards, after: place, limit: Self.searchedAtOnce)
+            let end = try await store.findUnfinishedOfEnded(in: home.shards, after: place, limit: Self.searchedAtOnce)
             guard let next = end else {
                 return wait(Self.unfinishedSeconds, for: unfinishedTended)
             }
@@ -159,7 +165,7 @@ extension UpdateDelivery {
             let key = completion.completion.key
             let (device, app, origin) = (completion.device, completion.app, completion.origin)
             let rules = AppendRules(effects: [.updateRetracted(key, as: completion.status.end, at: now)])
-            homes.home(of: device).deliver(to: device, .kept, rules: rules) { id in
+            home.deliver(to: device, .kept, rules: rules) { id in
                 Envelope(
                     id: id, device: device, app: app, origin: origin, kind: .retraction(entry: key.entry), acceptedAt: now,
                     expiresAt: now.adding(seconds: Limits.ttlSeconds))

@@ -118,7 +118,7 @@ extension UpdateDelivery {
             }
             if !offered.absorbed.isEmpty {
                 absorbed.increment(by: offered.absorbed.count)
-                await homes.home(of: binding.device).flush(binding.device)
+                await home.flush(binding.device)
                 await withdraw(try await store.absorb(offered.absorbed, at: time.now()), from: binding.device)
             }
             if offered.reached != nil { return held }
@@ -213,7 +213,7 @@ extension UpdateDelivery {
         for (place, (update, offer, device)) in offers.enumerated() {
             var rules = AppendRules(topic: offer.key.topic, effects: [.updateOffered(offer)])
             if update.wakes { rules.wake = WakeWish(.background, dueAt: offer.at) }
-            homes.home(of: device).deliver(to: device, .kept, rules: rules) { id in
+            home.deliver(to: device, .kept, rules: rules) { id in
                 Envelope(
                     id: id, device: device, app: update.app, origin: update.origin,
                     kind: .update(
@@ -252,7 +252,7 @@ extension UpdateDelivery {
     func leave(_ completions: [CompletionKey], _ binding: UpdateBinding) async throws {
         guard !completions.isEmpty else { return }
         // What the device said that it received counts as received.
-        await homes.home(of: binding.device).flush(binding.device)
+        await home.flush(binding.device)
         for start in stride(from: 0, to: completions.count, by: Self.leftAtOnce) {
             let some = Array(completions[start..<min(start + Self.leftAtOnce, completions.count)])
             let takenOut = try await store.left(
@@ -265,7 +265,6 @@ extension UpdateDelivery {
 
     /// Returns when a live connection cannot give any more what was taken out of the inbox.
     func withdraw(_ takenOut: [MessageID], from device: DeviceSerial) async {
-        let home = homes.home(of: device)
         for envelope in takenOut { await home.withdraw(.envelope(envelope.position), from: device) }
     }
 
@@ -277,7 +276,7 @@ extension UpdateDelivery {
     }
 
     func takeOut(_ envelopes: [MessageID], of device: DeviceSerial, as outcome: Outcome) async throws {
-        try await homes.home(of: device).takeOut(envelopes, of: device, as: outcome)
+        try await home.takeOut(envelopes, of: device, as: outcome)
     }
 
     // MARK: Waking

@@ -46,7 +46,7 @@ extension UpdateDelivery {
         present.withLock { present in
             for app in Array(present.keys) {
                 for (device, there) in present[app]?.devices ?? [:] {
-                    let isThere = there.since > before || homes.home(of: device).isPresent(device)
+                    let isThere = there.since > before || home.isPresent(device)
                     if !isThere { present[app]?.remove(device) }
                 }
                 if present[app]?.devices.isEmpty == true, present[app]?.isTelling == false { present[app] = nil }

@@ -12,7 +12,7 @@ import Synchronization
 package final class UpdateDelivery: Sendable {
     let store: any UpdateStore & DeviceStore
     let logs: UpdateLogs
-    let homes: Homes
+    let home: any LocalHome
     let limits: UpdateLimits
     let time: TimeSource
     let ticks: TickSource
@@ -44,12 +44,12 @@ package final class UpdateDelivery: Sendable {
     }
 
     package init(
-        store: any UpdateStore & DeviceStore, logs: UpdateLogs, homes: Homes, limits: UpdateLimits, time: TimeSource,
+        store: any UpdateStore & DeviceStore, logs: UpdateLogs, home: any LocalHome, limits: UpdateLimits, time: TimeSource,
         ticks: TickSource, random: RandomSource
     ) {
         self.store = store
         self.logs = logs
-        self.homes = homes
+        self.home = home
         self.limits = limits
         self.time = time
         self.ticks = ticks
@@ -88,7 +88,6 @@ package final class UpdateDelivery: Sendable {
 
     /// Finds a device that polls, and whether anything is for it. Nil where there is none, or it is not let in.
     package func visit(of name: DeviceName, isRight: (Device) -> Bool) async throws -> PollVisit? {
-        let home = homes.home(of: name)
         let moment = home.beginVisit()
         guard var visit = try await store.poll(of: name, at: time.now()), isRight(visit.device) else { return nil }
         if home.isOutdated(visit.device.serial, readAfter: moment) { visit.waiting = nil }
@@ -182,7 +181,7 @@ package final class UpdateDelivery: Sendable {
     ) async throws -> UpdateBinding? {
         // What the device said that it received counts as received.
         if !before.kinds.subtracting(wanted.kinds).isEmpty {
-            await homes.home(of: device.serial).flush(device.serial)
+            await home.flush(device.serial)
         }
         present.withLock { $0[device.app]?.changes(device.serial) }
         let change = try await store.change(wanted, hasOtherKinds: wanted.kinds != before.kinds, at: time.now())

@@ -2,7 +2,7 @@ package import CarillonCore
 import CarillonWire
 import Hummingbird
 
-extension Domain {
+extension HomeDomain {
     /// The device that makes a request: of its socket, or whose credential the request has.
     ///
     /// - Throws: ``ErrorCode/rateLimited`` if it has as many connections as it may.
@@ -15,7 +15,7 @@ extension Domain {
 }
 
 /// Which app a request is about.
-extension Domain {
+extension HomeDomain {
     /// The app of the path, for an operator.
     func app(_ request: Request, _ context: RouteContext) async throws -> AppID {
         _ = try await keys.authorize(bearer: request.bearer, as: [.admin])
@@ -42,7 +42,7 @@ extension Domain {
     package func serial(ofApp name: String) async throws -> AppSerial { try await serial(of: try AppID.checked(name)) }
 
     private func serial(of app: AppID) async throws -> AppSerial {
-        guard let serial = try await apps.serial(of: app) else {
+        guard let serial = try await shared.apps.serial(of: app) else {
             throw Refusal(.appUnknown, "There is no app \"\(app)\".")
         }
         return serial

@@ -1,0 +1,131 @@
+package import CarillonCore
+import CarillonExpression
+
+/// What each home has: its inboxes and connections, and the features that work for its devices, items, updates and attachments.
+///
+/// A feature has the home as a ``LocalHome``, and the handle of the home as its own store protocol. Everything of ``Domain`` is a member of
+/// this type as well.
+@dynamicMemberLookup
+package final class HomeDomain: Sendable {
+    /// What all homes of the process share.
+    package let shared: Domain
+    package let runtime: HomeRuntime
+    let directory: ChannelDirectory
+    package let devices: DeviceRegistrar
+    package let channels: ChannelRegistrar
+    package let publisher: Publisher
+    package let statusNews: StatusNews
+    package let formerChannels: FormerChannels
+    package let deletions: AppDeletions
+    package let watches: WatchRegistrar
+    package let work: LeasedWork<WatchWork>
+    package let outbox: Outbox
+    /// What is known of pushes.
+    package let pushes: any PushStore
+    package let items: AppItems
+    package let itemEngine: ItemEngine
+    package let firings: Firings
+    package let subscriptions: SubscriptionRegistrar
+    package let updates: AppUpdates
+    package let updateDelivery: UpdateDelivery
+    package let services: Services
+    package let attachments: Attachments
+
+    // Members of `shared` that requests and connections read often. They are stored here as well, because a read of another member uses a
+    // key path, which is slower.
+    package let homes: Homes
+    package let keys: KeyAuthority
+    package let answers: AnswerMemory
+    package let inboxPositions: InboxPositions
+    package let history: Int64
+    package let time: TimeSource
+    let ticks: TickSource
+
+    /// The limits of a home.
+    struct Settings: Sendable {
+        var watches = WatchRegistrar.Settings()
+        var work = WorkPace.Limits()
+        var items = ItemEngine.Limits()
+        var updates = UpdateLimits()
+        var attachments = AttachmentLimits()
+        var outbox = Outbox.Limits()
+    }
+
+    /// - Parameters:
+    ///   - runtime: A home that `shared.homes` returns.
+    ///   - records: The records of attachments, which belong to no home.
+    init(
+        _ shared: Domain, runtime: HomeRuntime, records: any AttachmentRecordStore, attachmentFiles: any AttachmentFiles,
+        settings: Settings
+    ) {
+        let (store, shards, random) = (runtime.store, runtime.shards, RandomSource.system)
+        let (documents, allowances, time, ticks) = (shared.documents, shared.allowances, shared.time, shared.ticks)
+        self.shared = shared
+        self.runtime = runtime
+        homes = shared.homes
+        keys = shared.keys
+        answers = shared.answers
+        inboxPositions = shared.inboxPositions
+        history = shared.history
+        self.time = time
+        self.ticks = ticks
+        directory = ChannelDirectory(store: store)
+        statusNews = StatusNews(devices: store, home: runtime)
+        formerChannels = FormerChannels(users: store, home: runtime, directory: directory, time: time)
+        deletions = AppDeletions(
+            apps: shared.apps, deletions: store, homes: shared.homes, directory: directory, time: time)
+        let conditions = ItemConditions(limits: .ofItems, zoneOffset: TimeZones.offset)
+        let payloadSize: Firings.PayloadSize = { PushRendering.payloadSize(of: $0) }
+        firings = Firings(
+            store: store, home: runtime, conditions: conditions, styles: FoundationStyles.styles, payloadSize: payloadSize,
+            time: time)
+        itemEngine = ItemEngine(
+            store: store, shards: shards, documents: documents, firings: firings, conditions: conditions, time: time,
+            ticks: ticks, logger: shared.logger, limits: settings.items)
+        items = AppItems(store: store, documents: documents, engine: itemEngine, allowances: allowances, time: time)
+        subscriptions = SubscriptionRegistrar(
+            store: store, engine: itemEngine, items: items, home: runtime, allowances: allowances, vetoes: shared.vetoes,
+            payloadSize: payloadSize, time: time, random: random)
+        let logs = UpdateLogs(
+            store: store, documents: documents, language: AudienceLanguage(zoneOffset: TimeZones.offset))
+        updateDelivery = UpdateDelivery(
+            store: store, logs: logs, home: runtime, limits: settings.updates, time: time, ticks: ticks, random: random)
+        updates = AppUpdates(
+            store: store, documents: documents, logs: logs, delivery: updateDelivery, limits: settings.updates,
+            previews: shared.previews, listings: shared.listings, time: time, ticks: ticks, random: random)
+        devices = DeviceRegistrar(
+            devices: store, home: runtime, directory: directory, news: statusNews, formerChannels: formerChannels,
+            subscriptions: subscriptions, allowances: allowances, vetoes: shared.vetoes, time: time, random: random)
+        channels = ChannelRegistrar(
+            channels: store, directory: directory, home: runtime, formerChannels: formerChannels, sealer: shared.tokens,
+            allowances: allowances, time: time)
+        publisher = Publisher(
+            sealer: shared.tokens, directory: directory, home: runtime, allowances: allowances,
+            addresses: shared.addresses, time: time)
+        let news = ChannelNews(home: runtime, time: time)
+        watches = WatchRegistrar(
+            watches: store, publisher: publisher, news: news, sealer: shared.watchSecrets, settings: settings.watches,
+            time: time, random: random)
+        work = LeasedWork(
+            store: store, shards: shards,
+            user: WatchWork(watches: store, shards: shards, news: news, sealer: shared.watchSecrets, random: random),
+            limits: settings.work, time: time)
+        attachments = Attachments(
+            records: records, files: attachmentFiles, limits: settings.attachments, time: time, random: random)
+        services = Services(store: store, documents: documents, home: runtime, allowances: allowances, time: time)
+        pushes = store
+        outbox = Outbox(store: store, shards: shards, limits: settings.outbox, time: time)
+        shared.gateways.serve(outbox)
+    }
+
+    package subscript<Value>(dynamicMember path: KeyPath<Domain, Value>) -> Value { shared[keyPath: path] }
+}
+
+extension ExpressionLimits {
+    /// No condition of an item takes more than that of an evaluation, whatever its app allows.
+    fileprivate static let ofItems: ExpressionLimits = {
+        var limits = ExpressionLimits()
+        limits.cost = ItemRules.mostCost
+        return limits
+    }()
+}

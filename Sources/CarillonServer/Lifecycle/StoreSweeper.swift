@@ -1,0 +1,137 @@
+import CarillonCore
+import Logging
+import ServiceLifecycle
+
+/// Does what is due in the whole store, a few rows at a time beside other writes: what belongs to no shard, or is not found by shard. A
+/// process has one. ``Sweeper`` does what is due for the shards of a home.
+///
+/// It uses the handle of one home, and finds connections of any home through ``Homes``. ``ServedTime`` decides whether rows are removed for
+/// good.
+struct StoreSweeper: Service {
+    /// The handle of the home.
+    let store: any InboxStore
+    let domain: HomeDomain
+    let settings: ServerSettings
+    let logger: Logger
+
+    private static let rowsAtOnce = 500
+
+    private var report: SweepReport { SweepReport(logger: logger) }
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            async let updates: Void = endUpdates()
+            async let waking: Void = wakeForUpdates()
+            async let attachments: Void = sweepAttachments()
+            async let rules: Void = applyRules()
+            async let idleItems: Void = deleteIdleItems()
+            while !Task.isCancelled {
+                domain.log.flush()
+                // What fails holds up nothing else.
+                await report("served time") { try await tendServedTime() }
+                await report("deletions") {
+                    while !Task.isCancelled { if try await domain.deletions.proceed() { break } }
+                }
+                await report("time") { try await sweep() }
+                try? await Task.sleep(for: .seconds(settings.sweepSeconds))
+            }
+            await updates
+            await waking
+            await attachments
+            await rules
+            await idleItems
+        }
+    }
+
+    private func tendServedTime() async throws {
+        if let step = domain.served.takeStep() {
+            logger.warning(
+                "the wall clock was set; nothing is removed for good for an hour",
+                metadata: ["seconds": "\(step)"])
+        }
+        try await domain.served.write()
+    }
+
+    private func sweep() async throws {
+        // An outcome from before the end of a TTL counts, also when it could not be written until now.
+        for home in domain.homes.here { await home.writeUnwritten() }
+        while !Task.isCancelled {
+            let swept = try await store.sweep(
+                at: domain.time.now(), forgetting: domain.served.retention(), limit: Self.rowsAtOnce)
+            for envelope in swept.expired {
+                domain.homes.home(of: envelope.device).expired(envelope.position, of: envelope.device)
+            }
+            if swept.isDone { break }
+        }
+    }
+
+    /// Files that nobody knows are looked for at the start, when none can be new, and every few hours.
+    private func sweepAttachments() async {
+        await removeOrphans(before: domain.time.now())
+        var next = ContinuousClock.now + Self.betweenOrphans
+        while !Task.isCancelled {
+            await report("attachments") {
+                // A little at a time: others commit meanwhile.
+                while !Task.isCancelled, try await !domain.attachments.sweep(forgetting: domain.served.retention()) {
+                    try? await Task.sleep(for: .milliseconds(5))
+                }
+            }
+            if ContinuousClock.now >= next, let retention = domain.served.retention() {
+                await removeOrphans(before: retention.now.adding(seconds: -3600))
+                next = .now + Self.betweenOrphans
+            }
+            try? await Task.sleep(for: .seconds(settings.sweepSeconds))
+        }
+    }
+
+    private static let betweenOrphans = Duration.seconds(6 * 3600)
+
+    private func removeOrphans(before moment: Timestamp) async {
+        await report("files of attachments") {
+            var place = -1
+            while !Task.isCancelled, let next = try await domain.attachments.removeOrphans(after: place, before: moment) {
+                place = next
+            }
+        }
+    }
+
+    /// Ends the subscriptions on items that rules closed and a killed server left.
+    private func applyRules() async {
+        while !Task.isCancelled {
+            await report("rules for items") { try await domain.subscriptions.applyRules() }
+            try? await Task.sleep(for: .seconds(settings.sweepSeconds))
+        }
+    }
+
+    /// A search looks at all items of an app, so that it is done seldom.
+    private func deleteIdleItems() async {
+        while !Task.isCancelled {
+            await report("idle items") {
+                // Nothing is removed for good while the wall clock cannot be relied on.
+                guard let retention = domain.served.retention() else { return }
+                try await domain.items.deleteIdle(at: retention.now, onlyDue: true)
+            }
+            try? await Task.sleep(for: .seconds(max(settings.sweepSeconds, Self.secondsBetweenIdleItems)))
+        }
+    }
+
+    private static let secondsBetweenIdleItems = 30
+
+    /// Between the end of updates and the removal of ended updates there is a wait, in which homes take ended updates out of inboxes.
+    private func endUpdates() async {
+        while !Task.isCancelled {
+            await report("expired updates") { try await domain.updateDelivery.endExpired() }
+            try? await Task.sleep(for: .seconds(settings.sweepSeconds))
+            await report("ended updates") { try await domain.updateDelivery.forgetEnded(by: domain.served.retention()) }
+        }
+    }
+
+    /// At a pace that leaves others their time: an app may have a million devices.
+    private func wakeForUpdates() async {
+        while !Task.isCancelled {
+            var isMore = false
+            await report("waking for updates") { isMore = try await domain.updateDelivery.wakeSome() }
+            try? await Task.sleep(for: isMore ? .milliseconds(50) : .seconds(settings.sweepSeconds))
+        }
+    }
+}

@@ -1,0 +1,14 @@
+import Logging
+
+/// Runs the steps of a sweeper. A step that fails is logged, and stops no other step.
+struct SweepReport: Sendable {
+    let logger: Logger
+
+    func callAsFunction(_ step: String, _ work: () async throws -> Void) async {
+        do {
+            try await work()
+        } catch {
+            logger.error("sweep failed", metadata: ["of": "\(step)", "reason": "\(error)"])
+        }
+    }
+}
