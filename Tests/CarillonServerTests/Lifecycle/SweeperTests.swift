@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonExpression
 import CarillonWire
+import HTTPTypes
 import Foundation
 import Logging
 import Synchronization
