@@ -288,7 +288,8 @@ struct HotPathTests {
             }
             let results = try await trace.run { try await store.commit(operations) }
             #expect(results.allSatisfy { $0 == .stored(replaced: nil) })
-            try await trace.run { try await store.advance(number, to: end < subscriptions.count ? end : nil) }
+            let handled: Int? = end < subscriptions.count ? end : nil
+            try await trace.run { try await store.advance(number, to: handled, refused: []) }
         }
         let pushes = try await store.rowCount(of: "push")
         #expect(pushes == Int(count))

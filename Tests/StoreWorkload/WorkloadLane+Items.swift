@@ -106,7 +106,7 @@ extension WorkloadLane {
 
     func advanceFiring(_ operation: WorkloadOperation) async throws -> String {
         guard let firing = try await firing(operation) else { return Self.nothing }
-        try await store.advance(firing.number, to: nil)
+        try await store.advance(firing.number, to: nil, refused: [])
         return "advanced"
     }
 }

@@ -95,9 +95,9 @@ package protocol SubscriptionStore: Sendable {
 
     /// Returns the armed subscriptions on an item of devices that are not suspended, in their order.
     func armed(on item: ItemKey, after: SubscriptionSerial, limit: Int) async throws -> [ArmedSubscription]
-    /// Returns items of the shards that have a value, and an armed subscription that never fired on the value and still can.
-    /// The search begins at a place and reads a limited number of rows, also of items in other shards. An item can be in two
-    /// parts.
+    /// Returns items of the shards that have a value, and an armed subscription that never fired on the value and still can, or whose
+    /// last crossing was refused. The search begins at a place and reads a limited number of rows, also of items in other shards. An
+    /// item can be in two parts.
     ///
     /// - Returns: The items, and the place after which the next part begins; nil after the last part.
     func itemsNeverFired(
@@ -120,8 +120,13 @@ package protocol SubscriptionStore: Sendable {
     func firingTargets(of item: ItemKey) async throws -> Set<SubscriptionSerial>
     /// Returns the numbers of an item's firings that were not delivered.
     func firingNumbers(of item: ItemKey) async throws -> [Int64]
-    /// Notes that a number of a firing's targets were delivered; nil removes the firing. A firing that was removed stays removed.
-    func advance(_ firing: Int64, to count: Int?) async throws
+    /// Notes that a number of a firing's targets were handled; nil removes the firing. A firing that was removed stays removed, and
+    /// nothing is noted of it.
+    ///
+    /// - Parameter refused: Targets with the policy `everyCrossing` whose firing had no room. Each has afterwards not fired on the item
+    ///   since it was armed, and its condition did not hold (``ArmedSubscription/held``), so that the crossing is found again.
+    ///   Subscriptions that are not as the firing found them, and those with a later firing of the item, stay as they are.
+    func advance(_ firing: Int64, to count: Int?, refused: [Firing.Target]) async throws
 
     // MARK: Firings that wait
 
@@ -399,7 +404,7 @@ package struct ArmedSubscription: Sendable {
     package var since: Int64
     /// Whether it was told of the item since then.
     package var hasFired: Bool
-    /// Whether its condition held then; nil when that is not known.
+    /// Whether its condition held then; nil when that is not known. False after a crossing that had no room.
     package var held: Bool?
     package var coolDownSeconds: Int64
     package var firedAt: Timestamp?

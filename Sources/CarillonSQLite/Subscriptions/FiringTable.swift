@@ -81,11 +81,33 @@ struct FiringTable {
         return rows.compactMap { row in ItemName(row[1] as String).map { ItemKey(app: AppSerial(row[0]), name: $0) } }
     }
 
-    func advance(_ number: Int64, to count: Int?) throws {
+    /// See ``SubscriptionStore/advance(_:to:refused:)``.
+    func advance(_ number: Int64, to count: Int?, refused: [Firing.Target]) throws {
+        if !refused.isEmpty { try note(refused, of: number) }
         if let count {
             try db.run("UPDATE firing SET done = ? WHERE serial = ?", [count, number])
         } else {
             try db.run("DELETE FROM firing WHERE serial = ?", [number])
+        }
+    }
+
+    private func note(_ refused: [Firing.Target], of number: Int64) throws {
+        var update = try BoundStatement(
+            db,
+            """
+            UPDATE subscription_item SET held = 0, last_firing = ?
+            WHERE (app, item) = (SELECT app, item FROM firing WHERE serial = ?) AND subscription = ?
+                AND abs(last_firing) < ? AND EXISTS (SELECT 1 FROM subscription
+                    WHERE serial = subscription_item.subscription AND revision = ? AND status = 0
+                        AND policy = \(SubscriptionMachine.Policy.everyCrossing.number))
+            """)
+        for target in refused {
+            update.bind(-number)
+            update.bind(number)
+            update.bind(target.subscription.rawValue)
+            update.bind(number)
+            update.bind(target.revision)
+            try update.run()
         }
     }
 }

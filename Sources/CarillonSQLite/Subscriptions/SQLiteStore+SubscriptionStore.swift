@@ -224,8 +224,8 @@ extension SQLiteStore: SubscriptionStore {
         try await read { db in try FiringTable(db).numbers(of: item) }
     }
 
-    package func advance(_ firing: Int64, to count: Int?) async throws {
-        try await group.run { db in try FiringTable(db).advance(firing, to: count) }
+    package func advance(_ firing: Int64, to count: Int?, refused: [Firing.Target]) async throws {
+        try await group.run { db in try FiringTable(db).advance(firing, to: count, refused: refused) }
     }
 
     // MARK: Firings that wait

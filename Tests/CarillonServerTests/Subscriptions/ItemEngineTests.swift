@@ -111,7 +111,7 @@ struct ItemEngineTests {
                 ItemCommit(
                     key: world.item, item: StoredItem(state: state, version: 2),
                     firings: [Firing(item: world.item.name, app: world.item.app, state: state, targets: targets)]))
-            try await world.store.advance(try #require(written?.first), to: 2)
+            try await world.store.advance(try #require(written?.first), to: 2, refused: [])
             try await stores.close(world.store)
         }
         let world = try await EngineWorld(stores.reopen(kept))

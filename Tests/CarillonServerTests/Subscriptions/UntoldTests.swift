@@ -88,6 +88,8 @@ struct UntoldTests {
         for price in [1, 12] { try await world.publish("stock.ACME", #"{"price":\#(price)}"#) }
         try await world.settle()
         #expect(try await stores.count(.heldFirings, in: store) == SubscriptionLimits.heldFirings)
+        #expect(try await stores.heldConditions(in: store) == [false])
+        #expect(try await stores.lastFirings(in: store).allSatisfy { $0 < 0 }, "the crossing is found again after a start")
         try await stores.removeHeldFirings(in: store)
         world.advance(seconds: 2)
         try await world.publish("stock.ACME", #"{"price":13}"#)

@@ -45,7 +45,7 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
         HomeWrite("hold") { homeStore in _ = try await homeStore.hold([held], at: start) },
         HomeWrite("bringBackHeld") { homeStore in try await homeStore.bringBackHeld(at: start) },
         HomeWrite("dropHeld") { homeStore in try await homeStore.dropHeld([1], at: start) },
-        HomeWrite("advance") { homeStore in try await homeStore.advance(number, to: nil) },
+        HomeWrite("advance") { homeStore in try await homeStore.advance(number, to: nil, refused: []) },
         HomeWrite("applyHandOvers") { homeStore in
             try await homeStore.applyHandOvers(handOvers.map { AppliedHandOver($0) })
         },

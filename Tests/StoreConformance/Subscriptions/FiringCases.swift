@@ -15,6 +15,8 @@ extension StoreCase {
         StoreCase("of concurrent firings of a single-use subscription one counts", singleUseFiresOnce),
         StoreCase("a firing that was found with another revision does not count", revisionMustBePresent),
         StoreCase("a cool-down ends at its moment", coolDownEnds),
+        StoreCase("a refused crossing counts as one that never fired", refusedCrossingIsNoted),
+        StoreCase("a refusal is not noted of what changed or fired since", refusalIsLate),
     ]
 }
 
@@ -37,14 +39,14 @@ private func firingsAreInOrder(_ stores: any StoreMaker) async throws {
     #expect(next.number == first[0] && next.done == 0 && next.firing.targets == targets)
     #expect(next.firing.item == keys[0].name && next.firing.app == fixture.app)
     #expect(next.firing.state.fields.mapValues(\.text) == ["price": "1"] && next.firing.state.updatedAt == start)
-    try await store.advance(first[0], to: 1)
+    try await store.advance(first[0], to: 1, refused: [])
     guard case .readable(let part)? = try await store.nextFiring(of: keys[0]) else { throw StoreFixture.Missing() }
     #expect(part.number == first[0] && part.done == 1)
-    try await store.advance(first[1], to: nil)
+    try await store.advance(first[1], to: nil, refused: [])
     #expect(try await store.firingTargets(of: keys[0]) == [targets[1].subscription], "the first was told")
-    try await store.advance(first[0], to: nil)
-    try await store.advance(first[0], to: nil)
-    try await store.advance(first[0], to: 1)
+    try await store.advance(first[0], to: nil, refused: [])
+    try await store.advance(first[0], to: nil, refused: [])
+    try await store.advance(first[0], to: 1, refused: [])
     #expect(try await store.nextFiring(of: keys[0]) == nil)
     #expect(try await store.itemsWithFirings(after: nil, limit: 9) == [keys[1]])
 }
@@ -78,7 +80,7 @@ private func damagedFiringIsSkipped(_ stores: any StoreMaker) async throws {
     guard case .unreadable(let number)? = try await store.nextFiring(of: key) else { throw StoreFixture.Missing() }
     #expect(number == numbers[0])
     #expect(try await store.firingTargets(of: key) == [target.subscription])
-    try await store.advance(number, to: nil)
+    try await store.advance(number, to: nil, refused: [])
     guard case .readable(let next)? = try await store.nextFiring(of: key) else { throw StoreFixture.Missing() }
     #expect(next.number == numbers[1])
 }
@@ -168,4 +170,63 @@ private func coolDownEnds(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.fire(2, made, by: numbers[1], at: end.adding(milliseconds: -1)) == .originGone)
     #expect(try await fixture.fire(3, made, by: numbers[2], at: end) == .stored(replaced: nil))
     #expect(try await fixture.store.subscription(made.id, of: fixture.device)?.machine.lastFiredAt == end)
+}
+
+/// Returns that a condition holds on each of some items after an update.
+private func holding(_ items: [String], version: Int64, in fixture: SubscriptionFixture) throws -> [FoundCondition] {
+    try items.map { FoundCondition(item: try fixture.item($0).name, version: version, holds: true) }
+}
+
+private func refusedCrossingIsNoted(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let (store, key) = (fixture.store, try fixture.item("a"))
+    for item in ["a", "b"] { try await fixture.update(item) }
+    let found = try holding(["a", "b"], version: 1, in: fixture)
+    let definition = try SubscriptionFixture.definition(["a", "b"], policy: .everyCrossing)
+    let made = try await fixture.subscribe(fixture.wish(1, definition, found: found))
+    let target = fixture.target(made)
+    for (position, item) in zip(Int64(1)..., ["a", "b"]) {
+        let told = try #require(try await fixture.update(item, version: 2, firing: [[target]]))
+        #expect(try await fixture.fire(position, made, on: item, by: told[0]) == .stored(replaced: nil))
+        try await store.advance(told[0], to: nil, refused: [])
+    }
+    let refused = try #require(try await fixture.update("a", version: 3, firing: [[target, target]]))
+    #expect(try await store.itemsNeverFired(after: .start, limit: 9).items.isEmpty)
+    try await store.advance(refused[0], to: 1, refused: [target])
+    let armed = try await store.armed([made.serial]).sorted { $0.item.name.text < $1.item.name.text }
+    #expect(armed.map(\.hasFired) == [false, true], "the other item is as it was")
+    #expect(armed.map(\.held) == [false, true] && armed.map(\.since) == [1, 1])
+    #expect(try await store.itemsNeverFired(after: .start, limit: 9).items == [key])
+    #expect(try await fixture.fire(101, made, by: refused[0]) == .originGone, "it was refused")
+    try await store.advance(refused[0], to: nil, refused: [])
+    let later = try #require(try await fixture.update("a", version: 4, firing: [[target]]))
+    #expect(try await fixture.fire(102, made, by: later[0]) == .stored(replaced: nil))
+    try await store.advance(refused[0], to: nil, refused: [target])
+    #expect(try await fixture.armed(on: "a").map(\.hasFired) == [true], "the firing is removed")
+}
+
+private func refusalIsLate(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let store = fixture.store
+    try await fixture.update("a")
+    let found = try holding(["a"], version: 1, in: fixture)
+    let crossing = try SubscriptionFixture.definition(policy: .everyCrossing)
+    let (changed, fired) = (
+        try await fixture.subscribe(fixture.wish(1, crossing, found: found)),
+        try await fixture.subscribe(fixture.wish(2, crossing, found: found))
+    )
+    let often = try await fixture.subscribe(fixture.wish(3, SubscriptionFixture.definition(), found: found))
+    let ended = try await fixture.subscribe(fixture.wish(4, crossing, found: found))
+    let targets = [changed, fired, often, ended].map(fixture.target)
+    let numbers = try #require(try await fixture.update("a", version: 2, firing: [targets, [targets[1]]]))
+    let change = fixture.wish(
+        5, crossing, changing: changed.id, found: try holding(["a"], version: 2, in: fixture))
+    guard case .changed = try await fixture.put(change) else { throw StoreFixture.Missing() }
+    #expect(try await fixture.fire(1, fired, by: numbers[1]) == .stored(replaced: nil))
+    _ = try await store.endSubscriptions([ended.serial], of: fixture.device)
+    try await store.advance(numbers[0], to: nil, refused: targets)
+    let rows = try await store.armed([changed, fired, often, ended].map(\.serial))
+    #expect(rows.map(\.held) == [true, true, true, true])
+    #expect(rows.map(\.hasFired) == [false, true, false, false])
+    #expect(try await store.firingNumbers(of: fixture.item("a")) == [numbers[1]])
 }

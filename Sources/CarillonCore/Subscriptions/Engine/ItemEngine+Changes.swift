@@ -133,8 +133,8 @@ extension ItemEngine {
             "cannot read changed subscriptions; retrying", metadata: ["count": "\(failed)", "error": "\(first)"])
     }
 
-    /// Looks at what was armed and never fired, after a start: a server that was killed may not have looked at the last of it. It takes a while
-    /// where much is watched.
+    /// Looks at subscriptions that were armed and never fired, or whose last crossing was refused, after a start. A server that was
+    /// killed may not have looked at the last of them. It takes a while if many items are watched.
     package func lookAtNeverFired() async throws {
         var place = WatchPlace.start
         while !Task.isCancelled {

@@ -3,8 +3,13 @@ import Logging
 
 /// What updates fired, on its way to the devices.
 extension ItemEngine {
-    /// What cannot be told now stays on disk, until ``tellRest()``. Answers whether all of it was told.
-    @discardableResult package func tell(_ firing: StoredFiring) async -> Bool {
+    /// Delivers a firing. Targets that cannot be reached because the store fails stay in the store until ``tellRest()``.
+    ///
+    /// - Parameter later: Firings of the item that are delivered next. A refused target that fires there is left to that firing.
+    /// - Returns: Whether each target was handled.
+    @discardableResult package func tell(
+        _ firing: StoredFiring, before later: [(number: Int64, firing: Firing)] = []
+    ) async -> Bool {
         let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
         let told = await tellNow(firing)
         underWay.remove(firing.number)
@@ -17,7 +22,7 @@ extension ItemEngine {
             isTold(firing.number, of: key)
         }
         for (subscription, isAwake) in told.unsettled where isAwake { items[key]?.wakeUp(subscription) }
-        for subscription in told.untold { items[key]?.whenStill { $0.giveBack(subscription) } }
+        giveBack(told.untold, of: key, before: later)
         do {
             let gone = try await follow(Array(told.unsettled.keys), looks: false)
             // Those that are there no more were taken away while the item was loaded.
@@ -37,6 +42,18 @@ extension ItemEngine {
             var told = Firings.Told()
             told.fault = error
             return told
+        }
+    }
+
+    /// Makes subscriptions whose firing was refused fire with the next update, unless they fire again before it.
+    private func giveBack(_ refused: [Firing.Target], of key: ItemKey, before later: [(number: Int64, firing: Firing)]) {
+        guard !refused.isEmpty else { return }
+        let firingAgain = Set(later.flatMap { $0.firing.targets.map(\.subscription) })
+        let crossings = refused.filter { !firingAgain.contains($0.subscription) }
+        if let item = items[key] {
+            item.whenStill { item in for target in crossings { item.giveBack(target) } }
+        } else if loading[key] != nil {
+            refusedMeanwhile[key, default: []] += crossings
         }
     }
 
@@ -74,7 +91,7 @@ extension ItemEngine {
                         "a firing cannot be read, and is given up",
                         metadata: ["app": "\(key.app.rawValue)", "item": "\(key.name)"])
                     defer { underWay.remove(number) }
-                    try await store.advance(number, to: nil)
+                    try await store.advance(number, to: nil, refused: [])
                     isTold(number, of: key)
                 }
             }

@@ -20,13 +20,18 @@ extension ItemEngine {
             loading[key] = task
             defer {
                 loading[key] = nil
-                if loading.isEmpty { toldMeanwhile = [] }
+                if loading.isEmpty {
+                    toldMeanwhile = []
+                    refusedMeanwhile = [:]
+                }
             }
             try await task.value
         }
     }
 
     private func load(_ key: ItemKey) async throws {
+        // The rows have what was refused before they are read.
+        refusedMeanwhile[key] = nil
         let found = try await store.item(key)
         // A server that was killed after it deleted the item may have left some of them.
         if found == nil { try await resetSubscriptions(on: key, all: false) }
@@ -52,6 +57,7 @@ extension ItemEngine {
         }
         // What was fired before is told before.
         item.heldUp = Set(try await store.firingNumbers(of: key)).subtracting(toldMeanwhile)
+        for target in refusedMeanwhile.removeValue(forKey: key) ?? [] { item.giveBack(target) }
         item.lastUse = uses
         letIdleGo()
         items[key] = item

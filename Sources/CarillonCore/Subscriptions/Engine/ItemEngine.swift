@@ -52,6 +52,8 @@ package actor ItemEngine {
     var underWay: Set<Int64> = []
     /// Firings that were told while some item was being loaded, which may have read that they were not.
     var toldMeanwhile: Set<Int64> = []
+    /// Targets whose firing was refused while their item was being loaded.
+    var refusedMeanwhile: [ItemKey: [Firing.Target]] = [:]
     /// Subscriptions whose rows changed, and that the engine has not looked at since,
     /// with whether they may fire at once.
     var changed: [SubscriptionSerial: Bool] = [:]
@@ -309,7 +311,7 @@ package actor ItemEngine {
         while let (number, firing) = waiting.popLast() {
             // In their order, as a later one counts for what an earlier one said.
             if item.heldUp.isEmpty {
-                await tell(StoredFiring(number: number, firing: firing))
+                await tell(StoredFiring(number: number, firing: firing), before: waiting)
             } else {
                 underWay.remove(number)
                 item.heldUp.insert(number)

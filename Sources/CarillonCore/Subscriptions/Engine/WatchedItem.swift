@@ -208,7 +208,7 @@ final class WatchedItem {
         let wasWatched =
             switch armed.policy {
             case .once, .every: !isNew && (hasFired || isUpdated)
-            // What did not hold when it was armed, holds now and never fired has crossed, and the firing was lost.
+            // A condition that did not hold, holds now and never fired has crossed. The firing was lost or refused.
             case .everyCrossing: evaluatedVersion > 0 && !(armed.held == false && isUpdated && !hasFired)
             }
         let handle = index.add(
@@ -244,9 +244,12 @@ final class WatchedItem {
     /// It was not told that it fired: nothing holds it back.
     func wakeUp(_ subscription: SubscriptionSerial) { rests[subscription]?.until = Timestamp(milliseconds: .min) }
 
-    /// Its device could be told nothing: it fires with the next update, if its condition holds then.
-    func giveBack(_ subscription: SubscriptionSerial) {
-        guard let watch = watches[subscription], index.policy(of: watch.handle) == .everyCrossing else { return }
+    /// Makes a subscription whose firing was refused fire with the next update, if its condition holds then. A subscription that was
+    /// armed again since the firing is left out.
+    func giveBack(_ target: Firing.Target) {
+        guard let watch = watches[target.subscription], watch.isOf(target.revision),
+            index.policy(of: watch.handle) == .everyCrossing
+        else { return }
         index.takeBack(watch.handle)
     }
 

@@ -56,13 +56,16 @@ package final class Firings: Sendable {
         do {
             var done = stored.done
             let targets = stored.firing.targets
+            if done >= targets.count { try await store.advance(stored.number, to: nil, refused: []) }
             while done < targets.count {
                 let end = min(done + Self.atOnce, targets.count)
-                try await tell(Array(targets[done..<end]), of: stored, cost, &result)
+                let refused = try await tell(Array(targets[done..<end]), of: stored, cost, &result)
                 done = end
-                if done < targets.count { try await store.advance(stored.number, to: done) }
+                try await store.advance(
+                    stored.number, to: done < targets.count ? done : nil, refused: refused.crossings)
+                // A step that is not noted is tried again.
+                result.untold += refused.all
             }
-            try await store.advance(stored.number, to: nil)
         } catch {
             result.fault = error
         }
@@ -73,20 +76,34 @@ package final class Firings: Sendable {
         /// Subscriptions that the engine should look at again: they were not told, or watch other items too; with whether
         /// nothing holds them back any more.
         package var unsettled: [SubscriptionSerial: Bool] = [:]
-        /// Subscriptions whose devices could be told nothing, as they are suspended or their inboxes are full.
-        package var untold: Set<SubscriptionSerial> = []
+        /// Targets whose firing was not delivered because the device is suspended or has no room.
+        package var untold: [Firing.Target] = []
         /// Why the rest was not told. What was told until then is not told again.
         package var fault: (any Error)?
     }
 
+    /// Targets of one step whose firing was not delivered.
+    private struct Refused {
+        var all: [Firing.Target] = []
+        /// Crossings that had no room. The store notes them, so that they are found again.
+        var crossings: [Firing.Target] = []
+
+        mutating func add(_ target: Firing.Target, _ policy: SubscriptionMachine.Policy) {
+            all.append(target)
+            if policy == .everyCrossing { crossings.append(target) }
+        }
+    }
+
     private func tell(
         _ targets: [Firing.Target], of stored: StoredFiring, _ cost: Int, _ result: inout Told
-    ) async throws {
+    ) async throws -> Refused {
+        var refused = Refused()
         let firing = stored.firing
         let subjects = try await store.subjects(targets.map(\.subscription))
-        guard let bindings = conditions.bindings(firing.item.text, firing.state) else { return }
+        guard let bindings = conditions.bindings(firing.item.text, firing.state) else { return refused }
         for target in targets { result.unsettled[target.subscription] = true }
-        result.untold.formUnion(Set(targets.map(\.subscription)).subtracting(subjects.map(\.serial)))
+        let armed = Set(subjects.map(\.serial))
+        refused.all = targets.filter { !armed.contains($0.subscription) }
         let revisions = Dictionary(targets.map { ($0.subscription, $0.revision) }, uniquingKeysWith: max)
         var rendered: [(subject: FiringSubject, firing: RenderedFiring)] = []
         for subject in subjects {
@@ -109,11 +126,11 @@ package final class Firings: Sendable {
             ) { deliveries.note(place, $0) }
         }
         let results = await deliveries.all()
-        for ((subject, _), delivered) in zip(rendered, results) {
+        for ((subject, fired), delivered) in zip(rendered, results) {
             switch waiting[subject.serial] {
             case .held?: result.unsettled[subject.serial] = nil
             case .full?, .late?:
-                if waiting[subject.serial] == .full { result.untold.insert(subject.serial) }
+                if waiting[subject.serial] == .full { refused.add(fired.target, subject.policy) }
                 if case .every = subject.policy { result.unsettled[subject.serial] = false }
             case .due?, nil: break
             }
@@ -125,7 +142,7 @@ package final class Firings: Sendable {
                 if subject.items == 1 || subject.policy != .once { result.unsettled[subject.serial] = nil }
             case .refused(.full):
                 full.increment()
-                result.untold.insert(subject.serial)
+                refused.add(fired.target, subject.policy)
             case .refused, .dropped:
                 late.increment()
                 // It was told a moment ago, and rests.
@@ -133,6 +150,7 @@ package final class Firings: Sendable {
             case .failed(let fault): throw fault
             }
         }
+        return refused
     }
 
     private func render(

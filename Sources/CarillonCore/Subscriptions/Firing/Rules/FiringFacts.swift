@@ -38,8 +38,8 @@ package struct FiringWatch: Equatable, Sendable {
     package var app: AppSerial
     /// Whether the item has a value.
     package var hasItem: Bool
-    /// The number of the last firing that counted since the subscription was armed, or 0. After a deletion of the item it is negative:
-    /// firings up to its magnitude do not count.
+    /// The number of the last firing that counted since the subscription was armed, or 0. After a deletion of the item, and after a
+    /// crossing that had no room, the number is negative: firings up to its magnitude do not count.
     package var lastFiring: Int64
     /// When the device was last told of the item.
     package var toldAt: Timestamp?
