@@ -1,8 +1,8 @@
 import CarillonCore
 import CarillonExpression
 import CarillonWire
-import HTTPTypes
 import Foundation
+import HTTPTypes
 import Logging
 import Synchronization
 import TestStores
