@@ -3,13 +3,18 @@ import Logging
 
 /// What updates fired, on its way to the devices.
 extension ItemEngine {
-    /// Delivers a firing. Targets that cannot be reached because the store fails stay in the store until ``tellRest()``.
+    /// Delivers a firing, and makes refused crossings fire with the next update. Targets that cannot be reached because the store fails
+    /// stay in the store until ``tellRest()``.
     ///
-    /// - Parameter later: Firings of the item that are delivered next. A refused target that fires there is left to that firing.
     /// - Returns: Whether each target was handled.
-    @discardableResult package func tell(
-        _ firing: StoredFiring, before later: [(number: Int64, firing: Firing)] = []
-    ) async -> Bool {
+    @discardableResult package func tell(_ firing: StoredFiring) async -> Bool {
+        let told = await deliver(firing)
+        giveBack(told.untold, of: ItemKey(app: firing.firing.app, name: firing.firing.item))
+        return told.fault == nil
+    }
+
+    /// Delivers a firing. The caller must pass the refused targets to ``giveBack(_:of:)``.
+    func deliver(_ firing: StoredFiring) async -> Firings.Told {
         let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
         let told = await tellNow(firing)
         underWay.remove(firing.number)
@@ -22,7 +27,6 @@ extension ItemEngine {
             isTold(firing.number, of: key)
         }
         for (subscription, isAwake) in told.unsettled where isAwake { items[key]?.wakeUp(subscription) }
-        giveBack(told.untold, of: key, before: later)
         do {
             let gone = try await follow(Array(told.unsettled.keys), looks: false)
             // Those that are there no more were taken away while the item was loaded.
@@ -32,7 +36,7 @@ extension ItemEngine {
                 "subscriptions could not be read, and are looked at later",
                 metadata: ["app": "\(key.app.rawValue)", "reason": "\(error)"])
         }
-        return told.fault == nil
+        return told
     }
 
     private func tellNow(_ firing: StoredFiring) async -> Firings.Told {
@@ -45,15 +49,13 @@ extension ItemEngine {
         }
     }
 
-    /// Makes subscriptions whose firing was refused fire with the next update, unless they fire again before it.
-    private func giveBack(_ refused: [Firing.Target], of key: ItemKey, before later: [(number: Int64, firing: Firing)]) {
+    /// Makes subscriptions whose crossing was refused fire with the next update.
+    func giveBack(_ refused: [Firing.Target], of key: ItemKey) {
         guard !refused.isEmpty else { return }
-        let firingAgain = Set(later.flatMap { $0.firing.targets.map(\.subscription) })
-        let crossings = refused.filter { !firingAgain.contains($0.subscription) }
         if let item = items[key] {
-            item.whenStill { item in for target in crossings { item.giveBack(target) } }
+            item.whenStill { item in for target in refused { item.giveBack(target) } }
         } else if loading[key] != nil {
-            refusedMeanwhile[key, default: []] += crossings
+            refusedMeanwhile[key, default: []] += refused
         }
     }
 

@@ -308,15 +308,21 @@ package actor ItemEngine {
             if case .success(let receipt) = result, !receipt.isRepeated { accepted.increment() }
             answer(result)
         }
+        var refused: [SubscriptionSerial: Firing.Target] = [:]
         while let (number, firing) = waiting.popLast() {
+            // A refused subscription that fires again is left to the later firing.
+            if !refused.isEmpty { for target in firing.targets { refused[target.subscription] = nil } }
             // In their order, as a later one counts for what an earlier one said.
             if item.heldUp.isEmpty {
-                await tell(StoredFiring(number: number, firing: firing), before: waiting)
+                for target in await deliver(StoredFiring(number: number, firing: firing)).untold {
+                    refused[target.subscription] = target
+                }
             } else {
                 underWay.remove(number)
                 item.heldUp.insert(number)
             }
         }
+        giveBack(Array(refused.values), of: item.key)
     }
 
     // MARK: Looking
