@@ -94,7 +94,9 @@ struct HomePartsTests {
     /// Returns the members that the code of a source uses of a `runtime`. Another use has the name "".
     private static func membersOfRuntime(in source: String) -> Set<String> {
         guard source.contains("runtime") else { return [] }
-        let uses = SwiftSource.code(source).matches(of: #/\bruntime\b(?:\s*[?!]?\s*\.\s*(\w+))?/#)
+        // By the words of Unicode, there is no boundary beside a dot between letters.
+        let use = #/\bruntime\b(?:\s*[?!]?\s*\.\s*(\w+))?/#.wordBoundaryKind(.simple)
+        let uses = SwiftSource.code(source).matches(of: use)
         return Set(uses.map { use in String(use.output.1 ?? "") })
     }
 
