@@ -1,4 +1,4 @@
-/// What decides the home that runs a request of a route.
+/// Says how the home that runs a request of a route is found.
 ///
 /// ``table`` has a case for each route. A server has one home, so no request is forwarded, and no code finds the home of a request. Only
 /// tests read the table.

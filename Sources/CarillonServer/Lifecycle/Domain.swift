@@ -11,7 +11,7 @@ import NIOPosix
     import Foundation
 #endif
 
-/// What each process has once: the registry of apps, keys and users, rates, the memory of answers, clocks, and the way to the homes.
+/// Owns the parts of which each process has one: the registry of apps, keys and users, rates, the memory of answers, clocks, and `Homes`.
 ///
 /// A ``HomeDomain`` has what each home has, and refers to the domain. A domain refers to homes, but to no `HomeDomain`.
 package final class Domain: Sendable {
