@@ -40,9 +40,13 @@ struct HomeArrivalTests {
 
     private func arrive(with credential: SecretHash = HomeArrivalTests.credential) async throws -> InboxPage? {
         let load = InboxLoad(after: 0, limit: 9, bytes: 1000)
-        return try await home.arrival(of: .credential(credential), as: session, load) { device in
-            device.credentialHash.matches(credential)
-        }?.page
+        let arrived = try await home.arrive(
+            .credential(credential), .credential(credential), load, speaking: 1, as: session)
+        switch arrived {
+        case .device(let arrived): return arrived.page
+        case .notKnown: return nil
+        case .failed(let fault): throw fault
+        }
     }
 
     private var isJoined: Bool { sessions.session(of: Sample.device) === session }
@@ -134,8 +138,9 @@ struct HomeArrivalTests {
             guard number == 1 else { return }
             do {
                 let load = InboxLoad(after: 0, limit: 9, bytes: 1000)
-                let arrived = try await home.arrival(of: .credential(Self.credential), as: newer, load) { _ in true }
-                pages.withLock { $0.append(arrived?.page) }
+                let arrived = try await home.arrive(
+                    .credential(Self.credential), .credential(Self.credential), load, speaking: 1, as: newer)
+                pages.withLock { $0.append(arrived.device?.page) }
             } catch {
                 Issue.record(error)
             }

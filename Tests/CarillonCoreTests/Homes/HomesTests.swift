@@ -28,7 +28,8 @@ struct HomesTests {
 
     @Test func `the only home is that of each device and each message, and has all shards`() {
         #expect(homes.home(of: DeviceSerial(1)) === runtime)
-        #expect(homes.home(of: DeviceName.credential(SecretHash(of: [1]))) === runtime)
+        #expect(homes.connectionHome(of: DeviceSerial(1)) === runtime)
+        #expect(homes.connectionHome(of: DeviceName.credential(SecretHash(of: [1]))) === runtime)
         #expect(homes.home(of: Sample.id(1)) === runtime)
         #expect(homes.here.count == 1 && homes.here[0] === runtime)
         #expect(homes.shards == .all && homes.epoch(of: DeviceSerial(1)) == 1)
@@ -62,13 +63,13 @@ struct HomesTests {
     @Test func `a device with a session is connected, and a device with a waiting poll is only present`() {
         let (session, poll) = (RecordingSession(), RecordingSession())
         let home = homes.home(of: DeviceSerial(1))
-        home.join(session, device: DeviceSerial(1), of: AppSerial(1))
+        sessions.join(session, device: DeviceSerial(1), of: AppSerial(1))
         home.addWaiter(poll, for: DeviceSerial(2))
         let devices = (Int64(1)...3).map { DeviceSerial($0) }
         #expect(devices.map { homes.isConnected($0) } == [true, false, false])
         #expect(devices.map { home.isPresent($0) } == [true, true, false])
         #expect(home.population == (1, 1))
-        home.leave(session, device: DeviceSerial(1))
+        runtime.leave(session, of: DeviceSerial(1))
         home.removeWaiter(poll, for: DeviceSerial(2))
         #expect(devices.allSatisfy { !homes.isConnected($0) && !home.isPresent($0) })
         #expect(home.population == (0, 0))
@@ -77,7 +78,7 @@ struct HomesTests {
     @Test func `a withdrawal from all devices of an app names those that are connected, and is noted`() {
         let home = homes.home(of: DeviceSerial(1))
         for (number, app) in [(1, 1), (2, 2), (3, nil)] as [(Int64, Int64?)] {
-            home.join(RecordingSession(), device: DeviceSerial(number), of: app.map { AppSerial($0) })
+            sessions.join(RecordingSession(), device: DeviceSerial(number), of: app.map { AppSerial($0) })
         }
         home.addWaiter(RecordingSession(), for: DeviceSerial(4))
         let moment = home.beginVisit()
@@ -90,7 +91,7 @@ struct HomesTests {
     @Test func `an envelope that expired is withdrawn from the session, and no read becomes outdated`() {
         let session = RecordingSession()
         let home = homes.home(of: DeviceSerial(1))
-        home.join(session, device: DeviceSerial(1), of: nil)
+        sessions.join(session, device: DeviceSerial(1), of: nil)
         let moment = home.beginVisit()
         home.expired(7, of: DeviceSerial(1))
         home.expired(8, of: DeviceSerial(2))

@@ -25,7 +25,7 @@ struct ArrivalTests {
         let (_, other) = try await domain.devices.register(app: app)
         let sessions = domain.runtime.sessions
         let first = feed(domain, of: device)
-        first.begin()
+        await first.begin()
         let identifier = SocketIdentifier(devices: domain.devices, homes: domain.homes, anonymousApp: nil)
         let intruder = feed(domain, of: device)
         let forged = DeviceCredential(

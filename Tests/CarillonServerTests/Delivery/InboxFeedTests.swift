@@ -43,10 +43,10 @@ struct InboxFeedTests {
                 expiresAt: now.adding(seconds: ttl))
         }
 
-        func stream(_ limits: DeliveryMachine.Limits = .init()) -> (InboxFeed, Items) {
+        func stream(_ limits: DeliveryMachine.Limits = .init()) async -> (InboxFeed, Items) {
             let stream = InboxFeed(
                 of: device, home: domain.runtime, time: domain.time, limits: limits)
-            stream.begin()
+            await stream.begin()
             return (stream, Items(batches: stream.batches.makeAsyncIterator()))
         }
     }
@@ -77,7 +77,7 @@ struct InboxFeedTests {
         let fixture = try await RouteFixture()
         let world = try await World(fixture)
         let ids = [try await world.send().id, try await world.send().id, try await world.send().id]
-        var (stream, items) = world.stream(.init(envelopes: 1, bytes: 10_000))
+        var (stream, items) = await world.stream(.init(envelopes: 1, bytes: 10_000))
         defer { stream.finish() }
         for id in ids {
             #expect(envelope(await items.next())?.id == id)
@@ -89,7 +89,7 @@ struct InboxFeedTests {
 
     @Test func `a message of TTL 0 on a stream that ends is dropped`() async throws {
         let world = try await World(try await RouteFixture())
-        var (stream, items) = world.stream()
+        var (stream, items) = await world.stream()
         #expect(isCaughtUp(await items.next()))
         let receipt = try await world.send(ttl: 0)
         #expect(receipt.standing == .offered)
@@ -105,7 +105,7 @@ struct InboxFeedTests {
 
     @Test func `what expired, or was replaced, in the stream's buffer is not wanted any more`() async throws {
         let world = try await World(try await RouteFixture())
-        var (stream, items) = world.stream()
+        var (stream, items) = await world.stream()
         defer { stream.finish() }
         #expect(isCaughtUp(await items.next()))
         let expiring = try await world.send(ttl: 1)
@@ -123,7 +123,7 @@ struct InboxFeedTests {
 
     @Test func `what waits to be written pauses the window, and writing it opens it`() async throws {
         let world = try await World(try await RouteFixture())
-        var (stream, items) = world.stream(.init(envelopes: 100, bytes: 1 << 20, outputBytes: 5000))
+        var (stream, items) = await world.stream(.init(envelopes: 100, bytes: 1 << 20, outputBytes: 5000))
         defer { stream.finish() }
         #expect(isCaughtUp(await items.next()))
         // Each but the first few waits in the store, where the next takes its place.
@@ -141,7 +141,7 @@ struct InboxFeedTests {
     @Test func `a stream of a device that was deleted before it joined ends`() async throws {
         let world = try await World(try await RouteFixture())
         try await world.domain.devices.delete(world.device)
-        var (stream, items) = world.stream()
+        var (stream, items) = await world.stream()
         defer { stream.finish() }
         guard case .ended(.deviceGone)? = await items.next() else {
             Issue.record("it believes itself live")
