@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import Logging
+import Synchronization
 import TestStores
 import Testing
 
@@ -33,6 +34,21 @@ struct HomesTests {
         #expect(homes.home(of: Sample.id(1)) === runtime)
         #expect(homes.here.count == 1 && homes.here[0] === runtime)
         #expect(homes.shards == .all && homes.epoch(of: DeviceSerial(1)) == 1)
+    }
+
+    @Test(arguments: [HomeFault.moved(to: Shard(number: 7)), .unreachable, .outcomeUnknown])
+    func `a session leaves after an arrival whose outcome is unknown, and after no other fault`(fault: HomeFault) async {
+        let link = SilentHome(fault)
+        let homes = Homes(only: runtime, reachedBy: link)
+        let session = RecordingSession()
+        let (load, hash) = (InboxLoad(after: 0, limit: 9, bytes: 1000), SecretHash(of: [1]))
+        await #expect(throws: fault) {
+            try await homes.arrive(.credential(hash), .credential(hash), load, speaking: 1, as: session)
+        }
+        #expect(link.left == (fault == .outcomeUnknown ? [ObjectIdentifier(session)] : []))
+        let device = DeviceSerial(1)
+        #expect(await homes.connectionHome(of: device).load(load, of: device) == .failure(StoreFault(fault)))
+        #expect(homes.home(of: device) === runtime)
     }
 
     @Test func `the epoch of a home is the present one, and not that of its start`() async {
@@ -99,5 +115,30 @@ struct HomesTests {
         #expect(!home.isOutdated(DeviceSerial(1), readAfter: moment))
         home.withdraw(.envelope(9), from: DeviceSerial(1)) {}
         #expect(home.isOutdated(DeviceSerial(1), readAfter: moment))
+    }
+}
+
+/// A home that answers no call.
+private final class SilentHome: Home {
+    private let fault: HomeFault
+    private let leaves = Mutex<[ObjectIdentifier]>([])
+
+    /// The sessions that leave by the names of their devices.
+    var left: [ObjectIdentifier] { leaves.withLock { $0 } }
+
+    init(_ fault: HomeFault) { self.fault = fault }
+
+    func arrive(
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+    ) async throws(HomeFault) -> Arrived { throw fault }
+
+    func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
+        throw fault
+    }
+
+    func settle(_ answer: EnvelopeAnswer, of device: DeviceSerial) {}
+    func leave(_ session: any LiveSession, of device: DeviceSerial) {}
+    func leave(_ session: any LiveSession, of name: DeviceName) {
+        leaves.withLock { $0.append(ObjectIdentifier(session)) }
     }
 }

@@ -44,10 +44,13 @@ struct InboxFeedTests {
         }
 
         func stream(_ limits: DeliveryMachine.Limits = .init()) async -> (InboxFeed, Items) {
-            let stream = InboxFeed(
-                of: device, home: domain.runtime, time: domain.time, limits: limits)
+            let stream = feed(at: domain.runtime, limits)
             await stream.begin()
             return (stream, Items(batches: stream.batches.makeAsyncIterator()))
+        }
+
+        func feed(at home: any Home, _ limits: DeliveryMachine.Limits = .init()) -> InboxFeed {
+            InboxFeed(of: device, home: home, time: domain.time, limits: limits)
         }
     }
 
@@ -148,6 +151,62 @@ struct InboxFeedTests {
             return
         }
         #expect(await items.next() == nil)
+    }
+
+    @Test func `a stream of a device whose credential was renewed before it joined ends, and takes no place`() async throws {
+        let world = try await World(try await RouteFixture())
+        try await world.domain.devices.renewCredential(
+            of: world.device, secret: String(repeating: "A", count: 32), from: nil)
+        var (stream, items) = await world.stream()
+        defer { stream.finish() }
+        #expect(world.domain.runtime.sessions.population == (0, 0))
+        guard case .ended(.deviceGone)? = await items.next() else {
+            Issue.record("the stream goes on")
+            return
+        }
+    }
+
+    // MARK: Homes that answer late
+
+    @Test func `messages that are offered before a stream has arrived come behind the earlier ones`() async throws {
+        let world = try await World(try await RouteFixture())
+        let link = DelayedHome()
+        let stream = world.feed(at: link.connected(to: world.domain.runtime))
+        defer { stream.finish() }
+        var ids = [try await world.send().id]
+        link.next(.answeredLate)
+        async let begun: Void = stream.begin()
+        await link.hasReached()
+        for _ in 0..<3 { ids.append(try await world.send().id) }
+        #expect(try await world.send(ttl: 0).standing == .final(.dropped))
+        link.release()
+        await begun
+        var items = Items(batches: stream.batches.makeAsyncIterator())
+        for id in ids { #expect(envelope(await items.next())?.id == id) }
+        #expect(isCaughtUp(await items.next()))
+        #expect(try await world.send(ttl: 0).standing == .offered)
+    }
+
+    @Test(arguments: [DelayedHome.Course.answerLost, .calledLate])
+    func `a stream whose arrival has an unknown outcome fails, and leaves no session`(
+        course: DelayedHome.Course
+    ) async throws {
+        let world = try await World(try await RouteFixture())
+        let link = DelayedHome()
+        let stream = world.feed(at: link.connected(to: world.domain.runtime))
+        link.next(course)
+        await stream.begin()
+        var items = Items(batches: stream.batches.makeAsyncIterator())
+        guard case .failed? = await items.next() else {
+            Issue.record("the stream goes on")
+            return
+        }
+        #expect(await items.next() == nil)
+        stream.finish()
+        link.release()
+        await link.hasLeft()
+        #expect(link.connections == 1 && world.domain.runtime.sessions.population == (0, 0))
+        #expect(try await world.send(ttl: 0).standing == .final(.dropped))
     }
 
     @Test func `deleting a device ends a poll that waits, with 401`() async throws {
