@@ -270,8 +270,16 @@ package struct DeviceRegistrar: Sendable {
         }
     }
 
+    /// A device proved who it is when it connected.
+    package func saw(_ device: Device, by proof: DeviceProof) {
+        switch proof {
+        case .credential: sawRegistered(device)
+        case .userAgent: saw(device)
+        }
+    }
+
     /// An anonymous device connected.
-    package func saw(_ device: Device) {
+    private func saw(_ device: Device) {
         let isFresh = device.isAnonymous && isMarked(device, sinceSeconds: Self.seenSeconds)
         if !isFresh { seen.saw(device.serial) }
     }

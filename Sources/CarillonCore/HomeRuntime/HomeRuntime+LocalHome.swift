@@ -41,10 +41,6 @@ extension HomeRuntime: LocalHome {
         try await inbox.waiting(device: device, load)
     }
 
-    package func read(_ device: DeviceSerial, _ load: InboxLoad) async -> Result<InboxRead, StoreFault> {
-        await inbox.read(device, load)
-    }
-
     package func waitingCount(device: DeviceSerial) async throws -> Int { try await inbox.waitingCount(device: device) }
 
     package func record(of id: MessageID) async throws -> MessageRecord? { try await inbox.record(of: id) }
@@ -106,12 +102,6 @@ extension HomeRuntime: LocalHome {
     package func providersChanged(for device: DeviceSerial) { sessions.session(of: device)?.providersChanged() }
 
     package func end(_ devices: [DeviceSerial], because reason: SessionEnd) { sessions.end(devices, because: reason) }
-
-    package func join(_ session: any LiveSession, device: DeviceSerial, of app: AppSerial?) {
-        sessions.join(session, device: device, of: app)
-    }
-
-    package func leave(_ session: any LiveSession, device: DeviceSerial) { sessions.leave(session, device: device) }
 
     package func addWaiter(_ waiter: any LiveSession, for device: DeviceSerial) {
         sessions.addWaiter(waiter, for: device)

@@ -104,6 +104,16 @@ package final class LiveSessions: Sendable {
         }
     }
 
+    /// Removes a session whose device is not known. All sessions are searched.
+    package func leave(_ session: any LiveSession) {
+        for shard in shards {
+            let devices = shard.presences.withLock { presences in
+                presences.compactMap { device, presence in presence.session === session ? device : nil }
+            }
+            for device in devices { leave(session, device: device) }
+        }
+    }
+
     /// Calls `work` with the device's session, if there is one, while nothing else is queued for this device: what
     /// gets its position inside is given in the order of positions. Waiters hear of it after that; `isAwaited` says whether
     /// there are some.

@@ -1,9 +1,9 @@
 package import CarillonWire
 
-/// A home of this process, as features and connections use it: the inboxes of its devices, and who is connected.
+/// A home of this process, as features use it: the inboxes of its devices, and who is connected.
 ///
-/// A feature has the home that it works for. Connections ask ``Homes`` for the home of a device. A caller passes a home only devices and
-/// messages of that home.
+/// A feature has the home that it works for. Requests ask ``Homes`` for the home of a device. A caller passes a home only devices and
+/// messages of that home. Connections use a ``Home``.
 package protocol LocalHome: AnyObject, Sendable {
     /// The shards of this home.
     var shards: ShardSet { get }
@@ -41,8 +41,6 @@ package protocol LocalHome: AnyObject, Sendable {
     ///
     /// - Throws: ``StoreFault``.
     func waiting(device: DeviceSerial, _ load: InboxLoad) async throws -> InboxRead
-    /// Reads an inbox as ``waiting(device:_:)`` does, and returns a fault as a value.
-    func read(_ device: DeviceSerial, _ load: InboxLoad) async -> Result<InboxRead, StoreFault>
     func waitingCount(device: DeviceSerial) async throws -> Int
     /// Returns what is known of a message; nil if the message is unknown or forgotten.
     ///
@@ -103,17 +101,6 @@ package protocol LocalHome: AnyObject, Sendable {
     func providersChanged(for device: DeviceSerial)
     /// Ends the sessions of the devices, and the polls that wait for their inboxes.
     func end(_ devices: [DeviceSerial], because reason: SessionEnd)
-    /// Connects a device that sent its credential: reads the device with the first envelopes of its inbox, checks it, and makes the
-    /// connection its session. A session whose connection was opened before ends with ``SessionEnd/replaced``.
-    ///
-    /// - Returns: Nil if there is no such device, or `isRight` rejects it. The page is ``InboxPage/unread`` if it must be loaded.
-    func arrival(
-        of name: DeviceName, as session: any LiveSession, _ load: InboxLoad, if isRight: (Device) -> Bool
-    ) async throws -> ArrivedDevice?
-    /// Makes the session that of a device whose credential was checked, and ends the session before it.
-    func join(_ session: any LiveSession, device: DeviceSerial, of app: AppSerial?)
-    /// Removes a session that ended. A newer session of the device stays.
-    func leave(_ session: any LiveSession, device: DeviceSerial)
     /// Informs the waiter of each envelope that is stored for the device from now on, and of the end of the device. The waiter stays
     /// beside the device's session and other waiters, and is offered nothing.
     func addWaiter(_ waiter: any LiveSession, for device: DeviceSerial)

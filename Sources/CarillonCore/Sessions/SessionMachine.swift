@@ -18,8 +18,9 @@ package struct SessionMachine: Sendable {
         /// Find out who this is, let envelopes of the device come here, read this from its inbox, and say
         /// ``identified(_:_:at:)``; or ``identificationRefused(_:_:)``.
         case identify(ClientFrame.Hello, InboxLoad)
-        /// Deliver envelopes of the device to this session from now on. The app is that of the device.
-        case join(DeviceSerial, of: AppSerial? = nil)
+        /// Let envelopes of the device come here, read this from its inbox, and say ``loaded(_:at:)`` or ``loadFailed(_:)``. The device
+        /// was stored with its first channel.
+        case arrive(UserAgentID, DeviceSerial, InboxLoad, speaking: Int)
         case load(InboxLoad, DeviceSerial)
         /// Do it, and say ``answered(_:)``.
         case perform(Request)
@@ -53,8 +54,8 @@ package struct SessionMachine: Sendable {
     }
 
     package enum Answer: Equatable, Sendable {
-        /// The app is that of a device that was stored or found by this request; nil if the device joined before.
-        case registered(asWritten: String, endpoint: String, device: DeviceSerial, app: AppSerial? = nil)
+        /// The device can have been stored or found by this request.
+        case registered(asWritten: String, endpoint: String, device: DeviceSerial)
         case registrationRefused(asWritten: String, Refusal)
         case unregistered(asWritten: String)
         case unregistrationFailed(asWritten: String)
@@ -287,15 +288,16 @@ package struct SessionMachine: Sendable {
             open.performing -= 1
             var actions: [Action] = []
             switch answer {
-            case .registered(let asWritten, let endpoint, let device, let app):
-                if open.device == nil {
+            case .registered(let asWritten, let endpoint, let device):
+                if case .provisional(let userAgent) = open.owner {
                     open.owner = .device(device)
-                    actions.append(.join(device, of: app))
+                    var load = open.delivery.began()
                     if open.isOutputPaused {
                         open.delivery.outputPaused()
-                    } else {
-                        actions.append(.load(open.delivery.began(), device))
+                        // The page is loaded when the peer reads.
+                        load.limit = 0
                     }
+                    actions.append(.arrive(userAgent, device, load, speaking: open.version))
                 }
                 actions.append(.send(.registered(channelID: asWritten, endpoint: endpoint)))
             case .registrationRefused(let asWritten, let refusal):

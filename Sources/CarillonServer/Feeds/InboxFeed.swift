@@ -35,20 +35,23 @@ final class InboxFeed: LiveSession {
 
     let batches: AsyncStream<Batch>
     private let output: AsyncStream<Batch>.Continuation
-    private let device: DeviceSerial
-    private let app: AppSerial
-    private let home: any LocalHome
+    private let device: Device
+    private let version: Int
+    private let home: any Home
     private let time: TimeSource
     private let outputBytes: Int
     private let state: Mutex<State>
 
     /// The buffer needs no bound of its own: what waits in it pauses the machine.
     ///
-    /// - Parameter version: Of Carillon's extension, that the client speaks.
+    /// - Parameters:
+    ///   - device: The device as it was read when its credential was checked. Its home checks the credential again.
+    ///   - version: Of Carillon's extension, that the client speaks.
     init(
-        of device: Device, home: any LocalHome, time: TimeSource, limits: DeliveryMachine.Limits, version: Int = 1
+        of device: Device, home: any Home, time: TimeSource, limits: DeliveryMachine.Limits, version: Int = 1
     ) {
-        (self.device, app) = (device.serial, device.app)
+        self.device = device
+        self.version = version
         self.home = home
         self.time = time
         outputBytes = limits.outputBytes
@@ -56,16 +59,31 @@ final class InboxFeed: LiveSession {
         (batches, output) = AsyncStream.makeStream(of: Batch.self, bufferingPolicy: .unbounded)
     }
 
-    func begin() {
+    /// Connects the device. The stream must be finished afterwards, also if the device is not connected.
+    func begin() async {
         // Before anything can be offered here, so that there is one load at a time.
         let load = state.withLock { $0.machine.began() }
-        home.join(self, device: device, of: app)
-        start(load)
+        let arrived: Arrived
+        do throws(HomeFault) {
+            let hash = device.credentialHash
+            arrived = try await home.arrive(
+                .id(device.id, credential: hash), .credential(hash), load, speaking: version, as: self)
+        } catch {
+            arrived = .failed(StoreFault(error))
+        }
+        handle { machine, now in
+            switch arrived {
+            case .device(let arrived): machine.loaded(.page(arrived.page), at: now)
+            case .notKnown: machine.loaded(.deviceGone, at: now)
+            case .failed(let fault): machine.loadFailed(fault)
+            }
+        }
     }
 
     /// The request is over.
     func finish() {
-        home.leave(self, device: device)
+        // Also if the outcome of the arrival is not known.
+        home.leave(self, of: device.serial)
         handle { machine, _ in machine.disconnected() }
         state.withLock { $0.isOpen = false }
         output.finish()
@@ -141,7 +159,7 @@ final class InboxFeed: LiveSession {
         for action in rest {
             switch action {
             case .load(let load): start(load)
-            case .settle(let id, let outcome): home.settle(id, device: device, outcome, code: nil)
+            case .settle(let id, let outcome): home.settle(EnvelopeAnswer(id, outcome), of: device.serial)
             default: break
             }
         }
@@ -158,7 +176,7 @@ final class InboxFeed: LiveSession {
     private func start(_ load: InboxLoad) {
         // Ends with the answer of the store.
         Task {
-            let result = await home.read(device, load)
+            let result = await home.load(load, of: device.serial)
             handle { machine, now in
                 switch result {
                 case .success(let read): machine.loaded(read, at: now)

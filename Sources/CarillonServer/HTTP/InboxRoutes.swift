@@ -31,17 +31,15 @@ struct InboxRoutes: Sendable {
     // MARK: Server-sent events
 
     private func stream(_ device: Device, _ version: Int) -> Response {
-        let (home, time) = (domain.homes.home(of: device.serial), domain.time)
-        let updates = domain.updateDelivery
+        let (home, time) = (domain.homes.connectionHome(of: device.serial), domain.time)
         let window = settings.window
         let readiness = readiness
         let body = ResponseBody { writer in
             let feed = InboxFeed(of: device, home: home, time: time, limits: window, version: version)
-            feed.begin()
+            defer { feed.finish() }
+            await feed.begin()
             // One that began while the sessions were being ended was not told.
             if readiness.isStopping { feed.end(because: .serverStops) }
-            // Ends by itself: what was published while the device was away is put into its inbox, which the feed hears of.
-            Task { await updates.connected(device, speaking: version) }
             // Ends with the stream: a peer that went away is noticed by the write that fails.
             let keepAlive = Task {
                 while !Task.isCancelled {
@@ -49,10 +47,7 @@ struct InboxRoutes: Sendable {
                     feed.keepAlive()
                 }
             }
-            defer {
-                keepAlive.cancel()
-                feed.finish()
-            }
+            defer { keepAlive.cancel() }
             writing: for await batch in feed.batches {
                 for item in batch.items {
                     if case .envelope(let envelope) = item {

@@ -23,20 +23,24 @@ package struct CarillonServer: Service {
     private let metrics: MetricsRegistry?
     private let logger: Logger
     private let onRunning: @Sendable (Running) async -> Void
+    private let link: @Sendable (any Home) -> any Home
 
     /// - Parameters:
     ///   - stores: Opens the store of the data directory.
     ///   - metrics: What is shown at `/metrics`, when the settings say where that is.
     ///   - onRunning: Called once, when the server listens.
+    ///   - link: Returns how connections reach a home.
     package init(
         settings: ServerSettings, stores: any StoreFactory, metrics: MetricsRegistry? = nil, logger: Logger,
-        onRunning: @escaping @Sendable (Running) async -> Void = { _ in }
+        onRunning: @escaping @Sendable (Running) async -> Void = { _ in },
+        link: @escaping @Sendable (any Home) -> any Home = { $0 }
     ) {
         self.settings = settings
         self.stores = stores
         self.metrics = metrics
         self.logger = BoundedLog.of(logger).logger
         self.onRunning = onRunning
+        self.link = link
     }
 
     /// - Throws: ``StoreOpenFault`` when the data directory cannot be used, at first or any more; ``ListenFault`` when an address
@@ -81,7 +85,8 @@ package struct CarillonServer: Service {
             allowances: settings.allowances, gatewaySettings: settings.gateways, userKeys: .over(caller),
             vetoSource: .over(caller),
             attachmentFiles: stores.attachmentFiles(of: settings.dataDirectory), attachmentLimits: settings.attachments,
-            answerBytes: settings.answerBytes, wrappedBy: try settings.keyFile.map { path in try KeyFile.open(path) })
+            answerBytes: settings.answerBytes, wrappedBy: try settings.keyFile.map { path in try KeyFile.open(path) },
+            link: link)
         let anonymousApp = try await anonymousApp(domain)
         let readiness = Readiness()
         var quiet = logger

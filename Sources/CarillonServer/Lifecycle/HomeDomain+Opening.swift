@@ -13,7 +13,9 @@ extension HomeDomain {
 
     /// Makes the only home of a process over a store, and everything that the process has once.
     ///
-    /// - Parameter positionsUsed: The last sequence of the claimed epoch that the home does not use; 0 if it uses the whole epoch.
+    /// - Parameters:
+    ///   - positionsUsed: The last sequence of the claimed epoch that the home does not use; 0 if it uses the whole epoch.
+    ///   - link: Returns how connections reach the home. Without it, they call the home itself.
     package convenience init(
         store: any Store, addresses: OwnAddresses, scheduler: Scheduler, logger: Logger,
         watchSettings: WatchRegistrar.Settings = .init(), workLimits: WorkPace.Limits = .init(),
@@ -23,7 +25,8 @@ extension HomeDomain {
         attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), attachmentLimits: AttachmentLimits = .init(),
         answerBytes: Int = AnswerMemory.standardBytes, wrappedBy wrapping: WrappingKey? = nil,
         for purpose: Purpose = .server,
-        time: TimeSource = .system, ticks: TickSource = .system, positionsUsed: Int64 = 0
+        time: TimeSource = .system, ticks: TickSource = .system, positionsUsed: Int64 = 0,
+        link: (any Home) -> any Home = { $0 }
     ) async throws {
         let random = RandomSource.system
         let log = BoundedLog.of(logger, ticks: ticks)
@@ -43,10 +46,10 @@ extension HomeDomain {
         let runtime = HomeRuntime(inbox: inbox, sessions: sessions, store: home)
         let shared = Domain(
             store: store, documents: AppDocuments(store: store), tokenKeys: tokenKeys, isKeyRingWrapped: wrapping != nil,
-            homes: Homes(only: runtime), server: server, history: history, served: served, addresses: addresses,
-            callRules: watchSettings.rules, allowances: allowances, gatewaySettings: gatewaySettings, userKeys: userKeys,
-            vetoSource: vetoSource, turnLimits: turnLimits, answerBytes: answerBytes, scheduler: scheduler, log: log,
-            time: time, ticks: ticks, random: random)
+            homes: Homes(only: runtime, reachedBy: link(runtime)), server: server, history: history, served: served,
+            addresses: addresses, callRules: watchSettings.rules, allowances: allowances, gatewaySettings: gatewaySettings,
+            userKeys: userKeys, vetoSource: vetoSource, turnLimits: turnLimits, answerBytes: answerBytes,
+            scheduler: scheduler, log: log, time: time, ticks: ticks, random: random)
         self.init(
             shared, runtime: runtime, records: store, attachmentFiles: attachmentFiles,
             settings: Settings(

@@ -116,6 +116,14 @@ package final class HomeDomain: Sendable {
         pushes = store
         outbox = Outbox(store: store, shards: shards, limits: settings.outbox, time: time)
         shared.gateways.serve(outbox)
+        runtime.inform(
+            ArrivalListener(
+                admitted: { [weak self] device, proof in self?.devices.saw(device, by: proof) },
+                arrived: { [weak updateDelivery] device, version in
+                    guard let updateDelivery, UpdateDelivery.isKnown(toVersion: version) else { return }
+                    // Ends by itself: what was published while the device was away is put into its inbox.
+                    Task { await updateDelivery.connected(device, speaking: version) }
+                }))
     }
 
     package subscript<Value>(dynamicMember path: KeyPath<Domain, Value>) -> Value { shared[keyPath: path] }

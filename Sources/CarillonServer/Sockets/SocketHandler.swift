@@ -258,15 +258,14 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
             write(.text, frame.written(at: shared.domain.time.now().milliseconds).text)
         case .identify(let hello, let load):
             identify(hello, load)
-        case .join(let device, let app):
-            joined = device
-            shared.domain.homes.home(of: device).join(self, device: device, of: app)
+        case .arrive(let userAgent, let device, let load, let version):
+            arrive(userAgent, device, load, speaking: version)
         case .load(let load, let device):
             self.load(load, device)
         case .perform(let request):
             perform(request)
         case .settle(let id, let device, let outcome, let code):
-            shared.domain.homes.home(of: device).settle(id, device: device, outcome, code: code)
+            shared.domain.homes.connectionHome(of: device).settle(EnvelopeAnswer(id, outcome, code: code), of: device)
         case .answerOffer(let wasGiven):
             if !offerAnswers.isEmpty { offerAnswers.removeFirst()(wasGiven) }
         case .ping:
@@ -305,7 +304,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     /// Envelopes come here no more.
     private func leave() {
-        if let joined { shared.domain.homes.home(of: joined).leave(self, device: joined) }
+        if let joined { shared.domain.homes.connectionHome(of: joined).leave(self, of: joined) }
         joined = nil
         for answer in offerAnswers { answer(false) }
         offerAnswers = []
@@ -329,26 +328,38 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
                 handler.perform(
                     handler.machine.identified(
                         identified.identity, identified.page, said: identified.said, at: time.now()))
-                if let device = identified.device { handler.tellUpdates(device, hello.carillon ?? 0) }
             case .failure(let refusal):
                 handler.perform(handler.machine.identificationRefused(refusal.code, refusal.reason))
             }
         }
     }
 
-    /// What was published while a device was away is for it now.
-    private func tellUpdates(_ device: Device, _ version: Int) {
-        let delivery = shared.domain.updateDelivery
-        start {
-            await delivery.connected(device, speaking: version)
-        } then: { _, _ in
+    /// Connects the device of a client that was stored with its first channel.
+    private func arrive(
+        _ userAgent: UserAgentID, _ device: DeviceSerial, _ load: InboxLoad, speaking version: Int
+    ) {
+        let (identifier, time) = (shared.identifier, shared.domain.time)
+        start { [self] in
+            await identifier.arrive(userAgent, load, speaking: version, as: self)
+        } then: { handler, arrived in
+            switch arrived {
+            case .device(let arrived):
+                handler.joined = arrived.device.serial
+                // The socket can have closed meanwhile, or the device can have been deleted and stored again.
+                let isGone = arrived.device.serial != device
+                if handler.context == nil || handler.isClosing || isGone { handler.leave() }
+                let read = isGone ? InboxRead.deviceGone : .page(arrived.page)
+                handler.perform(handler.machine.loaded(read, at: time.now()))
+            case .notKnown: handler.perform(handler.machine.loaded(.deviceGone, at: time.now()))
+            case .failed(let fault): handler.perform(handler.machine.loadFailed(fault))
+            }
         }
     }
 
     private func load(_ load: InboxLoad, _ device: DeviceSerial) {
         let domain = shared.domain
         start {
-            await domain.homes.home(of: device).read(device, load)
+            await domain.homes.connectionHome(of: device).load(load, of: device)
         } then: { handler, result in
             switch result {
             case .success(let read): handler.perform(handler.machine.loaded(read, at: domain.time.now()))

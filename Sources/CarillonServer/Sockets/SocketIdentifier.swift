@@ -49,11 +49,11 @@ struct SocketIdentifier: Sendable {
         }
         let hash = credential.hash
         let name = DeviceName.id(credential.device, credential: hash)
-        let arrival = try await homes.arrival(of: name, as: session, load) { device in
-            devices.admits(device, with: hash)
+        switch try await homes.arrive(name, .credential(hash), load, speaking: hello.carillon ?? 0, as: session) {
+        case .device(let arrived): return Identified(arrived, uaid: credential.device.description)
+        case .notKnown: throw DeviceRegistrar.credentialInvalid
+        case .failed(let fault): throw fault
         }
-        guard let arrival else { throw DeviceRegistrar.credentialInvalid }
-        return Identified(arrival, uaid: credential.device.description)
     }
 
     /// As Mozilla's service does: a known user agent is itself, and any other gets a new name.
@@ -61,40 +61,43 @@ struct SocketIdentifier: Sendable {
         _ hello: ClientFrame.Hello, _ load: InboxLoad, _ session: any LiveSession
     ) async throws -> Identified {
         guard anonymousApp != nil else { throw Refusal(.credentialMissing, "register the device by HTTP first") }
-        if let uaid = hello.uaid, let userAgent = UserAgentID(parsing: uaid),
-            let arrival = try await homes.arrival(
-                of: .credential(userAgent.hash), as: session, load,
-                if: { device in
-                    devices.saw(device)
-                    return true
-                })
-        {
-            return Identified(arrival, uaid: userAgent.text)
+        if let uaid = hello.uaid, let userAgent = UserAgentID(parsing: uaid) {
+            switch await arrive(userAgent, load, speaking: hello.carillon ?? 0, as: session) {
+            case .device(let arrived): return Identified(arrived, uaid: userAgent.text)
+            case .notKnown: break
+            case .failed(let fault): throw fault
+            }
         }
         return Identified(identity: newcomer(), page: .unread)
+    }
+
+    /// Connects a device without registration.
+    func arrive(
+        _ userAgent: UserAgentID, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+    ) async -> Arrived {
+        let hash = userAgent.hash
+        do throws(HomeFault) {
+            return try await homes.arrive(.credential(hash), .userAgent(hash), load, speaking: version, as: session)
+        } catch {
+            return .failed(StoreFault(error))
+        }
     }
 }
 
 /// Who says hello, and what waits for it.
 struct Identified: Sendable {
     let identity: SessionMachine.Identity
-    /// Nil of one that was never here.
-    let device: Device?
     let page: InboxPage
     /// What the server has of what the device said.
     let said: SaidRevisions
 
-    fileprivate init(_ arrival: ArrivedDevice, uaid: String) {
+    fileprivate init(_ arrived: ArrivedDevice, uaid: String) {
         self.init(
-            identity: .init(owner: .device(arrival.device.serial), uaid: uaid), device: arrival.device, page: arrival.page,
-            said: arrival.said)
+            identity: .init(owner: .device(arrived.device.serial), uaid: uaid), page: arrived.page, said: arrived.said)
     }
 
-    fileprivate init(
-        identity: SessionMachine.Identity, device: Device? = nil, page: InboxPage, said: SaidRevisions = .none
-    ) {
+    fileprivate init(identity: SessionMachine.Identity, page: InboxPage, said: SaidRevisions = .none) {
         self.identity = identity
-        self.device = device
         self.page = page
         self.said = said
     }

@@ -46,12 +46,11 @@ struct SocketRequests: Sendable {
             let vapidKey = try register.key.map(ChannelRegistrar.parseVapidKey)
             try ChannelRegistrar.check(name: register.name)
             let wake = try register.wake.map(WakeMode.checked)
-            let (device, app) = try await self.device(of: owner, from: address)
+            let device = try await self.device(of: owner, from: address)
             let registration = try await channels.register(
                 id, device: device, name: register.name, vapidKey: vapidKey, wake: wake, from: address)
             return .registered(
-                asWritten: register.channelID, endpoint: addresses.endpoint(token: registration.token), device: device,
-                app: app)
+                asWritten: register.channelID, endpoint: addresses.endpoint(token: registration.token), device: device)
         } catch {
             let refusal = Refusal(error, logger: logger)
             refusal.count()
@@ -73,19 +72,16 @@ struct SocketRequests: Sendable {
     }
 
     /// Returns the device of a session. A client without registration is stored with its first channel.
-    ///
-    /// - Returns: The app is nil if the device joined before.
     private func device(
         of owner: SessionMachine.Owner, from address: NetworkAddress?
-    ) async throws -> (serial: DeviceSerial, app: AppSerial?) {
+    ) async throws -> DeviceSerial {
         switch owner {
         case .device(let device):
-            return (device, nil)
+            return device
         case .provisional(let userAgent):
             guard let anonymousApp else { throw Refusal(.credentialMissing, "Register the device by HTTP first.") }
-            if let known = try await devices.device(of: userAgent) { return (known.serial, known.app) }
-            let stored = try await devices.registerAnonymous(userAgent, app: anonymousApp, from: address)
-            return (stored.serial, stored.app)
+            if let known = try await devices.device(of: userAgent) { return known.serial }
+            return try await devices.registerAnonymous(userAgent, app: anonymousApp, from: address).serial
         }
     }
 

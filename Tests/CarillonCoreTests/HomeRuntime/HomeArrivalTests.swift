@@ -40,9 +40,13 @@ struct HomeArrivalTests {
 
     private func arrive(with credential: SecretHash = HomeArrivalTests.credential) async throws -> InboxPage? {
         let load = InboxLoad(after: 0, limit: 9, bytes: 1000)
-        return try await home.arrival(of: .credential(credential), as: session, load) { device in
-            device.credentialHash.matches(credential)
-        }?.page
+        let arrived = try await home.arrive(
+            .credential(credential), .credential(credential), load, speaking: 1, as: session)
+        switch arrived {
+        case .device(let arrived): return arrived.page
+        case .notKnown: return nil
+        case .failed(let fault): throw fault
+        }
     }
 
     private var isJoined: Bool { sessions.session(of: Sample.device) === session }
@@ -134,8 +138,9 @@ struct HomeArrivalTests {
             guard number == 1 else { return }
             do {
                 let load = InboxLoad(after: 0, limit: 9, bytes: 1000)
-                let arrived = try await home.arrival(of: .credential(Self.credential), as: newer, load) { _ in true }
-                pages.withLock { $0.append(arrived?.page) }
+                let arrived = try await home.arrive(
+                    .credential(Self.credential), .credential(Self.credential), load, speaking: 1, as: newer)
+                pages.withLock { $0.append(arrived.device?.page) }
             } catch {
                 Issue.record(error)
             }
@@ -144,6 +149,51 @@ struct HomeArrivalTests {
         #expect(pages.withLock { $0 } == [page([Sample.envelope(1)])])
         #expect(sessions.session(of: Sample.device) === newer && newer.events.isEmpty)
         #expect(session.events == [.ended(.replaced)])
+    }
+
+    @Test func `a device that cannot be read takes no place`() async throws {
+        let fault = StoreFault(.unavailable, "no")
+        store.found = .failure(fault)
+        await #expect(throws: fault) { try await arrive() }
+        #expect(!isJoined && store.arrivals == 1)
+    }
+
+    @Test func `a user agent identifier of another device is no proof`() async throws {
+        let load = InboxLoad(after: 0, limit: 9, bytes: 1000)
+        let proof = DeviceProof.userAgent(SecretHash(of: [2]))
+        let arrived = try await home.arrive(.credential(Self.credential), proof, load, speaking: 1, as: session)
+        #expect(arrived.device == nil)
+        #expect(!isJoined)
+    }
+
+    @Test func `the listener is informed when the proof is valid, and again when the session has joined`() async throws {
+        let events = Mutex<[String]>([])
+        home.inform(
+            ArrivalListener(
+                admitted: { [sessions] device, _ in
+                    let isJoined = sessions.session(of: device.serial) != nil
+                    events.withLock { $0.append("admitted, joined: \(isJoined)") }
+                },
+                arrived: { [sessions] device, version in
+                    let isJoined = sessions.session(of: device.serial) != nil
+                    events.withLock { $0.append("arrived, joined: \(isJoined), version: \(version)") }
+                }))
+        #expect(try await arrive(with: SecretHash(of: [2])) == nil)
+        #expect(events.withLock { $0 } == [])
+        #expect(try await arrive() == page([]))
+        #expect(events.withLock { $0 } == ["admitted, joined: false", "arrived, joined: true, version: 1"])
+    }
+
+    @Test func `a session leaves by the name of its device, and a newer session stays`() async throws {
+        #expect(try await arrive() == page([]))
+        // The device can have another credential by then.
+        home.leave(session, of: .credential(SecretHash(of: [2])))
+        #expect(!isJoined)
+        #expect(try await arrive() == page([]))
+        let newer = RecordingSession()
+        sessions.join(newer, device: Sample.device)
+        for _ in 0..<2 { home.leave(session, of: .credential(Self.credential)) }
+        #expect(sessions.session(of: Sample.device) === newer)
     }
 
     enum Change: CaseIterable, Sendable { case deletion, otherCredential, fault }

@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import Logging
+import Synchronization
 import TestStores
 import Testing
 
@@ -28,10 +29,26 @@ struct HomesTests {
 
     @Test func `the only home is that of each device and each message, and has all shards`() {
         #expect(homes.home(of: DeviceSerial(1)) === runtime)
-        #expect(homes.home(of: DeviceName.credential(SecretHash(of: [1]))) === runtime)
+        #expect(homes.connectionHome(of: DeviceSerial(1)) === runtime)
+        #expect(homes.connectionHome(of: DeviceName.credential(SecretHash(of: [1]))) === runtime)
         #expect(homes.home(of: Sample.id(1)) === runtime)
         #expect(homes.here.count == 1 && homes.here[0] === runtime)
         #expect(homes.shards == .all && homes.epoch(of: DeviceSerial(1)) == 1)
+    }
+
+    @Test(arguments: [HomeFault.moved(to: Shard(number: 7)), .unreachable, .outcomeUnknown])
+    func `a session leaves after an arrival whose outcome is unknown, and after no other fault`(fault: HomeFault) async {
+        let link = SilentHome(fault)
+        let homes = Homes(only: runtime, reachedBy: link)
+        let session = RecordingSession()
+        let (load, hash) = (InboxLoad(after: 0, limit: 9, bytes: 1000), SecretHash(of: [1]))
+        await #expect(throws: fault) {
+            try await homes.arrive(.credential(hash), .credential(hash), load, speaking: 1, as: session)
+        }
+        #expect(link.left == (fault == .outcomeUnknown ? [ObjectIdentifier(session)] : []))
+        let device = DeviceSerial(1)
+        #expect(await homes.connectionHome(of: device).load(load, of: device) == .failure(StoreFault(fault)))
+        #expect(homes.home(of: device) === runtime)
     }
 
     @Test func `the epoch of a home is the present one, and not that of its start`() async {
@@ -62,13 +79,13 @@ struct HomesTests {
     @Test func `a device with a session is connected, and a device with a waiting poll is only present`() {
         let (session, poll) = (RecordingSession(), RecordingSession())
         let home = homes.home(of: DeviceSerial(1))
-        home.join(session, device: DeviceSerial(1), of: AppSerial(1))
+        sessions.join(session, device: DeviceSerial(1), of: AppSerial(1))
         home.addWaiter(poll, for: DeviceSerial(2))
         let devices = (Int64(1)...3).map { DeviceSerial($0) }
         #expect(devices.map { homes.isConnected($0) } == [true, false, false])
         #expect(devices.map { home.isPresent($0) } == [true, true, false])
         #expect(home.population == (1, 1))
-        home.leave(session, device: DeviceSerial(1))
+        runtime.leave(session, of: DeviceSerial(1))
         home.removeWaiter(poll, for: DeviceSerial(2))
         #expect(devices.allSatisfy { !homes.isConnected($0) && !home.isPresent($0) })
         #expect(home.population == (0, 0))
@@ -77,7 +94,7 @@ struct HomesTests {
     @Test func `a withdrawal from all devices of an app names those that are connected, and is noted`() {
         let home = homes.home(of: DeviceSerial(1))
         for (number, app) in [(1, 1), (2, 2), (3, nil)] as [(Int64, Int64?)] {
-            home.join(RecordingSession(), device: DeviceSerial(number), of: app.map { AppSerial($0) })
+            sessions.join(RecordingSession(), device: DeviceSerial(number), of: app.map { AppSerial($0) })
         }
         home.addWaiter(RecordingSession(), for: DeviceSerial(4))
         let moment = home.beginVisit()
@@ -90,7 +107,7 @@ struct HomesTests {
     @Test func `an envelope that expired is withdrawn from the session, and no read becomes outdated`() {
         let session = RecordingSession()
         let home = homes.home(of: DeviceSerial(1))
-        home.join(session, device: DeviceSerial(1), of: nil)
+        sessions.join(session, device: DeviceSerial(1), of: nil)
         let moment = home.beginVisit()
         home.expired(7, of: DeviceSerial(1))
         home.expired(8, of: DeviceSerial(2))
@@ -98,5 +115,30 @@ struct HomesTests {
         #expect(!home.isOutdated(DeviceSerial(1), readAfter: moment))
         home.withdraw(.envelope(9), from: DeviceSerial(1)) {}
         #expect(home.isOutdated(DeviceSerial(1), readAfter: moment))
+    }
+}
+
+/// A home that answers no call.
+private final class SilentHome: Home {
+    private let fault: HomeFault
+    private let leaves = Mutex<[ObjectIdentifier]>([])
+
+    /// The sessions that leave by the names of their devices.
+    var left: [ObjectIdentifier] { leaves.withLock { $0 } }
+
+    init(_ fault: HomeFault) { self.fault = fault }
+
+    func arrive(
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+    ) async throws(HomeFault) -> Arrived { throw fault }
+
+    func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
+        throw fault
+    }
+
+    func settle(_ answer: EnvelopeAnswer, of device: DeviceSerial) {}
+    func leave(_ session: any LiveSession, of device: DeviceSerial) {}
+    func leave(_ session: any LiveSession, of name: DeviceName) {
+        leaves.withLock { $0.append(ObjectIdentifier(session)) }
     }
 }

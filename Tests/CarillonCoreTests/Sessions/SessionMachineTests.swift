@@ -240,9 +240,15 @@ struct SessionMachineTests {
             machine.received(.register(register))
                 == [.perform(.register(.provisional(userAgent), Sample.channelID, register))])
         let actions = machine.answered(
-            .registered(asWritten: register.channelID, endpoint: "e", device: DeviceSerial(9), app: AppSerial(4)))
-        #expect(actions.first == .join(DeviceSerial(9), of: AppSerial(4)))
+            .registered(asWritten: register.channelID, endpoint: "e", device: DeviceSerial(9)))
+        let load = InboxLoad(after: 0, limit: 4, bytes: 65_536)
+        #expect(actions.first == .arrive(userAgent, DeviceSerial(9), load, speaking: 0))
         #expect(machine.device == DeviceSerial(9))
+        #expect(machine.offered(Sample.envelope(2), isVolatile: false, at: Sample.now).isEmpty)
+        let page = InboxPage(envelopes: [Sample.envelope(1)], isComplete: true)
+        let given = machine.loaded(.page(page), at: Sample.now)
+        #expect(given.first == .send(ServerFrame(Sample.envelope(1))))
+        #expect(machine.loaded(.deviceGone, at: Sample.now) == [.close(.gone, "gone: the device was deleted")])
     }
 
     @Test func `an acknowledgement, a code and a nack become outcomes`() {
@@ -361,10 +367,11 @@ struct SessionMachineTests {
         let register = ClientFrame.Register(channelID: Sample.channelID.description)
         _ = machine.received(.register(register))
         let actions = machine.answered(.registered(asWritten: register.channelID, endpoint: "e", device: Sample.device))
-        #expect(actions.contains(.load(.init(after: 0, limit: 4, bytes: 65_536), Sample.device)))
+        #expect(actions.contains(.arrive(userAgent, Sample.device, .init(after: 0, limit: 4, bytes: 65_536), speaking: 0)))
     }
 
-    @Test func `what is registered while the peer does not read is loaded when it reads again`() {
+    @Test(arguments: [false, true])
+    func `what is registered while the peer does not read is loaded when it reads again`(readsBeforeAnswer: Bool) {
         var machine = SessionMachine(settings: settings)
         let userAgent = UserAgentID(random: Sample.random)
         _ = machine.received(.hello(.init()))
@@ -373,9 +380,17 @@ struct SessionMachineTests {
         _ = machine.received(.register(register))
         machine.outputPaused()
         let actions = machine.answered(.registered(asWritten: register.channelID, endpoint: "e", device: Sample.device))
-        #expect(actions.contains(.join(Sample.device)))
+        let nothing = InboxLoad(after: 0, limit: 0, bytes: 65_536)
+        #expect(actions.contains(.arrive(userAgent, Sample.device, nothing, speaking: 0)))
         #expect(!actions.contains { if case .load = $0 { true } else { false } })
-        #expect(machine.outputResumed(at: Sample.now) == [.load(.init(after: 0, limit: 4, bytes: 65_536), Sample.device)])
+        let load = SessionMachine.Action.load(.init(after: 0, limit: 4, bytes: 65_536), Sample.device)
+        if readsBeforeAnswer {
+            #expect(machine.outputResumed(at: Sample.now).isEmpty)
+            #expect(machine.loaded(.page(.unread), at: Sample.now) == [load])
+        } else {
+            #expect(machine.loaded(.page(.unread), at: Sample.now).isEmpty)
+            #expect(machine.outputResumed(at: Sample.now) == [load])
+        }
     }
 
     @Test func `a peer that reads too little is ended, by a code of its own`() {

@@ -49,7 +49,8 @@ struct ArrivalStressTests {
 
     /// One device with its sender.
     private final class Lane: Sendable {
-        private let home: HomeRuntime
+        private let home: any Home
+        private let runtime: HomeRuntime
         private let device: Device
         private let channel: PushChannel
         private let time: TimeSource
@@ -57,9 +58,10 @@ struct ArrivalStressTests {
         private let stored = Mutex<[MessageID]>([])
 
         init(_ domain: HomeDomain, app: AppID) async throws {
-            home = domain.runtime
+            runtime = domain.runtime
             time = domain.time
             device = try await domain.devices.register(app: app).device
+            home = domain.homes.connectionHome(of: device.serial)
             var random = SystemRandomNumberGenerator()
             channel = try await domain.channels.register(
                 .random(using: &random), device: device.serial, name: nil, vapidKey: nil
@@ -84,11 +86,11 @@ struct ArrivalStressTests {
                         try await arrive(&tally)
                     }
                 }
-                await home.inbox.flush(device.serial)
+                await runtime.inbox.flush(device.serial)
                 try await arrive(&tally)
                 let answered = stored.withLock { $0 }
                 tally.sends += answered.count
-                try await home.inbox.settle(answered.map { .init($0, .acknowledged) }, device: device.serial)
+                try await runtime.inbox.settle(answered.map { .init($0, .acknowledged) }, device: device.serial)
                 stored.withLock { $0 = [] }
             }
             return tally
@@ -98,7 +100,7 @@ struct ArrivalStressTests {
 
         private func send(_ mode: DeliveryMode) {
             let now = time.now()
-            home.inbox.deliver(to: device.serial, mode) { [device, channel] id in
+            runtime.inbox.deliver(to: device.serial, mode) { [device, channel] id in
                 Envelope(
                     id: id, device: device.serial, app: device.app, origin: channel.origin,
                     kind: .message(.init(body: [1], coding: nil)), acceptedAt: now, expiresAt: now.adding(seconds: 3600))
@@ -111,11 +113,12 @@ struct ArrivalStressTests {
         private func arrive(_ tally: inout Tally) async throws {
             let session = ToldSession()
             let load = InboxLoad(after: 0, limit: 100, bytes: 1 << 20)
-            let name = DeviceName.id(device.id, credential: device.credentialHash)
-            let arrived = try await home.arrival(of: name, as: session, load) { _ in true }
+            let hash = device.credentialHash
+            let arrived = try await home.arrive(
+                .id(device.id, credential: hash), .credential(hash), load, speaking: 1, as: session)
             let answered = stored.withLock { $0.map(\.position) }
             tally.arrivals += 1
-            guard let page = arrived?.page else { return tally.faults.append("a device was not let in") }
+            guard let page = arrived.device?.page else { return tally.faults.append("a device was not let in") }
             guard page.isComplete else { return }
             tally.completePages += 1
             let read = Set(page.envelopes.map(\.position))

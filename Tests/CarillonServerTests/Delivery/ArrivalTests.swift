@@ -25,7 +25,7 @@ struct ArrivalTests {
         let (_, other) = try await domain.devices.register(app: app)
         let sessions = domain.runtime.sessions
         let first = feed(domain, of: device)
-        first.begin()
+        await first.begin()
         let identifier = SocketIdentifier(devices: domain.devices, homes: domain.homes, anonymousApp: nil)
         let intruder = feed(domain, of: device)
         let forged = DeviceCredential(
@@ -53,6 +53,36 @@ struct ArrivalTests {
         #expect(identified.identity.owner == .device(device.serial))
         #expect(identified.page == InboxPage(envelopes: [], isComplete: true))
         #expect(sessions.session(of: device.serial) === intruder)
+    }
+
+    @Test func `a device that arrives is marked as seen, and not if its proof is wrong`() async throws {
+        let world = try await ServiceWorld()
+        let domain = world.routes.domain
+        let app = try AppID.checked("com.example.app")
+        _ = try await domain.apps.create(app)
+        let (device, credential) = try await domain.devices.register(app: app)
+        let userAgent = domain.devices.newUserAgentID()
+        let anonymous = try await domain.devices.registerAnonymous(userAgent, app: app, from: nil)
+        world.clock.pass(2 * 86_400)
+        func seen() async throws -> [Timestamp?] {
+            try await domain.devices.writeSeen()
+            return [
+                try await domain.devices.find(device.serial)?.seenAt,
+                try await domain.devices.find(anonymous.serial)?.seenAt,
+            ]
+        }
+        let registered = DeviceName.id(device.id, credential: credential.hash)
+        let wrong = DeviceProof.credential(userAgent.hash)
+        let feeds = [feed(domain, of: device), feed(domain, of: anonymous)]
+        let refused = try await domain.homes.arrive(registered, wrong, load, speaking: 1, as: feeds[0])
+        #expect(refused.device == nil)
+        #expect(try await seen() == [device.seenAt, anonymous.seenAt])
+        _ = try await domain.homes.arrive(registered, .credential(credential.hash), load, speaking: 1, as: feeds[0])
+        #expect(try await seen() == [world.clock.now, anonymous.seenAt])
+        _ = try await domain.homes.arrive(
+            .credential(userAgent.hash), .userAgent(userAgent.hash), load, speaking: 0, as: feeds[1])
+        #expect(try await seen() == [world.clock.now, world.clock.now])
+        for feed in feeds { feed.finish() }
     }
 
     @Test func `a connection that ends while its device is looked up leaves nobody behind`() async throws {

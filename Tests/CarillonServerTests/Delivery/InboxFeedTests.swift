@@ -43,11 +43,14 @@ struct InboxFeedTests {
                 expiresAt: now.adding(seconds: ttl))
         }
 
-        func stream(_ limits: DeliveryMachine.Limits = .init()) -> (InboxFeed, Items) {
-            let stream = InboxFeed(
-                of: device, home: domain.runtime, time: domain.time, limits: limits)
-            stream.begin()
+        func stream(_ limits: DeliveryMachine.Limits = .init()) async -> (InboxFeed, Items) {
+            let stream = feed(at: domain.runtime, limits)
+            await stream.begin()
             return (stream, Items(batches: stream.batches.makeAsyncIterator()))
+        }
+
+        func feed(at home: any Home, _ limits: DeliveryMachine.Limits = .init()) -> InboxFeed {
+            InboxFeed(of: device, home: home, time: domain.time, limits: limits)
         }
     }
 
@@ -77,7 +80,7 @@ struct InboxFeedTests {
         let fixture = try await RouteFixture()
         let world = try await World(fixture)
         let ids = [try await world.send().id, try await world.send().id, try await world.send().id]
-        var (stream, items) = world.stream(.init(envelopes: 1, bytes: 10_000))
+        var (stream, items) = await world.stream(.init(envelopes: 1, bytes: 10_000))
         defer { stream.finish() }
         for id in ids {
             #expect(envelope(await items.next())?.id == id)
@@ -89,7 +92,7 @@ struct InboxFeedTests {
 
     @Test func `a message of TTL 0 on a stream that ends is dropped`() async throws {
         let world = try await World(try await RouteFixture())
-        var (stream, items) = world.stream()
+        var (stream, items) = await world.stream()
         #expect(isCaughtUp(await items.next()))
         let receipt = try await world.send(ttl: 0)
         #expect(receipt.standing == .offered)
@@ -105,7 +108,7 @@ struct InboxFeedTests {
 
     @Test func `what expired, or was replaced, in the stream's buffer is not wanted any more`() async throws {
         let world = try await World(try await RouteFixture())
-        var (stream, items) = world.stream()
+        var (stream, items) = await world.stream()
         defer { stream.finish() }
         #expect(isCaughtUp(await items.next()))
         let expiring = try await world.send(ttl: 1)
@@ -123,7 +126,7 @@ struct InboxFeedTests {
 
     @Test func `what waits to be written pauses the window, and writing it opens it`() async throws {
         let world = try await World(try await RouteFixture())
-        var (stream, items) = world.stream(.init(envelopes: 100, bytes: 1 << 20, outputBytes: 5000))
+        var (stream, items) = await world.stream(.init(envelopes: 100, bytes: 1 << 20, outputBytes: 5000))
         defer { stream.finish() }
         #expect(isCaughtUp(await items.next()))
         // Each but the first few waits in the store, where the next takes its place.
@@ -141,13 +144,69 @@ struct InboxFeedTests {
     @Test func `a stream of a device that was deleted before it joined ends`() async throws {
         let world = try await World(try await RouteFixture())
         try await world.domain.devices.delete(world.device)
-        var (stream, items) = world.stream()
+        var (stream, items) = await world.stream()
         defer { stream.finish() }
         guard case .ended(.deviceGone)? = await items.next() else {
             Issue.record("it believes itself live")
             return
         }
         #expect(await items.next() == nil)
+    }
+
+    @Test func `a stream of a device whose credential was renewed before it joined ends, and takes no place`() async throws {
+        let world = try await World(try await RouteFixture())
+        try await world.domain.devices.renewCredential(
+            of: world.device, secret: String(repeating: "A", count: 32), from: nil)
+        var (stream, items) = await world.stream()
+        defer { stream.finish() }
+        #expect(world.domain.runtime.sessions.population == (0, 0))
+        guard case .ended(.deviceGone)? = await items.next() else {
+            Issue.record("the stream goes on")
+            return
+        }
+    }
+
+    // MARK: Homes that answer late
+
+    @Test func `messages that are offered before a stream has arrived come behind the earlier ones`() async throws {
+        let world = try await World(try await RouteFixture())
+        let link = DelayedHome()
+        let stream = world.feed(at: link.connected(to: world.domain.runtime))
+        defer { stream.finish() }
+        var ids = [try await world.send().id]
+        link.next(.answeredLate)
+        async let begun: Void = stream.begin()
+        await link.hasReached()
+        for _ in 0..<3 { ids.append(try await world.send().id) }
+        #expect(try await world.send(ttl: 0).standing == .final(.dropped))
+        link.release()
+        await begun
+        var items = Items(batches: stream.batches.makeAsyncIterator())
+        for id in ids { #expect(envelope(await items.next())?.id == id) }
+        #expect(isCaughtUp(await items.next()))
+        #expect(try await world.send(ttl: 0).standing == .offered)
+    }
+
+    @Test(arguments: [DelayedHome.Course.answerLost, .calledLate])
+    func `a stream whose arrival has an unknown outcome fails, and leaves no session`(
+        course: DelayedHome.Course
+    ) async throws {
+        let world = try await World(try await RouteFixture())
+        let link = DelayedHome()
+        let stream = world.feed(at: link.connected(to: world.domain.runtime))
+        link.next(course)
+        await stream.begin()
+        var items = Items(batches: stream.batches.makeAsyncIterator())
+        guard case .failed? = await items.next() else {
+            Issue.record("the stream goes on")
+            return
+        }
+        #expect(await items.next() == nil)
+        stream.finish()
+        link.release()
+        await link.hasLeft()
+        #expect(link.connections == 1 && world.domain.runtime.sessions.population == (0, 0))
+        #expect(try await world.send(ttl: 0).standing == .final(.dropped))
     }
 
     @Test func `deleting a device ends a poll that waits, with 401`() async throws {

@@ -59,7 +59,7 @@ struct SocketRequestTests {
         return (Asker(world, phone), provider)
     }
 
-    @Test func `a device that is stored with its first channel joins with its app`() async throws {
+    @Test func `a device that is stored with its first channel is found by its user agent identifier`() async throws {
         let routes = try await RouteFixture()
         let domain = routes.domain
         let app = try await domain.apps.create(try AppID.checked(Self.app))
@@ -76,8 +76,8 @@ struct SocketRequestTests {
             let performed = await requests.perform(
                 .register(.provisional(userAgent), id, register), by: AskingDevice(), from: nil,
                 on: NIOAsyncTestingChannel())
-            guard case .registered(_, _, _, let found) = performed.answer else { throw Unexpected() }
-            #expect(found == app.serial)
+            guard case .registered(_, _, let found) = performed.answer else { throw Unexpected() }
+            #expect(try await domain.devices.device(of: userAgent)?.serial == found)
         }
     }
 

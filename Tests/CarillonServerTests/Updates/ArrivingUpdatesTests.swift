@@ -27,8 +27,14 @@ struct ArrivingUpdatesTests {
     private static let popup = #"{"style":"failure","title":"t"}"#
     private let load = InboxLoad(after: 0, limit: 9, bytes: 100_000)
 
+    /// A device, and the proof of its connection.
+    private struct Comer: Sendable {
+        var name: DeviceName
+        var proof: DeviceProof
+    }
+
     /// Puts an update into the inbox of a device that is not remembered to be there.
-    private func waitingUpdate(in world: UpdateWorld) async throws -> (update: String, name: DeviceName) {
+    private func waitingUpdate(in world: UpdateWorld) async throws -> (update: String, comer: Comer) {
         try await world.ask()
         let update = try await world.publish("popup", Self.popup)
         try await world.ask(nil, #""max":0"#)
@@ -39,7 +45,7 @@ struct ArrivingUpdatesTests {
         let name = DeviceName.id(credential.device, credential: credential.hash)
         let arrival = try await world.routes.store.arrival(of: name, load, at: world.now)
         #expect(arrival?.envelopes?.map(\.kind.number) == [.update])
-        return (update, name)
+        return (update, Comer(name: name, proof: .credential(credential.hash)))
     }
 
     enum End: CaseIterable, Sendable { case withdrawn, superseded }
@@ -54,25 +60,25 @@ struct ArrivingUpdatesTests {
     @Test(arguments: End.allCases)
     func `an update that ends between the read of an inbox and the session is not given`(end: End) async throws {
         let world = try await UpdateWorld()
-        let (update, name) = try await waitingUpdate(in: world)
+        let (update, comer) = try await waitingUpdate(in: world)
         let store = PausedInboxStore(world.routes.store)
         let home = store.home(of: world.routes.domain)
         let connection = Connection()
-        async let arrival = home.arrival(of: name, as: connection, load) { _ in true }
+        async let arrival = home.arrive(comer.name, comer.proof, load, speaking: 1, as: connection)
         await store.hasRead()
         try await self.end(update, end, in: world)
         store.goOn()
         let arrived = try await arrival
-        #expect(arrived?.page == InboxPage(envelopes: [], isComplete: true))
+        #expect(arrived.device?.page == InboxPage(envelopes: [], isComplete: true))
     }
 
     @Test(arguments: End.allCases)
     func `an update that ends is withdrawn from a session that said nothing of updates yet`(end: End) async throws {
         let world = try await UpdateWorld()
-        let (update, name) = try await waitingUpdate(in: world)
+        let (update, comer) = try await waitingUpdate(in: world)
         let connection = Connection()
         let home = world.routes.domain.runtime
-        let arrived = try await home.arrival(of: name, as: connection, load) { _ in true }
+        let arrived = try await home.arrive(comer.name, comer.proof, load, speaking: 1, as: connection).device
         let origin = try #require(arrived?.page.envelopes.first?.origin.key)
         try await self.end(update, end, in: world)
         #expect(connection.withdrawn.withLock { $0 } == [.all(of: origin)])
@@ -89,7 +95,7 @@ struct ArrivingUpdatesTests {
             try await domain.devices.register(app: other.id).device,
         ]
         let feeds = devices.map { InboxFeed(of: $0, home: home, time: domain.time, limits: .init()) }
-        for feed in feeds { feed.begin() }
+        for feed in feeds { await feed.begin() }
         let moment = home.sessions.changes.now()
         try await self.end(update, end, in: world)
         #expect(devices.map { home.sessions.changes.mayHaveChanged($0.serial, since: moment) } == [true, false])

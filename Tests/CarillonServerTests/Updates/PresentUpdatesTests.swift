@@ -341,6 +341,25 @@ struct PresentUpdatesTests {
         #expect(try await world.counts(update) == ["waiting": 1])
     }
 
+    @Test func `a home gives a device that arrives what was published since it polled`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
+        world.advance(seconds: 100)
+        try await world.sweep()
+        let update = try await world.publish(audience: "region == 'north'")
+        let domain = world.routes.domain
+        let device = try await domain.devices.find(try #require(DeviceID(world.first.id)))
+        let home = domain.homes.connectionHome(of: device.serial)
+        let feed = InboxFeed(of: device, home: home, time: domain.time, limits: .init(), version: 5)
+        defer { feed.finish() }
+        await feed.begin()
+        let deadline = ContinuousClock.now + .seconds(30)
+        while try await world.counts(update) != ["waiting": 1], ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(2))
+        }
+        #expect(try await world.counts(update) == ["waiting": 1])
+    }
+
     @Test func `those who are there are told of one update after the other`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()

@@ -151,12 +151,13 @@ struct UserChangeTests {
         let home = store.home(of: domain)
         let sessions = home.sessions
         let connection = Connection()
-        async let arrival = home.arrival(of: name, as: connection, load) { $0.credentialHash == credential.hash }
+        let proof = DeviceProof.credential(credential.hash)
+        async let arrival = home.arrive(name, proof, load, speaking: 1, as: connection)
         await store.hasRead()
         _ = try await change(provider, way, key, in: world)
         store.goOn()
         let arrived = try await arrival
-        #expect(arrived?.page == InboxPage(envelopes: [], isComplete: true))
+        #expect(arrived.device?.page == InboxPage(envelopes: [], isComplete: true))
         #expect(sessions.session(of: provider.serial) === connection)
     }
 

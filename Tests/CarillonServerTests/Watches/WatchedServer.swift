@@ -39,9 +39,12 @@ struct WatchedServer: Sendable {
     }
 
     /// Serves while the closure runs. Back ends are at this machine, pings may be a second apart.
+    ///
+    /// - Parameter link: Returns how connections reach the home.
     static func run(
         _ directory: String = directory(), configure: (inout OutwardSettings) -> Void = { _ in },
         settings change: (inout ServerSettings) -> Void = { _ in },
+        link: @escaping @Sendable (any Home) -> any Home = { $0 },
         _ body: @Sendable (WatchedServer) async throws -> Void
     ) async throws {
         var settings = ServerSettings(port: 0, dataDirectory: directory)
@@ -52,9 +55,8 @@ struct WatchedServer: Sendable {
         change(&settings)
         let watch = SecretWatch()
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
-        let server = CarillonServer(settings: settings, stores: stores.factory, logger: watch.logger) {
-            began.yield($0)
-        }
+        let server = CarillonServer(
+            settings: settings, stores: stores.factory, logger: watch.logger, onRunning: { began.yield($0) }, link: link)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 defer { began.finish() }

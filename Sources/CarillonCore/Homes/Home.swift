@@ -1,0 +1,37 @@
+/// A home as connections use it. The home can be in this process or in another one.
+///
+/// A socket or an event stream is the session of its device at the home. The home calls the session (``LiveSession``), also before
+/// ``arrive(_:_:_:speaking:as:)`` returns. A feature uses its own home as a ``LocalHome``.
+///
+/// A call about a session takes effect behind the earlier calls about the session, also if an earlier call failed. A session leaves only
+/// after its arrival has returned or failed.
+package protocol Home: AnyObject, Sendable {
+    /// Connects a device: reads the device with the first envelopes of its inbox, checks the proof, and makes the connection its session.
+    /// A session whose connection was opened before ends with ``SessionEnd/replaced``.
+    ///
+    /// - Parameter version: The version of Carillon's extension that the connection speaks; 0 if it speaks Mozilla's protocol alone.
+    /// - Throws: ``HomeFault``. After ``HomeFault/outcomeUnknown`` the caller must call ``leave(_:of:)`` with the name of the device.
+    func arrive(
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+    ) async throws(HomeFault) -> Arrived
+    /// Reads an inbox. Each envelope that was queued for the device before the call is found.
+    func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault>
+    /// Settles an envelope that a device answered for. An answer that cannot be written is kept and written later. If too many are kept,
+    /// the device's session ends.
+    func settle(_ answer: EnvelopeAnswer, of device: DeviceSerial)
+    /// Removes a session that ended. A newer session of the device stays. A session that is not there is ignored.
+    func leave(_ session: any LiveSession, of device: DeviceSerial)
+    /// Removes a session whose arrival ended with ``HomeFault/outcomeUnknown``. The serial of the device can be unknown then.
+    func leave(_ session: any LiveSession, of name: DeviceName)
+}
+
+extension Home {
+    /// Reads an inbox as ``read(_:of:)`` does, and returns a fault of the home like a fault of the store: a connection ends with both.
+    package func load(_ load: InboxLoad, of device: DeviceSerial) async -> Result<InboxRead, StoreFault> {
+        do throws(HomeFault) {
+            return try await read(load, of: device)
+        } catch {
+            return .failure(StoreFault(error))
+        }
+    }
+}
