@@ -8,7 +8,7 @@ extension HomeRuntime {
         // Reads can end in another order than that in which the connections were opened.
         let turn = sessions.nextTurn()
         let moment = sessions.changes.now()
-        guard let first = try await inbox.arrival(of: name, load), admits(first.device, proof) else { return nil }
+        guard let first = try await inbox.arrival(of: name, load), try admits(first.device, proof) else { return nil }
         let device = first.device.serial
         var arrived = first
         guard sessions.join(session, device: device, of: first.device.app, in: turn) else {
@@ -40,7 +40,7 @@ extension HomeRuntime {
     ) async throws -> ArrivedDevice? {
         do {
             let second = try await inbox.arrival(of: name, load)
-            if let second, second.device.serial == device, admits(second.device, proof) { return second }
+            if let second, second.device.serial == device, try admits(second.device, proof) { return second }
         } catch {
             sessions.leave(session, device: device)
             throw error
@@ -48,8 +48,11 @@ extension HomeRuntime {
         sessions.leave(session, device: device)
         return nil
     }
-    private func admits(_ device: Device, _ proof: DeviceProof) -> Bool {
+
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device.
+    private func admits(_ device: Device, _ proof: DeviceProof) throws(HomeFault) -> Bool {
         guard proof.isValid(for: device) else { return false }
+        guard has(device.serial) else { throw .moved(to: Shard(of: device.serial)) }
         arrivalListener?.admitted(device, proof)
         return true
     }

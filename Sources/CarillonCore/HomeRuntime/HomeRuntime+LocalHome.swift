@@ -1,8 +1,9 @@
 package import CarillonWire
 
 extension HomeRuntime: LocalHome {
-    /// The only home of a server has all shards.
-    package var shards: ShardSet { .all }
+    package var shards: ShardSet { hasAllShards ? .all : ownShards.withLock { $0 } }
+
+    package func has(_ device: DeviceSerial) -> Bool { hasAllShards || has(Shard(of: device)) }
 
     package var epoch: Int64 { inbox.epoch }
 

@@ -23,6 +23,15 @@ package protocol Home: AnyObject, Sendable {
     func leave(_ session: any LiveSession, of device: DeviceSerial)
     /// Removes a session whose arrival ended with ``HomeFault/outcomeUnknown``. The serial of the device can be unknown then.
     func leave(_ session: any LiveSession, of name: DeviceName)
+
+    /// Runs a whole request. If the task is cancelled, the request ends.
+    ///
+    /// - Throws: ``HomeFault``. A body that comes in parts was not read before ``HomeFault/moved(to:)`` and ``HomeFault/unreachable``.
+    func handle(_ request: HomeRequest) async throws(HomeFault) -> HomeResponse
+    /// Asks a feature of the home.
+    ///
+    /// - Returns: The answer, or what the feature threw: ``Refusal`` or ``StoreFault``.
+    func ask<Question: HomeQuestion>(_ question: Question) async throws(HomeFault) -> Result<Question.Answer, any Error>
 }
 
 extension Home {

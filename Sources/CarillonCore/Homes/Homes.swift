@@ -1,36 +1,95 @@
 package import CarillonWire
+import Synchronization
 
-/// Finds the home of a device. A server has one home with all shards, so the device is not inspected.
-package struct Homes: Sendable {
-    private let only: any LocalHome
-    private let link: any Home
+/// Finds the home of a device, an item or another thing that has a shard.
+///
+/// Connections and requests reach homes as a ``Home``, also those of this process. A feature has its own home as a ``LocalHome``, and the
+/// other homes as ``OtherHomes``.
+package final class Homes: Sendable {
+    /// A home, and how this process reaches it.
+    package struct Place: Sendable {
+        /// The home itself, or a link to it.
+        package var link: any Home
+        /// The home, if it is in this process.
+        package var local: (any LocalHome)?
 
-    package init(only home: any LocalHome & Home) { self.init(only: home, reachedBy: home) }
+        package init(_ link: any Home, local: (any LocalHome)?) {
+            self.link = link
+            self.local = local
+        }
+    }
+
+    private let places: [Place]
+    /// The place of each shard; nil if one home has all shards.
+    private let table: Mutex<[UInt8]>?
+    private let moved = MovedDevices()
+
+    package convenience init(only home: any LocalHome & Home) { self.init(only: home, reachedBy: home) }
 
     /// - Parameter link: How connections reach the home: the home itself, or a link to it.
     package init(only home: any LocalHome, reachedBy link: any Home) {
-        only = home
-        self.link = link
+        places = [Place(link, local: home)]
+        table = nil
     }
 
-    package func home(of device: DeviceSerial) -> any LocalHome { only }
+    /// - Parameters:
+    ///   - places: Two to 255 homes.
+    ///   - index: Returns the place of a shard.
+    package init(_ places: [Place], _ index: (Shard) -> Int) {
+        precondition((2...255).contains(places.count), "A table has 2 to 255 homes.")
+        self.places = places
+        table = Mutex((0..<UInt16(Shard.count)).map { UInt8(index(Shard(number: $0))) })
+    }
 
-    /// Returns the home of the device that owns the envelope with this id.
-    package func home(of id: MessageID) -> any LocalHome { only }
+    private func place(of shard: @autoclosure () -> Shard) -> Place {
+        guard let table else { return places[0] }
+        let number = Int(shard().number)
+        return places[Int(table.withLock { $0[number] })]
+    }
 
-    // MARK: Connections
+    /// Whether one home has all shards, and is in this process. It is asked directly.
+    package var isOne: Bool { table == nil }
 
-    /// Returns the home of a device as its connection uses it.
-    package func connectionHome(of device: DeviceSerial) -> any Home { link }
+    package func home(of shard: Shard) -> any Home { place(of: shard).link }
 
-    /// Returns the home of a device that is not read yet, as its connection uses it.
-    package func connectionHome(of name: DeviceName) -> any Home { link }
+    package func home(of device: DeviceSerial) -> any Home { place(of: Shard(of: device)).link }
+
+    /// Returns the home of a device that is not read yet.
+    package func home(of name: DeviceName) -> any Home { place(of: moved.shard(of: name)).link }
+
+    /// Returns the shard of a device that is not read yet, as far as it is known.
+    package func shard(of name: DeviceName) -> Shard { moved.shard(of: name) }
+
+    /// A home said that the device is in another shard.
+    package func note(_ name: DeviceName, in shard: Shard) { moved.note(name, in: shard) }
+
+    /// Other homes have shards from now on.
+    package func move(_ shards: ShardSet, to place: Int) {
+        precondition(places.indices.contains(place), "The table has no such home.")
+        table?.withLock { table in
+            for shard in shards.shards { table[Int(shard.number)] = UInt8(place) }
+        }
+    }
+
+    // MARK: Calls
 
     /// Connects a device that sent its proof. See ``Home/arrive(_:_:_:speaking:as:)``. If the outcome is unknown, the session leaves.
     package func arrive(
         _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
-        let home = connectionHome(of: name)
+        do throws(HomeFault) {
+            return try await arrive(name, at: home(of: name), proof, load, speaking: version, as: session)
+        } catch {
+            guard case .moved(let shard) = error else { throw error }
+            moved.note(name, in: shard)
+            return try await arrive(name, at: home(of: shard), proof, load, speaking: version, as: session)
+        }
+    }
+
+    private func arrive(
+        _ name: DeviceName, at home: any Home, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int,
+        as session: any LiveSession
+    ) async throws(HomeFault) -> Arrived {
         do throws(HomeFault) {
             return try await home.arrive(name, proof, load, speaking: version, as: session)
         } catch {
@@ -40,22 +99,45 @@ package struct Homes: Sendable {
         }
     }
 
-    // MARK: All homes
+    /// Asks the home of a shard. If the shard has moved, its new home is asked.
+    ///
+    /// - Throws: See ``OtherHomes/ask(_:)``.
+    package func ask<Question: HomeQuestion>(_ question: Question, at shard: Shard) async throws -> Question.Answer {
+        var answer: Result<Question.Answer, any Error>
+        do throws(HomeFault) {
+            answer = try await home(of: shard).ask(question)
+        } catch {
+            guard case .moved(let shard) = error else { throw StoreFault(error) }
+            do throws(HomeFault) {
+                answer = try await home(of: shard).ask(question)
+            } catch {
+                throw StoreFault(error)
+            }
+        }
+        return try answer.get()
+    }
 
-    /// The shards whose home is in this process.
-    package var shards: ShardSet { only.shards }
+    /// Returns all homes, without the one that is this object.
+    package func all(but own: ObjectIdentifier? = nil) -> [any Home] {
+        places.filter { place in place.local.map(ObjectIdentifier.init) != own || own == nil }.map(\.link)
+    }
+
+    // MARK: Homes of this process
 
     /// The homes in this process.
-    package var here: [any LocalHome] { [only] }
+    package var here: [any LocalHome] { places.compactMap(\.local) }
 
-    /// Returns the present epoch of positions at the home of the device. No position of the device has a later one.
-    package func epoch(of device: DeviceSerial) -> Int64 { home(of: device).epoch }
+    /// The shards whose home is in this process.
+    package var shards: ShardSet {
+        guard table != nil else { return places[0].local?.shards ?? .none }
+        return ShardSet(here.flatMap { $0.shards.shards })
+    }
 
-    /// Whether the device has a session. A waiting poll is not a session.
-    package func isConnected(_ device: DeviceSerial) -> Bool { home(of: device).isConnected(device) }
+    /// Returns the home of the device if it is in this process.
+    package func localHome(of device: DeviceSerial) -> (any LocalHome)? { place(of: Shard(of: device)).local }
 
-    /// Ends the sessions of these devices, and the polls that wait for their inboxes.
+    /// Ends the sessions of these devices at the homes of this process, and the polls that wait for their inboxes.
     package func end(_ devices: [DeviceSerial], because reason: SessionEnd) {
-        for device in devices { home(of: device).end([device], because: reason) }
+        for device in devices { localHome(of: device)?.end([device], because: reason) }
     }
 }

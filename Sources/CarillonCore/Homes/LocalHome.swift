@@ -7,6 +7,8 @@ package import CarillonWire
 package protocol LocalHome: AnyObject, Sendable {
     /// The shards of this home.
     var shards: ShardSet { get }
+    /// Whether the device is in a shard of this home.
+    func has(_ device: DeviceSerial) -> Bool
     /// The present epoch of positions.
     var epoch: Int64 { get }
 

@@ -49,7 +49,7 @@ struct InboxPoll: Sendable {
         }
         // It hears of what comes from now on, and misses nothing between the look and the waiting.
         let waiting = WaitingPoll(
-            of: question.device, at: domain.homes.home(of: question.device), waitSeconds: waitSeconds,
+            of: question.device, at: domain.home, waitSeconds: waitSeconds,
             isHead: context.isHead)
         let reached = Reached()
         do {
@@ -169,7 +169,7 @@ struct InboxPoll: Sendable {
     private func part(
         of question: Question, after position: Int64, limit: Int, _ reached: Reached? = nil
     ) async throws -> Part? {
-        let home = domain.homes.home(of: question.device)
+        let home = domain.home
         var machine = DeliveryMachine(
             limits: .init(envelopes: limit, bytes: Self.partBytes, outputBytes: Self.partBytes, lookAhead: 1),
             version: question.version, only: question.only, after: position)

@@ -91,7 +91,7 @@ extension HomeDomain {
             id: device.id.description, app: device.appID.text, status: registration.status.name,
             statusAt: Timestamp3339.text(registration.statusAt.milliseconds),
             createdAt: Timestamp3339.text(device.createdAt.milliseconds),
-            waiting: try await homes.home(of: device.serial).waitingCount(device: device.serial),
+            waiting: try await home.waitingCount(device: device.serial),
             channels: try await channels.list(device: device.serial).map(ChannelBody.init))
         let profile = registration.profile
         body.reason = registration.status.reason?.rawValue

@@ -31,7 +31,7 @@ struct InboxRoutes: Sendable {
     // MARK: Server-sent events
 
     private func stream(_ device: Device, _ version: Int) -> Response {
-        let (home, time) = (domain.homes.connectionHome(of: device.serial), domain.time)
+        let (home, time) = (domain.homes.home(of: device.serial), domain.time)
         let window = settings.window
         let readiness = readiness
         let body = ResponseBody { writer in
@@ -89,7 +89,7 @@ struct InboxRoutes: Sendable {
             throw Refusal(.fieldInvalid, "At most \(Limits.resultsPerRequest) results may come at once.")
         }
         let answers = try results.compactMap(Self.read)
-        try await domain.homes.home(of: device.serial).settle(answers, device: device.serial)
+        try await domain.home.settle(answers, device: device.serial)
         return Response(status: .noContent)
     }
 

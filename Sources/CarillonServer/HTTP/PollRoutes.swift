@@ -101,7 +101,7 @@ struct PollRoutes: Sendable {
     /// Whether this store returned the position, and was not replaced by an earlier backup since then.
     private func isOfThisPast(_ position: InboxPosition, of device: DeviceSerial) -> Bool {
         position.history == domain.history
-            && PositionSource.epoch(of: position.place) <= domain.homes.epoch(of: device)
+            && PositionSource.epoch(of: position.place) <= domain.home.epoch
     }
 
     private func visit(_ request: Request, _ context: RouteContext) async throws -> PollVisit {
@@ -124,7 +124,7 @@ struct PollRoutes: Sendable {
         _ only: Set<EnvelopeKind>?, upTo place: Int64, by device: DeviceSerial, _ waiting: [WaitingName]?
     ) async throws {
         guard place > 0 else { return }
-        let home = domain.homes.home(of: device)
+        let home = domain.home
         if let waiting {
             let received = waiting.filter { $0.id.position <= place && only?.contains($0.kind) ?? true }.map(\.id)
             return try await home.settle(received.map { .init($0, .acknowledged) }, device: device)

@@ -42,8 +42,8 @@ struct SenderRoutes: Sendable {
     @Sendable private func cancel(_ request: Request, _ context: RouteContext) async throws -> Response {
         let (id, record) = try await message(context)
         if record.settlement?.outcome == .cancelled { return Response(status: .noContent) }
-        guard try await domain.homes.home(of: id).cancel(id) else {
-            let outcome = try await domain.homes.home(of: id).record(of: id)?.settlement?.outcome
+        guard try await domain.home.cancel(id) else {
+            let outcome = try await domain.home.record(of: id)?.settlement?.outcome
             throw Refusal(
                 .messageFinal, "The message does not wait any more; its outcome is \(outcome?.rawValue ?? "forgotten").")
         }
@@ -52,7 +52,7 @@ struct SenderRoutes: Sendable {
 
     private func message(_ context: RouteContext) async throws -> (MessageID, MessageRecord) {
         guard let id = MessageID(try context.parameters.require("id")),
-            let record = try await domain.homes.home(of: id).record(of: id)
+            let record = try await domain.home.record(of: id)
         else { throw Self.unknown }
         return (id, record)
     }

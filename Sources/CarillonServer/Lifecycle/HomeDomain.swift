@@ -10,6 +10,10 @@ package final class HomeDomain: Sendable {
     /// What all homes of the process share.
     package let shared: Domain
     package let runtime: HomeRuntime
+    /// The home, as features and requests use it.
+    package let home: any LocalHome
+    /// The other homes of the server.
+    let others: OtherHomes
     let directory: ChannelDirectory
     package let devices: DeviceRegistrar
     package let channels: ChannelRegistrar
@@ -62,6 +66,8 @@ package final class HomeDomain: Sendable {
         let (documents, allowances, time, ticks) = (shared.documents, shared.allowances, shared.time, shared.ticks)
         self.shared = shared
         self.runtime = runtime
+        home = runtime
+        others = OtherHomes(shared.homes, beside: runtime)
         homes = shared.homes
         keys = shared.keys
         answers = shared.answers

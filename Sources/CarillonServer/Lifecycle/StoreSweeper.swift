@@ -59,7 +59,7 @@ struct StoreSweeper: Service {
             let swept = try await store.sweep(
                 at: domain.time.now(), forgetting: domain.served.retention(), limit: Self.rowsAtOnce)
             for envelope in swept.expired {
-                domain.homes.home(of: envelope.device).expired(envelope.position, of: envelope.device)
+                domain.homes.localHome(of: envelope.device)?.expired(envelope.position, of: envelope.device)
             }
             if swept.isDone { break }
         }

@@ -265,7 +265,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         case .perform(let request):
             perform(request)
         case .settle(let id, let device, let outcome, let code):
-            shared.domain.homes.connectionHome(of: device).settle(EnvelopeAnswer(id, outcome, code: code), of: device)
+            shared.domain.homes.home(of: device).settle(EnvelopeAnswer(id, outcome, code: code), of: device)
         case .answerOffer(let wasGiven):
             if !offerAnswers.isEmpty { offerAnswers.removeFirst()(wasGiven) }
         case .ping:
@@ -304,7 +304,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     /// Envelopes come here no more.
     private func leave() {
-        if let joined { shared.domain.homes.connectionHome(of: joined).leave(self, of: joined) }
+        if let joined { shared.domain.homes.home(of: joined).leave(self, of: joined) }
         joined = nil
         for answer in offerAnswers { answer(false) }
         offerAnswers = []
@@ -359,7 +359,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private func load(_ load: InboxLoad, _ device: DeviceSerial) {
         let domain = shared.domain
         start {
-            await domain.homes.connectionHome(of: device).load(load, of: device)
+            await domain.homes.home(of: device).load(load, of: device)
         } then: { handler, result in
             switch result {
             case .success(let read): handler.perform(handler.machine.loaded(read, at: domain.time.now()))

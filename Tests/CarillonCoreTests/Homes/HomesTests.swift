@@ -28,12 +28,11 @@ struct HomesTests {
     }
 
     @Test func `the only home is that of each device and each message, and has all shards`() {
+        #expect(homes.localHome(of: DeviceSerial(1)) === runtime)
         #expect(homes.home(of: DeviceSerial(1)) === runtime)
-        #expect(homes.connectionHome(of: DeviceSerial(1)) === runtime)
-        #expect(homes.connectionHome(of: DeviceName.credential(SecretHash(of: [1]))) === runtime)
-        #expect(homes.home(of: Sample.id(1)) === runtime)
+        #expect(homes.home(of: DeviceName.credential(SecretHash(of: [1]))) === runtime)
         #expect(homes.here.count == 1 && homes.here[0] === runtime)
-        #expect(homes.shards == .all && homes.epoch(of: DeviceSerial(1)) == 1)
+        #expect(homes.shards == .all && homes.isOne && homes.all().count == 1)
     }
 
     @Test(arguments: [HomeFault.moved(to: Shard(number: 7)), .unreachable, .outcomeUnknown])
@@ -47,20 +46,20 @@ struct HomesTests {
         }
         #expect(link.left == (fault == .outcomeUnknown ? [ObjectIdentifier(session)] : []))
         let device = DeviceSerial(1)
-        #expect(await homes.connectionHome(of: device).load(load, of: device) == .failure(StoreFault(fault)))
-        #expect(homes.home(of: device) === runtime)
+        #expect(await homes.home(of: device).load(load, of: device) == .failure(StoreFault(fault)))
+        #expect(homes.localHome(of: device) === runtime)
     }
 
     @Test func `the epoch of a home is the present one, and not that of its start`() async {
         let device = DeviceSerial(1)
-        #expect(homes.epoch(of: device) == 1)
-        let delivered = await homes.home(of: device).deliver(to: device, .kept) { id in
+        #expect(runtime.epoch == 1)
+        let delivered = await runtime.deliver(to: device, .kept) { id in
             var envelope = Sample.envelope(1)
             envelope.id = id
             return envelope
         }
         #expect(delivered == .stored)
-        #expect(homes.epoch(of: device) == 2)
+        #expect(runtime.epoch == 2)
     }
 
     @Test func `the sessions and the waiting polls of each given device end, and no others`() {
@@ -78,21 +77,21 @@ struct HomesTests {
 
     @Test func `a device with a session is connected, and a device with a waiting poll is only present`() {
         let (session, poll) = (RecordingSession(), RecordingSession())
-        let home = homes.home(of: DeviceSerial(1))
+        let home: any LocalHome = runtime
         sessions.join(session, device: DeviceSerial(1), of: AppSerial(1))
         home.addWaiter(poll, for: DeviceSerial(2))
         let devices = (Int64(1)...3).map { DeviceSerial($0) }
-        #expect(devices.map { homes.isConnected($0) } == [true, false, false])
+        #expect(devices.map { home.isConnected($0) } == [true, false, false])
         #expect(devices.map { home.isPresent($0) } == [true, true, false])
         #expect(home.population == (1, 1))
         runtime.leave(session, of: DeviceSerial(1))
         home.removeWaiter(poll, for: DeviceSerial(2))
-        #expect(devices.allSatisfy { !homes.isConnected($0) && !home.isPresent($0) })
+        #expect(devices.allSatisfy { !home.isConnected($0) && !home.isPresent($0) })
         #expect(home.population == (0, 0))
     }
 
     @Test func `a withdrawal from all devices of an app names those that are connected, and is noted`() {
-        let home = homes.home(of: DeviceSerial(1))
+        let home: any LocalHome = runtime
         for (number, app) in [(1, 1), (2, 2), (3, nil)] as [(Int64, Int64?)] {
             sessions.join(RecordingSession(), device: DeviceSerial(number), of: app.map { AppSerial($0) })
         }
@@ -106,7 +105,7 @@ struct HomesTests {
 
     @Test func `an envelope that expired is withdrawn from the session, and no read becomes outdated`() {
         let session = RecordingSession()
-        let home = homes.home(of: DeviceSerial(1))
+        let home: any LocalHome = runtime
         sessions.join(session, device: DeviceSerial(1), of: nil)
         let moment = home.beginVisit()
         home.expired(7, of: DeviceSerial(1))
@@ -141,4 +140,8 @@ private final class SilentHome: Home {
     func leave(_ session: any LiveSession, of name: DeviceName) {
         leaves.withLock { $0.append(ObjectIdentifier(session)) }
     }
+    func handle(_ request: HomeRequest) async throws(HomeFault) -> HomeResponse { throw fault }
+    func ask<Question: HomeQuestion>(
+        _ question: Question
+    ) async throws(HomeFault) -> Result<Question.Answer, any Error> { throw fault }
 }

@@ -61,7 +61,7 @@ struct ArrivalStressTests {
             runtime = domain.runtime
             time = domain.time
             device = try await domain.devices.register(app: app).device
-            home = domain.homes.connectionHome(of: device.serial)
+            home = domain.homes.home(of: device.serial)
             var random = SystemRandomNumberGenerator()
             channel = try await domain.channels.register(
                 .random(using: &random), device: device.serial, name: nil, vapidKey: nil

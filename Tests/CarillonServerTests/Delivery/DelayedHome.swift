@@ -114,6 +114,14 @@ final class DelayedHome: Home {
         leave { home.leave(session, of: name) }
     }
 
+    func handle(_ request: HomeRequest) async throws(HomeFault) -> HomeResponse { try await home.handle(request) }
+
+    func ask<Question: HomeQuestion>(
+        _ question: Question
+    ) async throws(HomeFault) -> Result<Question.Answer, any Error> {
+        try await home.ask(question)
+    }
+
     /// Calls the home behind an arrival that has not reached it.
     private func leave(_ work: @escaping @Sendable () -> Void) {
         let call = state.withLock { state in

@@ -54,7 +54,7 @@ struct LostStateTests {
         try await world.ask()
         let text = try #require(world.first.position.withLock { $0 })
         var position = try domain.inboxPositions.open(text, of: serial)
-        let epoch = domain.homes.epoch(of: serial)
+        let epoch = domain.home.epoch
         func poll(ofEpoch epoch: Int64) async throws -> [UpdateWorld.Copy] {
             position.place = PositionSource(epoch: epoch).next(for: serial)
             return try await world.poll(position: try domain.inboxPositions.seal(position, of: serial))
@@ -67,13 +67,11 @@ struct LostStateTests {
 
     @Test func `a position of an epoch that the home reached after its start is known`() async throws {
         let world = try await UpdateWorld(positionsUsed: 1 << 29 - 1)
-        let homes = world.routes.domain.homes
-        let id = try #require(DeviceID(world.first.id))
-        let serial = try #require(try await world.routes.store.device(id)).serial
-        let epoch = homes.epoch(of: serial)
+        let home = world.routes.domain.home
+        let epoch = home.epoch
         let update = try await world.publish()
         #expect(try await world.poll().map(\.update) == [update])
-        #expect(homes.epoch(of: serial) == epoch + 1)
+        #expect(home.epoch == epoch + 1)
         #expect(try await world.poll() == [])
     }
 

@@ -349,7 +349,7 @@ struct PresentUpdatesTests {
         let update = try await world.publish(audience: "region == 'north'")
         let domain = world.routes.domain
         let device = try await domain.devices.find(try #require(DeviceID(world.first.id)))
-        let home = domain.homes.connectionHome(of: device.serial)
+        let home = domain.homes.home(of: device.serial)
         let feed = InboxFeed(of: device, home: home, time: domain.time, limits: .init(), version: 5)
         defer { feed.finish() }
         await feed.begin()

@@ -1,0 +1,45 @@
+package import CarillonWire
+import Synchronization
+
+/// Remembers the shards of devices whose names lead to another shard: devices from before the identifier of a device had its shard.
+///
+/// A forgotten or wrong entry costs one more call, to the home that the name leads to.
+package final class MovedDevices: Sendable {
+    private let shards: Mutex<RecentValues<Key, Shard>>
+
+    private enum Key: Hashable, Sendable {
+        case id(DeviceID)
+        case credential(SecretHash)
+
+        init(_ name: DeviceName) {
+            switch name {
+            case .id(let device, _): self = .id(device)
+            case .credential(let hash): self = .credential(hash)
+            }
+        }
+    }
+
+    /// - Parameter capacity: At most twice as many devices are remembered.
+    package init(capacity: Int = 65_536) { shards = Mutex(RecentValues(capacity: capacity)) }
+
+    /// Returns the shard of a device, as far as it is known.
+    package func shard(of name: DeviceName) -> Shard {
+        shards.withLock { $0[Key(name)] } ?? Shard(of: name)
+    }
+
+    /// A home said that the device is in another shard.
+    package func note(_ name: DeviceName, in shard: Shard) {
+        // Names of newer devices are not kept.
+        shards.withLock { $0[Key(name)] = shard == Shard(of: name) ? nil : shard }
+    }
+}
+
+extension Shard {
+    /// Returns the shard that the name of a device leads to.
+    package init(of name: DeviceName) {
+        switch name {
+        case .id(let device, _): self.init(of: device)
+        case .credential(let hash): self.init(ofUserAgent: hash)
+        }
+    }
+}

@@ -1,0 +1,61 @@
+package import CarillonWire
+
+/// The other homes of the server, as the features of one home ask them.
+///
+/// A feature asks its own home (``LocalHome``) for what concerns a device of it, and the other homes for the rest.
+package struct OtherHomes: Sendable {
+    private let homes: Homes?
+    private let own: ObjectIdentifier?
+
+    /// No other home.
+    package static let none = OtherHomes(homes: nil, own: nil)
+
+    /// - Parameter home: The home that asks.
+    package init(_ homes: Homes, beside home: any LocalHome) { self.init(homes: homes, own: ObjectIdentifier(home)) }
+
+    private init(homes: Homes?, own: ObjectIdentifier?) {
+        self.homes = homes
+        self.own = own
+    }
+
+    /// Asks the home of the question's shard.
+    ///
+    /// - Throws: What the feature of the other home throws: ``Refusal`` or ``StoreFault``. ``StoreFault`` also if the home cannot be reached,
+    ///   or does not answer; in this case it can have done what the question says.
+    package func ask<Question: HomeQuestion>(_ question: Question) async throws -> Question.Answer {
+        guard let homes, let shard = question.shard else { throw StoreFault(.unavailable, "there is no such home") }
+        return try await homes.ask(question, at: shard)
+    }
+
+    /// Asks each other home at the same time, and returns their answers.
+    ///
+    /// - Throws: The first fault, when all homes have answered or failed. See ``ask(_:)``.
+    @discardableResult
+    package func askEach<Question: HomeQuestion>(_ question: Question) async throws -> [Question.Answer] {
+        let results = await withTaskGroup(of: Result<Question.Answer, any Error>.self) { group in
+            for home in others {
+                group.addTask {
+                    do throws(HomeFault) {
+                        return try await home.ask(question)
+                    } catch {
+                        return .failure(StoreFault(error))
+                    }
+                }
+            }
+            var results: [Result<Question.Answer, any Error>] = []
+            for await result in group { results.append(result) }
+            return results
+        }
+        return try results.map { try $0.get() }
+    }
+
+    /// Gives each other home a hint. It may be lost, so the other home finds the same at its next sweep.
+    package func hint<Question: HomeQuestion>(_ question: Question) where Question.Answer == Void {
+        for home in others {
+            // Ends with the answer of the home.
+            Task { _ = try? await home.ask(question) }
+        }
+    }
+
+    private var others: [any Home] { homes?.all(but: own) ?? [] }
+}
