@@ -9,9 +9,29 @@ extension HomeRuntime {
         let turn = sessions.nextTurn()
         let moment = sessions.changes.now()
         guard let first = try await inbox.arrival(of: name, load), try admits(first.device, proof) else { return nil }
+        let visit = Visit(name: name, proof: proof, session: session, load: load, turn: turn, moment: moment)
+        guard let gate else { return try await join(first, visit) }
+        let shard = Shard(of: first.device.serial)
+        try await gate.enter(shard)
+        defer { gate.leave(shard) }
+        return try await join(first, visit)
+    }
+
+    private struct Visit {
+        var name: DeviceName
+        var proof: DeviceProof
+        var session: any LiveSession
+        var load: InboxLoad
+        /// The turn and the moment before the first read.
+        var turn: LiveSessions.Turn
+        var moment: InboxChangeClock.Moment
+    }
+
+    private func join(_ first: ArrivedDevice, _ visit: Visit) async throws -> ArrivedDevice? {
+        let (session, moment) = (visit.session, visit.moment)
         let device = first.device.serial
         var arrived = first
-        guard sessions.join(session, device: device, of: first.device.app, in: turn) else {
+        guard sessions.join(session, device: device, of: first.device.app, in: visit.turn) else {
             // Withdrawals reach the session of the newer connection only.
             arrived.page = .unread
             return arrived
@@ -23,10 +43,10 @@ extension HomeRuntime {
         if sessions.changes.mayHaveChanged(device, since: moment)
             || sessions.changes.mayHaveChanged(allOf: first.device.app, since: moment)
         {
-            var again = load
+            var again = visit.load
             // The session loads the page when the queue is empty.
             if isQueued { again.limit = 0 }
-            guard let second = try await secondArrival(of: name, proof, as: session, device, again) else { return nil }
+            guard let second = try await secondArrival(visit, device, again) else { return nil }
             arrived = second
         }
         if isQueued { arrived.page = .unread }
@@ -36,16 +56,16 @@ extension HomeRuntime {
     /// Reads the device again, because it can be deleted or have another credential since the first read. The session leaves
     /// in these cases.
     private func secondArrival(
-        of name: DeviceName, _ proof: DeviceProof, as session: any LiveSession, _ device: DeviceSerial, _ load: InboxLoad
+        _ visit: Visit, _ device: DeviceSerial, _ load: InboxLoad
     ) async throws -> ArrivedDevice? {
         do {
-            let second = try await inbox.arrival(of: name, load)
-            if let second, second.device.serial == device, try admits(second.device, proof) { return second }
+            let second = try await inbox.arrival(of: visit.name, load)
+            if let second, second.device.serial == device, try admits(second.device, visit.proof) { return second }
         } catch {
-            sessions.leave(session, device: device)
+            sessions.leave(visit.session, device: device)
             throw error
         }
-        sessions.leave(session, device: device)
+        sessions.leave(visit.session, device: device)
         return nil
     }
 

@@ -20,11 +20,26 @@ extension HomeRuntime: Home {
     }
 
     package func settle(_ answer: EnvelopeAnswer, of device: DeviceSerial) {
-        inbox.settle(answer.id, device: device, answer.outcome, code: answer.code)
+        guard let gate else {
+            inbox.settle(answer.id, device: device, answer.outcome, code: answer.code)
+            return
+        }
+        let shard = Shard(of: device)
+        if gate.enterNow(shard) {
+            inbox.settle(answer.id, device: device, answer.outcome, code: answer.code)
+            return gate.leave(shard)
+        }
+        gate.whenDecided(shard) { [weak self] in
+            guard let self else { return }
+            if gate.has(shard) { settle(answer, of: device) } else { laterHome(shard)?.settle(answer, of: device) }
+        }
     }
 
     package func handle(_ request: HomeRequest) async throws(HomeFault) -> HomeResponse {
         guard let duties = presentDuties else { throw .unreachable }
+        guard let gate, let shard = request.shard else { return try await duties.handle(request) }
+        try await gate.enter(shard)
+        defer { gate.leave(shard) }
         return try await duties.handle(request)
     }
 
@@ -32,12 +47,12 @@ extension HomeRuntime: Home {
         _ question: Question
     ) async throws(HomeFault) -> Result<Question.Answer, any Error> {
         guard let duties = presentDuties else { throw .unreachable }
-        if let shard = question.shard, !has(shard) { throw .moved(to: shard) }
-        do {
-            return .success(try await duties.answers.answer(question))
-        } catch {
-            return .failure(error)
+        if let gate, let shard = question.shard {
+            try await gate.enter(shard)
+            defer { gate.leave(shard) }
+            return await duties.answers.result(of: question)
         }
+        return await duties.answers.result(of: question)
     }
 
     package func leave(_ session: any LiveSession, of device: DeviceSerial) { sessions.leave(session, device: device) }

@@ -1,9 +1,9 @@
 package import CarillonWire
 
 extension HomeRuntime: LocalHome {
-    package var shards: ShardSet { hasAllShards ? .all : ownShards.withLock { $0 } }
+    package var shards: ShardSet { gate?.openShards ?? .all }
 
-    package func has(_ device: DeviceSerial) -> Bool { hasAllShards || has(Shard(of: device)) }
+    package func has(_ device: DeviceSerial) -> Bool { gate?.has(Shard(of: device)) ?? true }
 
     package var epoch: Int64 { inbox.epoch }
 
@@ -14,26 +14,60 @@ extension HomeRuntime: LocalHome {
         _ make: @escaping @Sendable (MessageID) -> Envelope,
         then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
     ) {
-        inbox.deliver(to: device, mode, rules: rules, make, then: then)
+        guard let gate else { return inbox.deliver(to: device, mode, rules: rules, make, then: then) }
+        let shard = Shard(of: device)
+        guard gate.enterNow(shard) else { return then(inbox.newID(for: device), .failed(Self.isMoving)) }
+        inbox.deliver(to: device, mode, rules: rules, make) { id, result in
+            gate.leave(shard)
+            then(id, result)
+        }
     }
 
     package func deliver(
         to device: DeviceSerial, _ mode: DeliveryMode, rules: AppendRules,
         _ make: @escaping @Sendable (MessageID) -> Envelope
     ) async -> DeliveryResult {
-        await inbox.deliver(to: device, mode, rules: rules, make)
+        await inside(device) { await inbox.deliver(to: device, mode, rules: rules, make) } ?? .failed(Self.isMoving)
     }
 
     package func deliver(
         keptBy device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> (Envelope, AppendRules)
     ) async -> DeliveryResult {
-        await inbox.deliver(keptBy: device, make)
+        await inside(device) { await inbox.deliver(keptBy: device, make) } ?? .failed(Self.isMoving)
     }
 
     package func giveOnce(
         to device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> Envelope
     ) async -> Bool {
-        await inbox.giveOnce(to: device, make)
+        await inside(device) { await inbox.giveOnce(to: device, make) } ?? false
+    }
+
+    static let isMoving = StoreFault(.unavailable, "the device moves to another home")
+
+    /// Does the work if the device is let in; returns nil otherwise.
+    private func inside<Result>(
+        _ device: DeviceSerial, _ work: () async throws -> Result
+    ) async rethrows -> Result? {
+        guard let gate else { return try await work() }
+        let shard = Shard(of: device)
+        guard gate.enterNow(shard) else { return nil }
+        defer { gate.leave(shard) }
+        return try await work()
+    }
+
+    /// - Throws: ``StoreFault`` if the device is not let in.
+    private func inside<Result>(of device: DeviceSerial, _ work: () async throws -> Result) async throws -> Result {
+        guard let result = try await inside(device, work) else { throw Self.isMoving }
+        return result
+    }
+
+    /// - Throws: ``StoreFault`` if the message's device is not let in.
+    private func inside<Result>(_ id: MessageID, _ work: () async throws -> Result) async throws -> Result {
+        guard let gate else { return try await work() }
+        let shard = Shard(of: id.position)
+        guard gate.enterNow(shard) else { throw Self.isMoving }
+        defer { gate.leave(shard) }
+        return try await work()
     }
 
     // MARK: Inboxes
@@ -46,23 +80,27 @@ extension HomeRuntime: LocalHome {
 
     package func record(of id: MessageID) async throws -> MessageRecord? { try await inbox.record(of: id) }
 
-    package func cancel(_ id: MessageID) async throws -> Bool { try await inbox.cancel(id) }
+    package func cancel(_ id: MessageID) async throws -> Bool { try await inside(id) { try await inbox.cancel(id) } }
 
     package func takeBack(_ id: MessageID, from device: DeviceSerial) async throws -> Bool {
-        try await inbox.takeBack(id, from: device)
+        try await inside(of: device) { try await inbox.takeBack(id, from: device) }
     }
 
     package func takeOut(_ envelopes: [MessageID], of device: DeviceSerial, as outcome: Outcome) async throws {
-        try await inbox.takeOut(envelopes, of: device, as: outcome)
+        try await inside(of: device) { try await inbox.takeOut(envelopes, of: device, as: outcome) }
     }
 
     package func settle(_ answers: [EnvelopeAnswer], device: DeviceSerial) async throws {
-        try await inbox.settle(answers, device: device)
+        try await inside(of: device) { try await inbox.settle(answers, device: device) }
     }
 
     @discardableResult
     package func settle(_ id: MessageID, device: DeviceSerial, _ outcome: Outcome, code: Int?) -> Bool {
-        inbox.settle(id, device: device, outcome, code: code)
+        guard let gate else { return inbox.settle(id, device: device, outcome, code: code) }
+        let shard = Shard(of: device)
+        guard gate.enterNow(shard) else { return false }
+        defer { gate.leave(shard) }
+        return inbox.settle(id, device: device, outcome, code: code)
     }
 
     package func flush(_ device: DeviceSerial) async { await inbox.flush(device) }

@@ -9,11 +9,16 @@ package final class HomeRuntime: Sendable {
     package let sessions: LiveSessions
     /// The handle through which everything of the home is read and written.
     package let store: any HomeStore
-    /// Whether the home has all shards, for as long as it lives.
-    let hasAllShards: Bool
-    let ownShards: Mutex<ShardSet>
+    /// Lets calls in by their shards; nil if the home has all shards for as long as it lives.
+    package let gate: ShardGate?
     private let listener = AtomicLazyReference<ArrivalListener>()
     private let duties = AtomicLazyReference<Duties>()
+    private let finder = AtomicLazyReference<Finder>()
+
+    private final class Finder: Sendable {
+        let home: @Sendable (Shard) -> any Home
+        init(_ home: @escaping @Sendable (Shard) -> any Home) { self.home = home }
+    }
 
     /// What the home does for callers of ``Home/ask(_:)`` and ``Home/handle(_:)``.
     package final class Duties: Sendable {
@@ -33,16 +38,13 @@ package final class HomeRuntime: Sendable {
     /// - Parameters:
     ///   - inbox: The inboxes of the home, with the same sessions.
     ///   - store: The handle of the home (``FencedStore/home(_:)``).
-    ///   - shards: The shards of the home.
-    package init(inbox: Inbox, sessions: LiveSessions, store: any HomeStore, shards: ShardSet = .all) {
+    ///   - gate: The shards of the home; nil for all shards.
+    package init(inbox: Inbox, sessions: LiveSessions, store: any HomeStore, gate: ShardGate? = nil) {
         self.inbox = inbox
         self.sessions = sessions
         self.store = store
-        hasAllShards = shards == .all
-        ownShards = Mutex(shards)
+        self.gate = gate
     }
-
-    func has(_ shard: Shard) -> Bool { hasAllShards || ownShards.withLock { $0.contains(shard) } }
 
     /// Informs the listener of each arrival from now on. A home has one listener, which is set before devices arrive.
     package func inform(_ listener: ArrivalListener) {
@@ -55,6 +57,12 @@ package final class HomeRuntime: Sendable {
         let first = self.duties.storeIfNil(duties)
         precondition(first === duties, "A home has its duties already.")
     }
+
+    /// Finds the homes of shards that this home gave away. It is set once, before the first move.
+    package func findOthers(by home: @escaping @Sendable (Shard) -> any Home) { _ = finder.storeIfNil(Finder(home)) }
+
+    /// Returns the home that a shard was given to; nil if no shard moves.
+    func laterHome(_ shard: Shard) -> (any Home)? { finder.load()?.home(shard) }
 
     /// Nil if the home answers nothing yet.
     var presentDuties: Duties? { duties.load() }

@@ -24,7 +24,8 @@ package final class Inbox: Sendable {
     /// The present epoch of positions.
     package var epoch: Int64 { positions.epoch }
 
-    private func nextID(for device: DeviceSerial) -> MessageID {
+    /// Returns an identifier that no envelope has.
+    func newID(for device: DeviceSerial) -> MessageID {
         MessageID(position: positions.next(for: device), secret: Bytes16(high: random.next(), low: random.next()))
     }
 
@@ -68,7 +69,7 @@ package final class Inbox: Sendable {
         await withCheckedContinuation { continuation in
             sessions.appending(to: device) { session, _ in
                 guard let session else { return continuation.resume(returning: false) }
-                session.offerVolatile(make(nextID(for: device))) { continuation.resume(returning: $0) }
+                session.offerVolatile(make(newID(for: device))) { continuation.resume(returning: $0) }
             }
         }
     }
@@ -78,7 +79,7 @@ package final class Inbox: Sendable {
         _ then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
     ) {
         let refused: MessageID? = sessions.appending(to: device) { session, isAwaited in
-            let made = make(nextID(for: device))
+            let made = make(newID(for: device))
             let envelope = made.0
             var rules = made.1
             // Whoever is there has a while to acknowledge.
@@ -108,7 +109,7 @@ package final class Inbox: Sendable {
         _ then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
     ) {
         sessions.appending(to: device) { session, _ in
-            let envelope = make(claimed ?? nextID(for: device))
+            let envelope = make(claimed ?? newID(for: device))
             // Nothing waits for this write: the outcome follows it, or takes its place.
             if claimed == nil, !writer.enqueue(.append(envelope.trace, rules), urgency: .offered) {
                 return then(envelope.id, .failed(Self.queueFull))
@@ -127,7 +128,7 @@ package final class Inbox: Sendable {
         _ device: DeviceSerial, _ rules: AppendRules, _ make: @escaping @Sendable (MessageID) -> Envelope,
         _ then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
     ) {
-        let id = nextID(for: device)
+        let id = newID(for: device)
         let isQueued = writer.enqueue(.append(make(id).trace, rules), urgency: .now) { [self] written in
             guard case .result(.stored) = written else { return then(id, DeliveryResult(written)) }
             give(device, id, rules, make, then)

@@ -34,4 +34,13 @@ package struct HomeAnswers: Sendable {
         }
         return try await answer(question)
     }
+
+    /// Returns the answer, or what ``answer(_:)`` throws.
+    package func result<Question: HomeQuestion>(of question: Question) async -> Result<Question.Answer, any Error> {
+        do {
+            return .success(try await answer(question))
+        } catch {
+            return .failure(error)
+        }
+    }
 }

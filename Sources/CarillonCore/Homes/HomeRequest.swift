@@ -15,10 +15,12 @@ package struct HomeRequest: Sendable {
     package var isHead: Bool
     /// The device of the socket through which the request came.
     package var session: DeviceSerial?
+    /// The shard that a move must wait for. Nil for a request that can last long, and changes nothing of a shard while it waits.
+    package var shard: Shard?
 
     package init(
         method: String, path: String, fields: [(name: String, value: String)], body: HomeBody,
-        address: NetworkAddress? = nil, isHead: Bool = false, session: DeviceSerial? = nil
+        address: NetworkAddress? = nil, isHead: Bool = false, session: DeviceSerial? = nil, shard: Shard? = nil
     ) {
         self.method = method
         self.path = path
@@ -27,6 +29,7 @@ package struct HomeRequest: Sendable {
         self.address = address
         self.isHead = isHead
         self.session = session
+        self.shard = shard
     }
 }
 

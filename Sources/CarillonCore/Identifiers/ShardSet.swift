@@ -29,6 +29,8 @@ package struct ShardSet: Hashable, Sendable {
 
     package mutating func insert(_ shard: Shard) { words[Self.word(of: shard)] |= Self.bit(of: shard) }
 
+    package mutating func remove(_ shard: Shard) { words[Self.word(of: shard)] &= ~Self.bit(of: shard) }
+
     /// The shards of the set, in the order of their numbers.
     package var shards: [Shard] { (0..<UInt16(Shard.count)).map(Shard.init(number:)).filter(contains) }
 

@@ -1,0 +1,200 @@
+import Synchronization
+
+/// Lets calls in that concern a shard of the home, and lets a move of the shard wait for the calls that are under way.
+///
+/// A shard is open, closing or absent. While it is closing, new calls wait for at most ``longestWait``, and parts of the calls that are
+/// under way are let in. When no call is under way any more, the shard is closed, and nothing is let in. Then it is given to another home,
+/// or opened again.
+package final class ShardGate: Sendable {
+    private typealias Waiter = @Sendable () -> Void
+
+    private struct State {
+        var owned: ShardSet
+        var closing: [Shard: Closing] = [:]
+        /// The number of calls under way for each shard.
+        var underWay = [Int](repeating: 0, count: Shard.count)
+        var waiting = 0
+        var nextWaiter = 0
+    }
+
+    private struct Closing {
+        var waiters: [Int: Waiter] = [:]
+        /// Called once, when no call is under way.
+        var drained: Waiter?
+        var isClosed = false
+    }
+
+    /// The longest time in which a call waits for a shard that is closing.
+    package static let longestWait = Duration.milliseconds(500)
+    /// The number of calls that can wait at one time. A further call is not let in.
+    package static let mostWaiting = 10_000
+
+    private let state: Mutex<State>
+    private let scheduler: Scheduler
+    private let mostWaiting: Int
+
+    package init(_ shards: ShardSet, scheduler: Scheduler, mostWaiting: Int = ShardGate.mostWaiting) {
+        state = Mutex(State(owned: shards))
+        self.scheduler = scheduler
+        self.mostWaiting = mostWaiting
+    }
+
+    /// The shards of the home, without those that are closing.
+    package var openShards: ShardSet {
+        state.withLock { state in
+            guard !state.closing.isEmpty else { return state.owned }
+            return ShardSet(state.owned.shards.filter { state.closing[$0] == nil })
+        }
+    }
+
+    /// Whether the home has the shard, also if the shard is closing.
+    package func has(_ shard: Shard) -> Bool { state.withLock { $0.owned.contains(shard) } }
+
+    // MARK: Calls
+
+    /// Lets a call in, which must ``leave(_:)``.
+    ///
+    /// - Throws: ``HomeFault/moved(to:)`` if the home does not have the shard; ``HomeFault/unreachable`` if the shard is still closing after
+    ///   ``longestWait``, or too many calls wait.
+    package func enter(_ shard: Shard) async throws(HomeFault) {
+        let deadline = ContinuousClock.now + Self.longestWait
+        while true {
+            switch state.withLock({ Self.let(in: shard, isPart: false, &$0) }) {
+            case .entered: return
+            case .absent: throw .moved(to: shard)
+            case .closing: break
+            }
+            let left = deadline - .now
+            guard left > .zero, await wait(for: shard, atMost: left) else { throw .unreachable }
+        }
+    }
+
+    /// Lets a part of a call in, or work of the home itself. It must ``leave(_:)``.
+    ///
+    /// - Returns: Whether it is let in. It is, while another call is under way, also if the shard is closing.
+    package func enterNow(_ shard: Shard) -> Bool {
+        state.withLock { Self.let(in: shard, isPart: true, &$0) == .entered }
+    }
+
+    package func leave(_ shard: Shard) {
+        let drained = state.withLock { state -> Waiter? in
+            state.underWay[Int(shard.number)] -= 1
+            precondition(state.underWay[Int(shard.number)] >= 0, "A call leaves that was not let in.")
+            guard state.underWay[Int(shard.number)] == 0, let drained = state.closing[shard]?.drained else { return nil }
+            state.closing[shard]?.drained = nil
+            state.closing[shard]?.isClosed = true
+            return drained
+        }
+        drained?()
+    }
+
+    /// Calls `work` when the shard is not closing: at once, or after the move. Work beyond the limit is not called.
+    package func whenDecided(_ shard: Shard, _ work: @escaping @Sendable () -> Void) {
+        let isDecided = state.withLock { state in
+            guard state.closing[shard] != nil else { return true }
+            _ = Self.add(work, to: shard, &state, mostWaiting)
+            return false
+        }
+        if isDecided { work() }
+    }
+
+    private enum Entry { case entered, closing, absent }
+
+    private static func `let`(in shard: Shard, isPart: Bool, _ state: inout State) -> Entry {
+        guard state.owned.contains(shard) else { return .absent }
+        let place = Int(shard.number)
+        if let closing = state.closing[shard] {
+            guard isPart, !closing.isClosed, state.underWay[place] > 0 else { return .closing }
+        }
+        state.underWay[place] += 1
+        return .entered
+    }
+
+    /// Returns the key of the waiter; nil if too many wait.
+    private static func add(_ waiter: @escaping Waiter, to shard: Shard, _ state: inout State, _ most: Int) -> Int? {
+        guard state.waiting < most else { return nil }
+        state.waiting += 1
+        state.nextWaiter += 1
+        state.closing[shard]?.waiters[state.nextWaiter] = waiter
+        return state.nextWaiter
+    }
+
+    /// Returns whether it is worth another try.
+    private func wait(for shard: Shard, atMost time: Duration) async -> Bool {
+        await withCheckedContinuation { continuation in
+            let once = Once(continuation)
+            let key = state.withLock { state -> Int?? in
+                guard state.closing[shard] != nil else { return .none }
+                return .some(Self.add({ once.resume(true) }, to: shard, &state, mostWaiting))
+            }
+            switch key {
+            case .none: once.resume(true)
+            case .some(nil): once.resume(false)
+            case .some(let key?):
+                scheduler.run(time) { [self] in
+                    state.withLock { state in
+                        if state.closing[shard]?.waiters.removeValue(forKey: key) != nil { state.waiting -= 1 }
+                    }
+                    once.resume(false)
+                }
+            }
+        }
+    }
+
+    private final class Once: Sendable {
+        private let continuation: Mutex<CheckedContinuation<Bool, Never>?>
+        init(_ continuation: CheckedContinuation<Bool, Never>) { self.continuation = Mutex(continuation) }
+        func resume(_ value: Bool) {
+            let waiting = continuation.withLock { continuation in
+                defer { continuation = nil }
+                return continuation
+            }
+            waiting?.resume(returning: value)
+        }
+    }
+
+    // MARK: Moves
+
+    /// Closes a shard of the home: lets no new call in, and waits for those under way.
+    ///
+    /// - Returns: Whether the shard is closed. If calls are still under way after the time, or another move has the shard, it is not.
+    package func close(_ shard: Shard, atMost time: Duration) async -> Bool {
+        let isMine = state.withLock { state in
+            guard state.owned.contains(shard), state.closing[shard] == nil else { return false }
+            state.closing[shard] = Closing(isClosed: state.underWay[Int(shard.number)] == 0)
+            return true
+        }
+        guard isMine else { return false }
+        let isClosed = await withCheckedContinuation { continuation in
+            let once = Once(continuation)
+            let isClosed = state.withLock { state in
+                if state.closing[shard]?.isClosed == true { return true }
+                state.closing[shard]?.drained = { once.resume(true) }
+                return false
+            }
+            if isClosed { return once.resume(true) }
+            scheduler.run(time) { once.resume(false) }
+        }
+        if !isClosed { reopen(shard) }
+        return isClosed
+    }
+
+    /// Opens a shard again that was closed.
+    package func reopen(_ shard: Shard) { decide(shard) { _ in } }
+
+    /// The home does not have the closed shard any more. Calls that wait are told so.
+    package func give(_ shard: Shard) { decide(shard) { $0.remove(shard) } }
+
+    /// The home has a further shard.
+    package func take(_ shard: Shard) { state.withLock { $0.owned.insert(shard) } }
+
+    private func decide(_ shard: Shard, _ change: (inout ShardSet) -> Void) {
+        let waiters = state.withLock { state -> [Waiter] in
+            guard let closing = state.closing.removeValue(forKey: shard) else { return [] }
+            change(&state.owned)
+            state.waiting -= closing.waiters.count
+            return closing.waiters.sorted { $0.key < $1.key }.map(\.value)
+        }
+        for waiter in waiters { waiter() }
+    }
+}
