@@ -78,6 +78,8 @@ package struct DeliveryMachine: Sendable {
     private var wantsMore = true
     private var toldCaughtUp = false
     private var isOutputPaused = false
+    /// Whether the device moves to another home, which has not made this connection its session yet.
+    private var isMoving = false
     /// What was withdrawn while a load is under way that may have read it before.
     private var withdrawn: Set<Withdrawal> = []
     /// More was withdrawn than is remembered: what the load brings is read again.
@@ -114,7 +116,7 @@ package struct DeliveryMachine: Sendable {
     /// An envelope was appended to the inbox, and may be given directly.
     package mutating func offered(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> [Action] {
         if wantsMore || !hasRoom(for: envelope) { given.removeExpired(at: now) }
-        let isLive = !isLoading && !wantsMore && !isOutputPaused
+        let isLive = !isLoading && !wantsMore && !isHeld
         guard isLive, hasRoom(for: envelope), isVolatile || envelope.position > position else {
             if isVolatile { return [.answerOffer(wasGiven: false)] }
             wantsMore = true
@@ -156,7 +158,7 @@ package struct DeliveryMachine: Sendable {
     private mutating func loaded(_ page: InboxPage, at now: Timestamp) -> [Action] {
         isLoading = false
         defer { withdrawn.removeAll() }
-        if isOutputPaused || distrustsLoad {
+        if isHeld || distrustsLoad {
             distrustsLoad = false
             wantsMore = true
             return nextLoad()
@@ -213,6 +215,19 @@ package struct DeliveryMachine: Sendable {
         given.takeVolatile().map { .settle($0, .dropped) }
     }
 
+    // MARK: Another home
+
+    /// The device moves to another home: nothing is given or loaded until it has moved, and what is being loaded is not given.
+    package mutating func moving() { isMoving = true }
+
+    /// The connection is the session at the device's new home, or the device stays. What was stored meanwhile is loaded.
+    package mutating func moved(at now: Timestamp) -> [Action] {
+        isMoving = false
+        return storedMore(at: now)
+    }
+
+    private var isHeld: Bool { isOutputPaused || isMoving }
+
     // MARK: The window
 
     private func hasRoom(for envelope: Envelope) -> Bool {
@@ -231,7 +246,7 @@ package struct DeliveryMachine: Sendable {
 
     /// Asks for more when more waits, and at least half of the window is free, so that loads are worth their while.
     private mutating func nextLoad() -> [Action] {
-        guard wantsMore, !isLoading, !isOutputPaused, given.count <= limits.envelopes / 2, given.bytes <= limits.bytes / 2
+        guard wantsMore, !isLoading, !isHeld, given.count <= limits.envelopes / 2, given.bytes <= limits.bytes / 2
         else { return [] }
         return [.load(takeLoad())]
     }

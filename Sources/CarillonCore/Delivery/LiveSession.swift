@@ -16,9 +16,39 @@ package protocol LiveSession: AnyObject, Sendable {
     /// Who provides services to the device's user is another by now.
     func providersChanged()
     func end(because reason: SessionEnd)
+    /// The device moves to another home. `done` is called when nothing more is given or loaded, until ``moved(_:)``.
+    func moving(done: @escaping @Sendable () -> Void)
+    /// The move is over.
+    func moved(_ end: MoveEnd)
+}
+
+/// The end of a move, for a session of the device.
+package enum MoveEnd: Sendable {
+    /// The device has the same home.
+    case stays
+    /// The device has another home, where the connection is not the session of the device. It ends.
+    case gone
+    /// The device has another home. The session arrives there by one call.
+    case arrives(@Sendable () async -> ArrivedAgain)
+}
+
+/// The result of the arrival of a session at the new home of its device.
+package enum ArrivedAgain: Sendable {
+    case joined
+    /// The device was deleted, or has another credential.
+    case deviceGone
+    case failed(StoreFault)
 }
 
 extension LiveSession {
+    /// A poll that waits ends, and its client polls again.
+    package func moving(done: @escaping @Sendable () -> Void) {
+        end(because: .moved)
+        done()
+    }
+
+    package func moved(_ end: MoveEnd) {}
+
     /// Feeds and polls have nothing to tell it with.
     package func providersChanged() {}
 }
@@ -32,4 +62,6 @@ package enum SessionEnd: Equatable, Sendable {
     case serverStops
     /// What the device answered cannot be written, and too much is kept already.
     case storageUnavailable
+    /// The device has another home, and the connection cannot arrive there.
+    case moved
 }

@@ -24,6 +24,9 @@ package final class Inbox: Sendable {
     /// The present epoch of positions.
     package var epoch: Int64 { positions.epoch }
 
+    /// See ``PositionSource/raise(to:)``.
+    func raise(to epoch: Int64) { positions.raise(to: epoch) }
+
     /// Returns an identifier that no envelope has.
     func newID(for device: DeviceSerial) -> MessageID {
         MessageID(position: positions.next(for: device), secret: Bytes16(high: random.next(), low: random.next()))

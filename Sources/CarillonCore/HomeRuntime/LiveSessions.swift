@@ -18,10 +18,10 @@ package final class LiveSessions: Sendable {
         var isEmpty: Bool { session == nil && waiters.isEmpty }
     }
 
-    private typealias Shard = Mutex<[DeviceSerial: Presence]>
+    private typealias Presences = Mutex<[DeviceSerial: Presence]>
 
     private final class ShardBox: Sendable {
-        let presences = Shard([:])
+        let presences = Presences([:])
     }
 
     /// The changes of inboxes. A session that joins after its inbox was read compares the read with them.
@@ -172,6 +172,34 @@ package final class LiveSessions: Sendable {
     /// Ends every session, and everyone who waits for an inbox to fill.
     package func endAll(because reason: SessionEnd) {
         for shard in shards { end(shard.presences.withLock { Array($0.keys) }, because: reason) }
+    }
+
+    // MARK: A shard that moves
+
+    /// Returns when no session of a shard gives or loads anything more. Those who wait for an inbox of the shard end.
+    func moving(_ shard: Shard) async {
+        let presences = shards.flatMap { box in
+            box.presences.withLock { $0.filter { Shard(of: $0.key) == shard }.map(\.value) }
+        }
+        for waiter in presences.flatMap(\.waiters.values) { waiter.moving {} }
+        let sessions = presences.compactMap(\.session)
+        let answers = Answers<Void>(sessions.count)
+        for (place, session) in sessions.enumerated() { session.moving { answers.note(place, ()) } }
+        _ = await answers.all()
+    }
+
+    /// Ends a move. If the shard has another home, its sessions leave, and arrive there.
+    func moved(_ shard: Shard, isGiven: Bool) {
+        let sessions = shards.flatMap { box in
+            box.presences.withLock { presences in
+                presences.keys.filter { Shard(of: $0) == shard }.compactMap { device in
+                    let session = presences[device]?.session
+                    if isGiven { presences[device] = nil }
+                    return session
+                }
+            }
+        }
+        for session in sessions { session.moved(isGiven ? .gone : .stays) }
     }
 
     private func shard(of device: DeviceSerial) -> ShardBox {

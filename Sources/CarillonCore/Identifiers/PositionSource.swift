@@ -24,6 +24,9 @@ package final class PositionSource: Sendable {
         last.wrappingAdd(1, ordering: .relaxed).newValue << Shard.bits | Int64(Shard(of: device).number)
     }
 
+    /// Continues in an epoch if it is later than the present one.
+    package func raise(to epoch: Int64) { _ = last.max(epoch << Self.sequenceBits, ordering: .relaxed) }
+
     /// The epoch in which a place was given.
     package static func epoch(of position: Int64) -> Int64 { position >> (sequenceBits + Shard.bits) }
 }

@@ -341,6 +341,17 @@ package struct SessionMachine: Sendable {
         withDelivery { $0.withdrew(withdrawal) }
     }
 
+    /// See ``DeliveryMachine/moving()``.
+    package mutating func moving() {
+        _ = withDelivery { delivery in
+            delivery.moving()
+            return []
+        }
+    }
+
+    /// See ``DeliveryMachine/moved(at:)``.
+    package mutating func moved(at now: Timestamp) -> [Action] { withDelivery { $0.moved(at: now) } }
+
     /// The device answered for envelopes by another way.
     package mutating func settledElsewhere(_ ids: [MessageID]) -> [Action] {
         withDelivery { delivery in ids.flatMap { delivery.settled($0) } }
@@ -397,7 +408,7 @@ package struct SessionMachine: Sendable {
         switch reason {
         case .replaced: close(.replaced, "replaced: a newer connection of this device took over")
         case .deviceGone: close(.gone, Self.goneReason)
-        case .serverStops: saidGoodbye(.restart, "restart: come back later")
+        case .serverStops, .moved: saidGoodbye(.restart, "restart: come back later")
         case .storageUnavailable:
             saidGoodbye(.tryLater, "storage_unavailable: what you answered could not be stored and comes again")
         }

@@ -1,0 +1,96 @@
+import CarillonWire
+
+/// Moves shards from a home of this process to another one, while both serve their devices.
+///
+/// A move that cannot be done changes nothing: the shard stays open at its home.
+package struct ShardMove: Sendable {
+    package enum Result: Equatable, Sendable {
+        case moved
+        /// Calls under way, or the work on an item, did not end in time.
+        case busy
+    }
+
+    /// A home that gives or takes shards.
+    package struct Party: Sendable {
+        package var home: HomeRuntime
+        package var node: NodeNumber
+        /// The place of the home in ``Homes``.
+        package var place: Int
+        /// Ends the work of the home's features on a shard, and forgets what they remember of it. Returns whether the work ended in time.
+        package var giveUp: @Sendable (Shard) async -> Bool
+
+        package init(
+            _ home: HomeRuntime, node: NodeNumber, place: Int, giveUp: @escaping @Sendable (Shard) async -> Bool
+        ) {
+            self.home = home
+            self.node = node
+            self.place = place
+            self.giveUp = giveUp
+        }
+    }
+
+    private let homes: Homes
+    private let store: any NodeStore & ServerStore
+
+    /// Calls that wait for a shard wait a little longer than this.
+    package static let longestDrain = Duration.milliseconds(350)
+
+    package init(homes: Homes, store: any NodeStore & ServerStore) {
+        self.homes = homes
+        self.store = store
+    }
+
+    /// Moves a shard. One move at a time must run in a server.
+    ///
+    /// - Throws: ``StoreFault``. The shard stays at its home.
+    package func move(_ shard: Shard, from giver: Party, to taker: Party) async throws -> Result {
+        guard let gate = giver.home.gate, let other = taker.home.gate else {
+            preconditionFailure("A home that has all shards gives and takes none.")
+        }
+        guard await gate.close(shard, atMost: Self.longestDrain) else { return .busy }
+        do {
+            guard await giver.giveUp(shard), await giver.home.hasWritten() else {
+                gate.reopen(shard)
+                return .busy
+            }
+            // What a session read from the former home must not be given after a sender took it back at the new one.
+            await giver.home.sessions.moving(shard)
+            try await assign(shard, from: giver, to: taker)
+        } catch {
+            gate.reopen(shard)
+            giver.home.sessions.moved(shard, isGiven: false)
+            throw error
+        }
+        other.take(shard)
+        homes.move(ShardSet([shard]), to: taker.place)
+        gate.give(shard)
+        giver.home.sessions.moved(shard, isGiven: true)
+        return .moved
+    }
+
+    /// Writes the new owner. Positions that the new home assigns are later than those of the former one.
+    private func assign(_ shard: Shard, from giver: Party, to taker: Party) async throws {
+        var epoch = try await store.claimEpoch()
+        // The store does not know positions of messages that were not stored.
+        while epoch <= giver.home.epoch { epoch = try await store.claimEpoch() }
+        taker.home.raise(to: epoch)
+        let place = ShardMap.Place(node: taker.node, epoch: epoch)
+        while true {
+            let version = try await store.shardMap().version
+            if try await giver.home.store.changeShards(ShardSet([shard]), to: place, from: version) != nil { return }
+        }
+    }
+}
+
+extension HomeRuntime {
+    /// Waits until everything that was queued is on disk.
+    ///
+    /// - Returns: False if a change cannot be written now.
+    func hasWritten() async -> Bool {
+        await inbox.flush()
+        return !inbox.hasUnwritten
+    }
+
+    /// Positions are assigned in this epoch from now on, if it is later than the present one.
+    func raise(to epoch: Int64) { inbox.raise(to: epoch) }
+}
