@@ -21,7 +21,11 @@ package protocol Home: AnyObject, Sendable {
     func settle(_ answer: EnvelopeAnswer, of device: DeviceSerial)
     /// Removes a session that ended. A newer session of the device stays. A session that is not there is ignored.
     func leave(_ session: any LiveSession, of device: DeviceSerial)
-    /// Removes a session whose arrival ended with ``HomeFault/outcomeUnknown``. The serial of the device can be unknown then.
+    /// Removes a session whose arrival ended with ``HomeFault/outcomeUnknown``. The caller can lack the serial of the device then.
+    ///
+    /// A link to a home in another process keeps the serial of a device that arrived until the answer was delivered. For this call, the
+    /// end of the link at the home removes the session by the serial. A home in this process searches all its sessions. The search takes
+    /// longer the more devices are connected, so it is the last resort.
     func leave(_ session: any LiveSession, of name: DeviceName)
 }
 
