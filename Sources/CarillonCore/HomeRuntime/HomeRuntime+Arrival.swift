@@ -48,6 +48,7 @@ extension HomeRuntime {
         sessions.leave(session, device: device)
         return nil
     }
+
     private func admits(_ device: Device, _ proof: DeviceProof) -> Bool {
         guard proof.isValid(for: device) else { return false }
         arrivalListener?.admitted(device, proof)

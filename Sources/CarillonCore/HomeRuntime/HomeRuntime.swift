@@ -19,6 +19,7 @@ package final class HomeRuntime: Sendable {
         self.sessions = sessions
         self.store = store
     }
+
     /// Informs the listener of each arrival from now on. A home has one listener, which is set before devices arrive.
     package func inform(_ listener: ArrivalListener) {
         let first = self.listener.storeIfNil(listener)
