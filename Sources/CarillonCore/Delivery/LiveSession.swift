@@ -16,11 +16,15 @@ package protocol LiveSession: AnyObject, Sendable {
     /// Who provides services to the device's user is another by now.
     func providersChanged()
     func end(because reason: SessionEnd)
+    /// The executor of the work that follows the arrival of the session. Nil: any thread can do the work.
+    var executor: (any TaskExecutor)? { get }
 }
 
 extension LiveSession {
     /// Feeds and polls have nothing to tell it with.
     package func providersChanged() {}
+
+    package var executor: (any TaskExecutor)? { nil }
 }
 
 package enum SessionEnd: Equatable, Sendable {

@@ -421,6 +421,8 @@ private let closes = Dictionary(
     })
 
 extension SocketHandler: LiveSession {
+    var executor: (any TaskExecutor)? { loop.executor }
+
     func offer(_ envelope: Envelope) {
         eventLoop.execute {
             self.perform(self.machine.offered(envelope, isVolatile: false, at: self.shared.domain.time.now()))
