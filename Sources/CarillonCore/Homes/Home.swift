@@ -1,3 +1,5 @@
+package import Logging
+
 /// A home as connections use it. The home can be in this process or in another one.
 ///
 /// A socket or an event stream is the session of its device at the home. The home calls the session (``LiveSession``), also before
@@ -31,11 +33,15 @@ package protocol Home: AnyObject, Sendable {
 
 extension Home {
     /// Reads an inbox as ``read(_:of:)`` does, and returns a fault of the home like a fault of the store: a connection ends with both.
-    package func load(_ load: InboxLoad, of device: DeviceSerial) async -> Result<InboxRead, StoreFault> {
+    ///
+    /// - Parameter logger: Gets a line for a fault of the home.
+    package func load(
+        _ load: InboxLoad, of device: DeviceSerial, logger: Logger
+    ) async -> Result<InboxRead, StoreFault> {
         do throws(HomeFault) {
             return try await read(load, of: device)
         } catch {
-            return .failure(StoreFault(error))
+            return .failure(StoreFault(error, logger: logger))
         }
     }
 }

@@ -1,6 +1,8 @@
+package import Logging
+
 /// The reason why a call of a home has no result.
 package enum HomeFault: Error, Equatable {
-    /// The device is in another shard than its name says. Nothing was done.
+    /// The device is in another shard than its name says. Nothing was done. The name leads to the same fault again.
     case moved(to: Shard)
     /// The home cannot be reached. Nothing was done.
     case unreachable
@@ -9,6 +11,9 @@ package enum HomeFault: Error, Equatable {
 }
 
 extension StoreFault {
-    /// Makes the fault with which a connection ends if the home of its device did not answer.
-    package init(_ fault: HomeFault) { self.init(.unavailable, "the home of the device did not answer: \(fault)") }
+    /// Makes the fault with which a connection ends that cannot use the home of its device, and logs why the connection ends.
+    package init(_ fault: HomeFault, logger: Logger) {
+        logger.warning("cannot use home of device; ending connection", metadata: ["reason": "\(fault)"])
+        self.init(.unavailable, "cannot use the home of the device: \(fault)")
+    }
 }

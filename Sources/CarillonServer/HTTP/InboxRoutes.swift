@@ -31,11 +31,12 @@ struct InboxRoutes: Sendable {
     // MARK: Server-sent events
 
     private func stream(_ device: Device, _ version: Int) -> Response {
-        let (home, time) = (domain.homes.connectionHome(of: device.serial), domain.time)
+        let (home, time, logger) = (domain.homes.connectionHome(of: device.serial), domain.time, domain.shared.logger)
         let window = settings.window
         let readiness = readiness
         let body = ResponseBody { writer in
-            let feed = InboxFeed(of: device, home: home, time: time, limits: window, version: version)
+            let feed = InboxFeed(
+                of: device, home: home, time: time, limits: window, version: version, logger: logger)
             defer { feed.finish() }
             await feed.begin()
             // One that began while the sessions were being ended was not told.

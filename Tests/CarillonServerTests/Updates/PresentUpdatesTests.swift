@@ -346,7 +346,8 @@ struct PresentUpdatesTests {
         let domain = world.routes.domain
         let device = try await domain.devices.find(try #require(DeviceID(world.first.id)))
         let home = domain.homes.connectionHome(of: device.serial)
-        let feed = InboxFeed(of: device, home: home, time: domain.time, limits: .init(), version: 5)
+        let feed = InboxFeed(
+            of: device, home: home, time: domain.time, limits: .init(), version: 5, logger: domain.logger)
         defer { feed.finish() }
         #expect(domain.updateDelivery.rememberedDevices == 0)
         #expect(try await world.counts(update) == [:])
