@@ -87,8 +87,8 @@ package struct DeliveryMachine: Sendable {
 
     private static let rememberedWithdrawals = 256
 
-    /// - Parameter version: Of Carillon's extension, that the peer speaks: it is given only kinds that it knows; any other envelope leaves its inbox
-    ///   as unsupported.
+    /// - Parameter version: The version of Carillon's extension that the peer speaks. The peer is given only kinds that it knows. Any other
+    ///   envelope leaves its inbox as unsupported.
     /// - Parameter only: What the peer wants to have; the rest stays where it is. Nil: everything.
     /// - Parameter also: What it knows beside what its version does.
     /// - Parameter position: The place in the inbox behind which it begins.

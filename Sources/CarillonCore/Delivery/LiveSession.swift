@@ -20,6 +20,8 @@ package protocol LiveSession: AnyObject, Sendable {
     func moving(done: @escaping @Sendable () -> Void)
     /// The move is over.
     func moved(_ end: MoveEnd)
+    /// The executor of the work that follows the arrival of the session. Nil: any thread can do the work.
+    var executor: (any TaskExecutor)? { get }
 }
 
 /// The end of a move, for a session of the device.
@@ -51,6 +53,8 @@ extension LiveSession {
 
     /// Feeds and polls have nothing to tell it with.
     package func providersChanged() {}
+
+    package var executor: (any TaskExecutor)? { nil }
 }
 
 package enum SessionEnd: Equatable, Sendable {

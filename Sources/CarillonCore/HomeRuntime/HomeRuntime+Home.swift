@@ -5,7 +5,10 @@ extension HomeRuntime: Home {
     ) async throws(HomeFault) -> Arrived {
         do {
             guard let arrived = try await arrival(of: name, proof, as: session, load) else { return .notKnown }
-            arrivalListener?.arrived(arrived.device, version)
+            // Nothing follows the arrival of a session that lost its place to a newer one.
+            if sessions.session(of: arrived.device.serial) === session {
+                arrivalListener?.arrived(arrived.device, version, session)
+            }
             return .device(arrived)
         } catch let fault as HomeFault {
             throw fault

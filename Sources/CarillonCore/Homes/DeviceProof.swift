@@ -1,4 +1,4 @@
-/// The proof that a connection is that of a device. The home of the device checks it.
+/// The proof that a connection belongs to a device. The home of the device checks it.
 package enum DeviceProof: Sendable {
     /// The hash of the credential that a registered device has.
     case credential(SecretHash)

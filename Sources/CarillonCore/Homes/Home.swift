@@ -21,7 +21,11 @@ package protocol Home: AnyObject, Sendable {
     func settle(_ answer: EnvelopeAnswer, of device: DeviceSerial)
     /// Removes a session that ended. A newer session of the device stays. A session that is not there is ignored.
     func leave(_ session: any LiveSession, of device: DeviceSerial)
-    /// Removes a session whose arrival ended with ``HomeFault/outcomeUnknown``. The serial of the device can be unknown then.
+    /// Removes a session whose arrival ended with ``HomeFault/outcomeUnknown``. The caller can lack the serial of the device then.
+    ///
+    /// A link to a home in another process keeps the serial of a device that arrived until the answer was delivered. For this call, the
+    /// end of the link at the home removes the session by the serial. A home in this process searches all its sessions. The search takes
+    /// longer the more devices are connected, so it is the last resort.
     func leave(_ session: any LiveSession, of name: DeviceName)
 
     /// Runs a whole request. If the task is cancelled, the request ends.
@@ -32,15 +36,4 @@ package protocol Home: AnyObject, Sendable {
     ///
     /// - Returns: The answer, or what the feature threw: ``Refusal`` or ``StoreFault``.
     func ask<Question: HomeQuestion>(_ question: Question) async throws(HomeFault) -> Result<Question.Answer, any Error>
-}
-
-extension Home {
-    /// Reads an inbox as ``read(_:of:)`` does, and returns a fault of the home like a fault of the store: a connection ends with both.
-    package func load(_ load: InboxLoad, of device: DeviceSerial) async -> Result<InboxRead, StoreFault> {
-        do throws(HomeFault) {
-            return try await read(load, of: device)
-        } catch {
-            return .failure(StoreFault(error))
-        }
-    }
 }

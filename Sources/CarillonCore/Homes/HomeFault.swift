@@ -1,3 +1,5 @@
+package import Logging
+
 /// The reason why a call of a home has no result.
 package enum HomeFault: Error, Equatable {
     /// The device is in another shard than its name says. Nothing was done.
@@ -9,6 +11,12 @@ package enum HomeFault: Error, Equatable {
 }
 
 extension StoreFault {
-    /// Makes the fault with which a connection ends if the home of its device did not answer.
-    package init(_ fault: HomeFault) { self.init(.unavailable, "the home of the device did not answer: \(fault)") }
+    /// Makes the fault with which work fails that needs the home.
+    package init(_ fault: HomeFault) { self.init(.unavailable, "cannot use the home: \(fault)") }
+
+    /// Makes the fault with which a connection ends that cannot use the home of its device, and logs why the connection ends.
+    package init(_ fault: HomeFault, logger: Logger) {
+        logger.warning("cannot use home of device; ending connection", metadata: ["reason": "\(fault)"])
+        self.init(fault)
+    }
 }

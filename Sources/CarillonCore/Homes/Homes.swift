@@ -1,4 +1,5 @@
 package import CarillonWire
+package import Logging
 import Synchronization
 
 /// Finds the home of a device, an item or another thing that has a shard.
@@ -96,6 +97,25 @@ package final class Homes: Sendable {
             // Otherwise a session without a connection could stay, take messages of TTL 0, and postpone wakes.
             if error == .outcomeUnknown { home.leave(session, of: name) }
             throw error
+        }
+    }
+
+    /// Reads an inbox as ``Home/read(_:of:)`` does, also if the device has moved. A fault of the home is returned like a fault of the store:
+    /// a connection ends with both.
+    ///
+    /// - Parameter logger: Gets a line for a fault of the home.
+    package func load(
+        _ load: InboxLoad, of device: DeviceSerial, logger: Logger
+    ) async -> Result<InboxRead, StoreFault> {
+        do throws(HomeFault) {
+            return try await home(of: device).read(load, of: device)
+        } catch {
+            guard case .moved(let shard) = error else { return .failure(StoreFault(error, logger: logger)) }
+            do throws(HomeFault) {
+                return try await home(of: shard).read(load, of: device)
+            } catch {
+                return .failure(StoreFault(error, logger: logger))
+            }
         }
     }
 

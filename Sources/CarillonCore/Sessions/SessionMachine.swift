@@ -8,7 +8,8 @@ package import CarillonWire
 ///   a few, in order. Left to *open*, or by closing.
 /// - *open*: envelopes come by a ``DeliveryMachine``, requests are answered one after the other in order.
 ///   A client without registration gets an identity here that is stored with its first channel; until then it has no
-///   inbox.
+///   inbox. Then the stored device is the owner, and the edge makes the connection its session. The session can be
+///   offered envelopes at once, and gives none before ``loaded(_:at:)``.
 /// - *closed*: a close was asked for; whatever still comes is ignored.
 ///
 /// Facts go in, in the past tense; what to do about them comes out, in order.
@@ -95,7 +96,7 @@ package struct SessionMachine: Sendable {
 
     private struct Open {
         var owner: Owner
-        /// Of Carillon's extension; 0 of a client that speaks Mozilla's protocol alone.
+        /// The version of Carillon's extension that the client speaks; 0 if it speaks Mozilla's protocol alone.
         var version: Int
         var delivery: DeliveryMachine
         var requests: [ClientFrame] = []

@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import Logging
 import Synchronization
 
 /// A device's inbox for an event stream, which is the device's connection. The device answers for its envelopes with
@@ -28,6 +29,8 @@ final class InboxFeed: LiveSession {
     private struct State {
         var machine: DeliveryMachine
         var isOpen = true
+        /// Whether the home made the feed the device's session.
+        var isJoined = false
         /// Of envelopes that were given and are not written yet.
         var waitingBytes = 0
         var isPaused = false
@@ -37,8 +40,9 @@ final class InboxFeed: LiveSession {
     private let output: AsyncStream<Batch>.Continuation
     private let device: Device
     private let version: Int
-    private let home: any Home
+    private let homes: Homes
     private let time: TimeSource
+    private let logger: Logger
     private let outputBytes: Int
     private let state: Mutex<State>
 
@@ -46,31 +50,28 @@ final class InboxFeed: LiveSession {
     ///
     /// - Parameters:
     ///   - device: The device as it was read when its credential was checked. Its home checks the credential again.
-    ///   - version: Of Carillon's extension, that the client speaks.
+    ///   - version: The version of Carillon's extension that the client speaks.
+    ///   - logger: Gets a line if the home cannot be used.
     init(
-        of device: Device, home: any Home, time: TimeSource, limits: DeliveryMachine.Limits, version: Int = 1
+        of device: Device, homes: Homes, time: TimeSource, limits: DeliveryMachine.Limits, version: Int = 1,
+        logger: Logger
     ) {
         self.device = device
         self.version = version
-        self.home = home
+        self.homes = homes
         self.time = time
+        self.logger = logger
         outputBytes = limits.outputBytes
         state = Mutex(State(machine: DeliveryMachine(limits: limits, version: version)))
         (batches, output) = AsyncStream.makeStream(of: Batch.self, bufferingPolicy: .unbounded)
     }
 
-    /// Connects the device. The stream must be finished afterwards, also if the device is not connected.
+    /// Connects the device. The feed must be finished afterwards, also if the device is not connected.
     func begin() async {
         // Before anything can be offered here, so that there is one load at a time.
         let load = state.withLock { $0.machine.began() }
-        let arrived: Arrived
-        do throws(HomeFault) {
-            let hash = device.credentialHash
-            arrived = try await home.arrive(
-                .id(device.id, credential: hash), .credential(hash), load, speaking: version, as: self)
-        } catch {
-            arrived = .failed(StoreFault(error))
-        }
+        let arrived = await arrive(load)
+        if arrived.device != nil { state.withLock { $0.isJoined = true } }
         handle { machine, now in
             switch arrived {
             case .device(let arrived): machine.loaded(.page(arrived.page), at: now)
@@ -80,10 +81,19 @@ final class InboxFeed: LiveSession {
         }
     }
 
-    /// The request is over.
+    private func arrive(_ load: InboxLoad) async -> Arrived {
+        let hash = device.credentialHash
+        do throws(HomeFault) {
+            return try await homes.arrive(
+                .id(device.id, credential: hash), .credential(hash), load, speaking: version, as: self)
+        } catch {
+            return .failed(StoreFault(error, logger: logger))
+        }
+    }
+
+    /// The request is over. ``begin()`` has returned.
     func finish() {
-        // Also if the outcome of the arrival is not known.
-        home.leave(self, of: device.serial)
+        if state.withLock({ $0.isJoined }) { homes.home(of: device.serial).leave(self, of: device.serial) }
         handle { machine, _ in machine.disconnected() }
         state.withLock { $0.isOpen = false }
         output.finish()
@@ -131,6 +141,37 @@ final class InboxFeed: LiveSession {
 
     func end(because reason: SessionEnd) { output.yield(Batch(items: [.ended(reason)])) }
 
+    // MARK: Another home
+
+    func moving(done: @escaping @Sendable () -> Void) {
+        handle { machine, _ in
+            machine.moving()
+            return []
+        }
+        done()
+    }
+
+    func moved(_ end: MoveEnd) {
+        switch end {
+        case .stays: handle { machine, now in machine.moved(at: now) }
+        case .gone: self.end(because: .moved)
+        case .arrives(let again):
+            // Ends with the answer of the home.
+            Task {
+                let arrived = await again()
+                // The session left meanwhile, perhaps before it arrived.
+                if !state.withLock({ $0.isOpen }) { homes.home(of: device.serial).leave(self, of: device.serial) }
+                handle { machine, now in
+                    switch arrived {
+                    case .joined: machine.moved(at: now)
+                    case .deviceGone: machine.loaded(.deviceGone, at: now)
+                    case .failed(let fault): machine.loadFailed(fault)
+                    }
+                }
+            }
+        }
+    }
+
     // MARK: What the machine says
 
     /// Answers whether an envelope of TTL 0 was given, if one was offered.
@@ -159,7 +200,8 @@ final class InboxFeed: LiveSession {
         for action in rest {
             switch action {
             case .load(let load): start(load)
-            case .settle(let id, let outcome): home.settle(EnvelopeAnswer(id, outcome), of: device.serial)
+            case .settle(let id, let outcome):
+                homes.home(of: device.serial).settle(EnvelopeAnswer(id, outcome), of: device.serial)
             default: break
             }
         }
@@ -176,7 +218,7 @@ final class InboxFeed: LiveSession {
     private func start(_ load: InboxLoad) {
         // Ends with the answer of the store.
         Task {
-            let result = await home.load(load, of: device.serial)
+            let result = await homes.load(load, of: device.serial, logger: logger)
             handle { machine, now in
                 switch result {
                 case .success(let read): machine.loaded(read, at: now)

@@ -18,7 +18,7 @@ struct InboxPoll: Sendable {
         var device: DeviceSerial
         /// The most envelopes; where it is 0, none is looked for.
         var max: Int
-        /// Of Carillon's extension, that the client speaks.
+        /// The version of Carillon's extension that the client speaks.
         var version: Int
         /// The kinds that the client asks for; nil: all.
         var only: Set<EnvelopeKind>?

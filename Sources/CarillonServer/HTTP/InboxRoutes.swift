@@ -2,7 +2,6 @@ import CarillonCore
 import CarillonWire
 import HTTPTypes
 import Hummingbird
-import NIOCore
 
 /// A device's inbox without a socket: by long poll or as server-sent events, and what the device says of envelopes.
 struct InboxRoutes: Sendable {
@@ -31,53 +30,13 @@ struct InboxRoutes: Sendable {
     // MARK: Server-sent events
 
     private func stream(_ device: Device, _ version: Int) -> Response {
-        let (home, time) = (domain.homes.home(of: device.serial), domain.time)
-        let window = settings.window
-        let readiness = readiness
-        let body = ResponseBody { writer in
-            let feed = InboxFeed(of: device, home: home, time: time, limits: window, version: version)
-            defer { feed.finish() }
-            await feed.begin()
-            // One that began while the sessions were being ended was not told.
-            if readiness.isStopping { feed.end(because: .serverStops) }
-            // Ends with the stream: a peer that went away is noticed by the write that fails.
-            let keepAlive = Task {
-                while !Task.isCancelled {
-                    try await Task.sleep(for: .seconds(20))
-                    feed.keepAlive()
-                }
-            }
-            defer { keepAlive.cancel() }
-            writing: for await batch in feed.batches {
-                for item in batch.items {
-                    if case .envelope(let envelope) = item {
-                        if feed.isWanted(envelope) {
-                            try await writer.write(ByteBuffer(bytes: Self.event(item, at: time.now())))
-                        }
-                        feed.done(with: envelope)
-                        continue
-                    }
-                    try await writer.write(ByteBuffer(bytes: Self.event(item, at: time.now())))
-                    if item.isLast { break writing }
-                }
-            }
-            try await writer.finish(nil)
-        }
+        let feed = InboxFeed(
+            of: device, homes: domain.homes, time: domain.time, limits: settings.window,
+            version: version, logger: domain.shared.logger)
+        let stream = InboxStream(feed: feed, readiness: readiness, time: domain.time)
         return Response(
-            status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"], body: body)
-    }
-
-    private static func event(_ item: InboxFeed.Item, at now: Timestamp) -> [UInt8] {
-        switch item {
-        case .envelope(let envelope):
-            let frame = ServerFrame(envelope).written(at: now.milliseconds)
-            return Array("event: \(frame.typeName)\nid: \(envelope.id)\ndata: ".utf8) + frame.text + Array("\n\n".utf8)
-        case .caughtUp: return Array("event: caughtUp\ndata: ".utf8) + ServerFrame.caughtUp.text + Array("\n\n".utf8)
-        case .keepAlive: return Array(": \n\n".utf8)
-        case .ended(let reason): return Array("event: end\ndata: {\"reason\":\"\(reason)\"}\n\n".utf8)
-        // It ends without a word, and the device comes back.
-        case .failed: return []
-        }
+            status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
+            body: ResponseBody { writer in try await stream.run(&writer) })
     }
 
     // MARK: Results

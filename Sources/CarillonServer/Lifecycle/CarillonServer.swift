@@ -98,7 +98,8 @@ package struct CarillonServer: Service {
         let sockets = SocketHandler.Shared(
             domain: domain,
             settings: settings,
-            identifier: SocketIdentifier(devices: domain.devices, homes: domain.homes, anonymousApp: anonymousApp),
+            identifier: SocketIdentifier(
+                devices: domain.devices, homes: domain.homes, anonymousApp: anonymousApp, logger: logger),
             requests: SocketRequests(
                 devices: domain.devices, channels: domain.channels, addresses: addresses, anonymousApp: anonymousApp,
                 responder: responder, answers: domain.answers, logger: logger),

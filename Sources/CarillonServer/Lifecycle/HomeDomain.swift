@@ -125,10 +125,11 @@ package final class HomeDomain: Sendable {
         runtime.inform(
             ArrivalListener(
                 admitted: { [weak self] device, proof in self?.devices.saw(device, by: proof) },
-                arrived: { [weak updateDelivery] device, version in
+                arrived: { [weak updateDelivery] device, version, session in
                     guard let updateDelivery, UpdateDelivery.isKnown(toVersion: version) else { return }
-                    // Ends by itself: what was published while the device was away is put into its inbox.
-                    Task { await updateDelivery.connected(device, speaking: version) }
+                    // Ends by itself: what was published while the device was away is put into its inbox. On the event loop of a
+                    // socket, the session takes its first page before.
+                    Task(executorPreference: session.executor) { await updateDelivery.connected(device) }
                 }))
     }
 

@@ -359,7 +359,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private func load(_ load: InboxLoad, _ device: DeviceSerial) {
         let domain = shared.domain
         start {
-            await domain.homes.home(of: device).load(load, of: device)
+            await domain.homes.load(load, of: device, logger: domain.shared.logger)
         } then: { handler, result in
             switch result {
             case .success(let read): handler.perform(handler.machine.loaded(read, at: domain.time.now()))
@@ -421,6 +421,8 @@ private let closes = Dictionary(
     })
 
 extension SocketHandler: LiveSession {
+    var executor: (any TaskExecutor)? { loop.executor }
+
     func offer(_ envelope: Envelope) {
         eventLoop.execute {
             self.perform(self.machine.offered(envelope, isVolatile: false, at: self.shared.domain.time.now()))
@@ -451,6 +453,38 @@ extension SocketHandler: LiveSession {
     }
 
     func providersChanged() { eventLoop.execute { self.perform(self.machine.providersChanged()) } }
+
+    func moving(done: @escaping @Sendable () -> Void) {
+        eventLoop.execute {
+            self.machine.moving()
+            done()
+        }
+    }
+
+    func moved(_ end: MoveEnd) { eventLoop.execute { self.hasMoved(end) } }
+
+    private func hasMoved(_ end: MoveEnd) {
+        let time = shared.domain.time
+        switch end {
+        case .stays: perform(machine.moved(at: time.now()))
+        case .gone: perform(machine.ended(because: .moved))
+        case .arrives(let again):
+            guard let device = machine.device ?? joined else { return perform(machine.ended(because: .moved)) }
+            start {
+                await again()
+            } then: { handler, arrived in
+                // The session left meanwhile, perhaps before it arrived.
+                if handler.context == nil || handler.isClosing {
+                    return handler.shared.domain.homes.home(of: device).leave(handler, of: device)
+                }
+                switch arrived {
+                case .joined: handler.perform(handler.machine.moved(at: time.now()))
+                case .deviceGone: handler.perform(handler.machine.ended(because: .deviceGone))
+                case .failed(let fault): handler.perform(handler.machine.loadFailed(fault))
+                }
+            }
+        }
+    }
 
     func end(because reason: SessionEnd) {
         // When the server stops, closings are spread over time, so that not all clients come back at once.

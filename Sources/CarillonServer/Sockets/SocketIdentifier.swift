@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import Logging
 
 /// Finds out who says hello.
 struct SocketIdentifier: Sendable {
@@ -12,6 +13,8 @@ struct SocketIdentifier: Sendable {
     let homes: Homes
     /// The app of devices that never registered; nil refuses them.
     let anonymousApp: AppID?
+    /// Gets a line for each connection that cannot use the home of its device.
+    let logger: Logger
 
     /// The answer to a client that never was here, for which nothing need be looked up; nil for any other.
     func identifyNewcomer(_ hello: ClientFrame.Hello) -> SessionMachine.Identity? {
@@ -49,7 +52,7 @@ struct SocketIdentifier: Sendable {
         }
         let hash = credential.hash
         let name = DeviceName.id(credential.device, credential: hash)
-        switch try await homes.arrive(name, .credential(hash), load, speaking: hello.carillon ?? 0, as: session) {
+        switch await arrive(name, .credential(hash), load, speaking: hello.carillon ?? 0, as: session) {
         case .device(let arrived): return Identified(arrived, uaid: credential.device.description)
         case .notKnown: throw DeviceRegistrar.credentialInvalid
         case .failed(let fault): throw fault
@@ -76,10 +79,17 @@ struct SocketIdentifier: Sendable {
         _ userAgent: UserAgentID, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
     ) async -> Arrived {
         let hash = userAgent.hash
+        return await arrive(.credential(hash), .userAgent(hash), load, speaking: version, as: session)
+    }
+
+    /// Connects a device, and returns a fault of its home like a fault of the store: the connection ends with both.
+    private func arrive(
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+    ) async -> Arrived {
         do throws(HomeFault) {
-            return try await homes.arrive(.credential(hash), .userAgent(hash), load, speaking: version, as: session)
+            return try await homes.arrive(name, proof, load, speaking: version, as: session)
         } catch {
-            return .failed(StoreFault(error))
+            return .failed(StoreFault(error, logger: logger))
         }
     }
 }

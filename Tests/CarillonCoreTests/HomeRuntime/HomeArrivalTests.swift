@@ -134,6 +134,7 @@ struct HomeArrivalTests {
         store.found = .success(try Self.arrival([Sample.envelope(1)]))
         let newer = RecordingSession()
         let pages = Mutex<[InboxPage?]>([])
+        let calls = listen()
         store.onArrival { [home] number in
             guard number == 1 else { return }
             do {
@@ -149,6 +150,9 @@ struct HomeArrivalTests {
         #expect(pages.withLock { $0 } == [page([Sample.envelope(1)])])
         #expect(sessions.session(of: Sample.device) === newer && newer.events.isEmpty)
         #expect(session.events == [.ended(.replaced)])
+        // Both proofs are valid, and one device has arrived.
+        #expect(
+            calls.all == ["admitted, joined: false", "arrived, joined: true, version: 1", "admitted, joined: true"])
     }
 
     @Test func `a device that cannot be read takes no place`() async throws {
@@ -166,22 +170,48 @@ struct HomeArrivalTests {
         #expect(!isJoined)
     }
 
-    @Test func `the listener is informed when the proof is valid, and again when the session has joined`() async throws {
-        let events = Mutex<[String]>([])
+    // MARK: The listener
+
+    /// What the listener of a home was informed of.
+    private final class Calls: Sendable {
+        private let texts = Mutex<[String]>([])
+
+        var all: [String] { texts.withLock { $0 } }
+
+        func note(_ text: String) { texts.withLock { $0.append(text) } }
+    }
+
+    private func listen() -> Calls {
+        let calls = Calls()
         home.inform(
             ArrivalListener(
                 admitted: { [sessions] device, _ in
-                    let isJoined = sessions.session(of: device.serial) != nil
-                    events.withLock { $0.append("admitted, joined: \(isJoined)") }
+                    calls.note("admitted, joined: \(sessions.session(of: device.serial) != nil)")
                 },
-                arrived: { [sessions] device, version in
-                    let isJoined = sessions.session(of: device.serial) != nil
-                    events.withLock { $0.append("arrived, joined: \(isJoined), version: \(version)") }
+                arrived: { [sessions] device, version, session in
+                    let isJoined = sessions.session(of: device.serial) === session
+                    calls.note("arrived, joined: \(isJoined), version: \(version)")
                 }))
+        return calls
+    }
+
+    @Test func `the listener is informed when the proof is valid, and again when the session has joined`() async throws {
+        let calls = listen()
         #expect(try await arrive(with: SecretHash(of: [2])) == nil)
-        #expect(events.withLock { $0 } == [])
+        #expect(calls.all == [])
         #expect(try await arrive() == page([]))
-        #expect(events.withLock { $0 } == ["admitted, joined: false", "arrived, joined: true, version: 1"])
+        #expect(calls.all == ["admitted, joined: false", "arrived, joined: true, version: 1"])
+    }
+
+    @Test func `the listener is informed of the valid proof at each read of a device`() async throws {
+        let calls = listen()
+        store.onArrival { [sessions] number in
+            if number == 1 { sessions.withdraw(.envelope(1), from: Sample.device) {} }
+        }
+        #expect(try await arrive() == page([]))
+        #expect(store.arrivals == 2)
+        #expect(
+            calls.all == ["admitted, joined: false", "admitted, joined: true", "arrived, joined: true, version: 1"])
     }
 
     @Test func `a session leaves by the name of its device, and a newer session stays`() async throws {
@@ -209,6 +239,7 @@ struct HomeArrivalTests {
     @Test(arguments: Change.allCases)
     func `a device that changes before the join, and is not the one any more, leaves again`(change: Change) async throws {
         let later = try found(after: change)
+        let calls = listen()
         store.onArrival { [store, sessions] number in
             guard number == 1 else { return }
             store.found = later
@@ -220,5 +251,6 @@ struct HomeArrivalTests {
             #expect(try await arrive() == nil)
         }
         #expect(!isJoined && store.arrivals == 2)
+        #expect(calls.all == ["admitted, joined: false"])
     }
 }

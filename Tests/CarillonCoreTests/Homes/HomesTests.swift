@@ -3,6 +3,7 @@ import CarillonWire
 import Logging
 import Synchronization
 import TestStores
+import TestSupport
 import Testing
 
 /// What others use of a home through `Homes`.
@@ -46,7 +47,10 @@ struct HomesTests {
         }
         #expect(link.left == (fault == .outcomeUnknown ? [ObjectIdentifier(session)] : []))
         let device = DeviceSerial(1)
-        #expect(await homes.home(of: device).load(load, of: device) == .failure(StoreFault(fault)))
+        let catcher = LogCatcher()
+        let read = await homes.load(load, of: device, logger: catcher.logger)
+        #expect(read == .failure(StoreFault(.unavailable, "cannot use the home: \(fault)")))
+        #expect(catcher.lines == ["warning cannot use home of device; ending connection reason=\(fault)"])
         #expect(homes.localHome(of: device) === runtime)
     }
 

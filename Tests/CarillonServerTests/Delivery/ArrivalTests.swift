@@ -13,7 +13,7 @@ struct ArrivalTests {
     private let load = InboxLoad(after: 0, limit: 9, bytes: 10_000)
 
     private func feed(_ domain: HomeDomain, of device: Device) -> InboxFeed {
-        InboxFeed(of: device, home: domain.runtime, time: domain.time, limits: .init())
+        InboxFeed(of: device, homes: domain.homes, time: domain.time, limits: .init(), logger: domain.logger)
     }
 
     @Test func `only who has the credential takes the place of a device's connection`() async throws {
@@ -26,7 +26,8 @@ struct ArrivalTests {
         let sessions = domain.runtime.sessions
         let first = feed(domain, of: device)
         await first.begin()
-        let identifier = SocketIdentifier(devices: domain.devices, homes: domain.homes, anonymousApp: nil)
+        let identifier = SocketIdentifier(
+            devices: domain.devices, homes: domain.homes, anonymousApp: nil, logger: domain.logger)
         let intruder = feed(domain, of: device)
         let forged = DeviceCredential(
             device: device.id, secret: Array(repeating: 1, count: DeviceCredential.secretByteCount)
@@ -82,7 +83,41 @@ struct ArrivalTests {
         _ = try await domain.homes.arrive(
             .credential(userAgent.hash), .userAgent(userAgent.hash), load, speaking: 0, as: feeds[1])
         #expect(try await seen() == [world.clock.now, world.clock.now])
-        for feed in feeds { feed.finish() }
+        domain.runtime.leave(feeds[0], of: device.serial)
+        domain.runtime.leave(feeds[1], of: anonymous.serial)
+    }
+
+    @Test func `a socket and a stream whose home cannot be used end, and the log says why`() async throws {
+        let link = DelayedHome()
+        let domain = try await RouteFixture(link: { home in link.connected(to: home) }).domain
+        let app = try AppID.checked("com.example.app")
+        _ = try await domain.apps.create(app)
+        let (device, credential) = try await domain.devices.register(app: app)
+        let catcher = LogCatcher()
+        let line = "warning cannot use home of device; ending connection reason=unreachable"
+        let identifier = SocketIdentifier(
+            devices: domain.devices, homes: domain.homes, anonymousApp: app, logger: catcher.logger)
+        let feed = InboxFeed(
+            of: device, homes: domain.homes, time: domain.time, limits: .init(),
+            logger: catcher.logger)
+        let hellos = [
+            ClientFrame.Hello(carillon: 1, device: device.id.description, credential: credential.text),
+            ClientFrame.Hello(uaid: domain.devices.newUserAgentID().text, carillon: 1),
+        ]
+        for (place, hello) in hellos.enumerated() {
+            link.next(.unreachable)
+            guard case .failure(let refusal) = await identifier.identify(hello, load, as: feed) else {
+                Issue.record("the socket goes on")
+                continue
+            }
+            #expect(refusal.code == .internalError)
+            #expect(catcher.lines == Array(repeating: line, count: place + 1))
+        }
+        link.next(.unreachable)
+        await feed.begin()
+        feed.finish()
+        #expect(catcher.lines == Array(repeating: line, count: 3))
+        #expect(link.connections == 0 && link.leaves == 0)
     }
 
     @Test func `a connection that ends while its device is looked up leaves nobody behind`() async throws {

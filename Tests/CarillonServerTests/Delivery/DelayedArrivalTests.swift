@@ -30,22 +30,34 @@ struct DelayedArrivalTests {
             try await socket(#"{"messageType":"hello","carillon":1,"credential":"\#(channel.credential)"}"#)
         }
 
-        /// A client without registration, and the token of its first channel. The course is that of the arrival after the registration.
-        func newcomer(_ course: DelayedHome.Course) async throws -> (peer: RawPeer, token: String) {
+        /// Opens a WebSocket of a client without registration, and opens its first channel. The course is that of the arrival after the
+        /// registration.
+        func newcomer(_ course: DelayedHome.Course) async throws -> Newcomer {
             let peer = try await socket(#"{"messageType":"hello","carillon":1}"#)
-            _ = try await peer.read(until: "uaid")
+            var text = ""
+            var uaid: String?
+            while uaid == nil {
+                text += try await next(from: peer, after: text)
+                uaid = text.firstMatch(of: #/"uaid":"(\w+)"/#).map { String($0.output.1) }
+            }
+            let userAgent = try #require(uaid.flatMap { UserAgentID(parsing: $0) })
             link.next(course)
             var random = SystemRandomNumberGenerator()
             let id = ChannelID.random(using: &random)
             try peer.sendFrame(#"{"messageType":"register","channelID":"\#(id)"}"#)
-            var text = ""
             while true {
-                let bytes = await peer.read()
-                guard !bytes.isEmpty else { throw RawPeer.Ended(seen: text) }
-                text += String(decoding: bytes, as: UTF8.self)
+                text += try await next(from: peer, after: text)
                 let endpoint = text.firstMatch(of: #/push\\?\/([^"\/]+)"/#)
-                if let endpoint { return (peer, String(endpoint.output.1)) }
+                if let endpoint {
+                    return Newcomer(peer: peer, userAgent: userAgent, token: String(endpoint.output.1), seen: text)
+                }
             }
+        }
+
+        private func next(from peer: RawPeer, after text: String) async throws -> String {
+            let bytes = await peer.read()
+            guard !bytes.isEmpty else { throw RawPeer.Ended(seen: text) }
+            return String(decoding: bytes, as: UTF8.self)
         }
 
         func send(to token: String, ttl: Int64 = 60) async throws -> PublishReceipt {
@@ -53,6 +65,15 @@ struct DelayedArrivalTests {
             let request = PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: ttl)
             return try await publisher.publish(request, to: try await publisher.channel(of: token))
         }
+    }
+
+    /// A client without registration, and the token of its first channel.
+    private struct Newcomer: Sendable {
+        let peer: RawPeer
+        let userAgent: UserAgentID
+        let token: String
+        /// The text that came until the channel was open.
+        let seen: String
     }
 
     private func run(_ body: @Sendable (World) async throws -> Void) async throws {
@@ -91,13 +112,15 @@ struct DelayedArrivalTests {
         }
     }
 
-    @Test func `a socket that closes before the answer leaves no session`() async throws {
+    @Test(arguments: [DelayedHome.Course.answeredLate, .delayed])
+    func `a socket that closes before the answer leaves no session`(course: DelayedHome.Course) async throws {
         try await run { world in
             let channel = try await world.server.openChannel()
-            world.link.next(.answeredLate)
+            world.link.next(course)
             let peer = try await world.socket(of: channel)
             await world.link.hasReached()
-            #expect(world.sessions.session(of: channel.device) != nil)
+            let isJoined = world.sessions.session(of: channel.device) != nil
+            #expect(isJoined == (course == .answeredLate))
             try peer.sendFrame(0x8)
             _ = await peer.readToEnd()
             world.link.release()
@@ -143,7 +166,8 @@ struct DelayedArrivalTests {
 
     @Test func `a device that is stored with its first channel gets what is sent before it has arrived`() async throws {
         try await run { world in
-            let (peer, token) = try await world.newcomer(.answeredLate)
+            let newcomer = try await world.newcomer(.answeredLate)
+            let (peer, token) = (newcomer.peer, newcomer.token)
             await world.link.hasReached()
             let device = try await world.server.domain.publisher.channel(of: token).device
             #expect(world.sessions.session(of: device) != nil)
@@ -160,26 +184,64 @@ struct DelayedArrivalTests {
         course: DelayedHome.Course
     ) async throws {
         try await run { world in
-            let (peer, token) = try await world.newcomer(course)
-            _ = await peer.readToEnd()
+            let newcomer = try await world.newcomer(course)
+            let text = newcomer.seen + (await newcomer.peer.readToEnd())
+            #expect(text.contains(Self.comesBack), "\(text)")
             world.link.release()
             await world.link.hasLeft()
             #expect(world.link.connections == 1 && world.link.leaves == 1)
             #expect(world.sessions.population == (0, 0))
-            #expect(try await world.send(to: token, ttl: 0).standing == .final(.dropped))
+            #expect(try await world.send(to: newcomer.token, ttl: 0).standing == .final(.dropped))
         }
     }
 
-    @Test func `a socket that closes while the device of its first channel arrives leaves no session`() async throws {
+    @Test func `a client whose home cannot be reached with its first channel comes back`() async throws {
         try await run { world in
-            let (peer, token) = try await world.newcomer(.answeredLate)
+            let newcomer = try await world.newcomer(.unreachable)
+            let text = newcomer.seen + (await newcomer.peer.readToEnd())
+            #expect(text.contains(Self.comesBack), "\(text)")
+            #expect(world.link.connections == 0 && world.link.leaves == 0)
+            #expect(world.sessions.population == (0, 0))
+            let again = try await world.socket(
+                #"{"messageType":"hello","carillon":1,"uaid":"\#(newcomer.userAgent.text)"}"#)
+            _ = try await again.read(until: "caughtUp")
+            #expect(try await world.send(to: newcomer.token, ttl: 0).standing == .offered)
+        }
+    }
+
+    @Test(arguments: [DelayedHome.Course.answeredLate, .delayed])
+    func `a socket that closes while the device of its first channel arrives leaves no session`(
+        course: DelayedHome.Course
+    ) async throws {
+        try await run { world in
+            let newcomer = try await world.newcomer(course)
             await world.link.hasReached()
-            try peer.sendFrame(0x8)
-            _ = await peer.readToEnd()
+            try newcomer.peer.sendFrame(0x8)
+            _ = await newcomer.peer.readToEnd()
             world.link.release()
             await world.link.hasLeft()
+            #expect(world.link.connections == 1)
             #expect(world.sessions.population == (0, 0))
-            #expect(try await world.send(to: token, ttl: 0).standing == .final(.dropped))
+            #expect(try await world.send(to: newcomer.token, ttl: 0).standing == .final(.dropped))
+        }
+    }
+
+    @Test func `a socket is not the session of a device that was stored again while its own device arrived`() async throws {
+        try await run { world in
+            let newcomer = try await world.newcomer(.delayed)
+            await world.link.hasReached()
+            let (domain, app) = (world.server.domain, try AppID.checked("anonymous"))
+            let serial = try await domain.publisher.channel(of: newcomer.token).device
+            let found = try await domain.devices.find(serial)
+            try await domain.devices.delete(try #require(found))
+            let again = try await domain.devices.registerAnonymous(newcomer.userAgent, app: app, from: nil)
+            #expect(again.serial != serial)
+            world.link.release()
+            let text = await newcomer.peer.readToEnd()
+            #expect(text.contains("gone: the device was deleted"), "\(text)")
+            await world.link.hasLeft()
+            #expect(world.link.connections == 1 && world.link.leaves == 1)
+            #expect(world.sessions.population == (0, 0))
         }
     }
 }

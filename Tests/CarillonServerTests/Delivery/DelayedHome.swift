@@ -9,6 +9,8 @@ final class DelayedHome: Home {
     enum Course: Sendable {
         /// The home connects the device. The answer waits for ``release()``.
         case answeredLate
+        /// The call reaches the home after ``release()``, and the home answers.
+        case delayed
         /// The home connects the device, and the answer is lost.
         case answerLost
         /// The caller stops waiting. The call reaches the home after ``release()``.
@@ -44,7 +46,7 @@ final class DelayedHome: Home {
 
     func next(_ course: Course) { state.withLock { $0.course = course } }
 
-    /// Returns when the home connected a device whose answer waits.
+    /// Returns when an arrival or its answer waits for ``release()``.
     func hasReached() async { await reached.wait() }
 
     func release() { released.send() }
@@ -73,6 +75,10 @@ final class DelayedHome: Home {
             reached.send()
             await released.wait()
             return arrived
+        case .delayed:
+            reached.send()
+            await released.wait()
+            return note(try await home.arrive(name, proof, load, speaking: version, as: session))
         case .answerLost:
             _ = note(try await home.arrive(name, proof, load, speaking: version, as: session))
             throw HomeFault.outcomeUnknown

@@ -48,13 +48,15 @@ struct RouteFixture {
     let queries: [String: QueryParameters]
     var responder: any HTTPResponder<RouteContext>
 
+    /// - Parameter link: Returns how connections reach the home.
     init(
         _ allowances: Allowances.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
         vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(), updateLimits: UpdateLimits = .init(),
         turnLimits: SharedTurns.Limits = .init(),
         store: (any Store)? = nil, attachmentFiles: any AttachmentFiles = NoAttachmentFiles(),
         base: String = "https://push.example.com", time: TimeSource = .system, ticks: TickSource = .system,
-        positionsUsed: Int64 = 0, logger: Logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+        positionsUsed: Int64 = 0, logger: Logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+        link: (any Home) -> any Home = { $0 }
     ) async throws {
         let opened: any Store
         if let store { opened = store } else { opened = try await stores.open() }
@@ -66,7 +68,7 @@ struct RouteFixture {
             logger: watch.logger,
             allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, itemLimits: itemLimits,
             updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles, wrappedBy: key,
-            time: time, ticks: ticks, positionsUsed: positionsUsed)
+            time: time, ticks: ticks, positionsUsed: positionsUsed, link: link)
         admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text
         watch.note(admin)
         let routes = Routes.all(

@@ -94,7 +94,9 @@ struct ArrivingUpdatesTests {
             try await domain.devices.register(app: try AppID.checked("com.example.app")).device,
             try await domain.devices.register(app: other.id).device,
         ]
-        let feeds = devices.map { InboxFeed(of: $0, home: home, time: domain.time, limits: .init()) }
+        let feeds = devices.map {
+            InboxFeed(of: $0, homes: domain.homes, time: domain.time, limits: .init(), logger: domain.logger)
+        }
         for feed in feeds { await feed.begin() }
         let moment = home.sessions.changes.now()
         try await self.end(update, end, in: world)

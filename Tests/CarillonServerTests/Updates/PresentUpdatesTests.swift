@@ -1,5 +1,6 @@
 import CarillonBasics
 import CarillonWire
+import Dispatch
 import Synchronization
 import TestStores
 import TestSupport
@@ -309,9 +310,7 @@ struct PresentUpdatesTests {
         #expect(isFree, "the turn ended with the error")
     }
 
-    @Test func `a device that connects is given what was published since it polled, if its connection knows updates`()
-        async throws
-    {
+    @Test func `a device that connects is given what was published since it polled`() async throws {
         let world = try await UpdateWorld()
         try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
         world.advance(seconds: 100)
@@ -320,15 +319,12 @@ struct PresentUpdatesTests {
         let domain = world.routes.domain
         #expect(domain.updateDelivery.rememberedDevices == 0)
         let device = try await domain.devices.find(try #require(DeviceID(world.first.id)))
-        await domain.updateDelivery.connected(device, speaking: 4)
-        #expect(try await world.counts(update) == [:])
-        #expect(domain.updateDelivery.rememberedDevices == 0)
-        await domain.updateDelivery.connected(device, speaking: 5)
+        await domain.updateDelivery.connected(device)
         #expect(try await world.counts(update) == ["waiting": 1])
         #expect(domain.updateDelivery.rememberedDevices == 1)
         // Of one that never polled nothing is known.
         let other = try await domain.devices.find(try #require(DeviceID(try await world.device().id)))
-        await domain.updateDelivery.connected(other, speaking: 5)
+        await domain.updateDelivery.connected(other)
         #expect(try await world.counts(update) == ["waiting": 1])
         // What is due is given with it.
         let copy = try #require(try await world.poll().first)
@@ -337,7 +333,7 @@ struct PresentUpdatesTests {
         try await world.ask(nil, UpdateWorld.result(again, "failed") + #","max":0"#)
         #expect(try await world.counts(update) == ["failed": 1])
         world.advance(seconds: 31)
-        await domain.updateDelivery.connected(device, speaking: 5)
+        await domain.updateDelivery.connected(device)
         #expect(try await world.counts(update) == ["waiting": 1])
     }
 
@@ -349,15 +345,34 @@ struct PresentUpdatesTests {
         let update = try await world.publish(audience: "region == 'north'")
         let domain = world.routes.domain
         let device = try await domain.devices.find(try #require(DeviceID(world.first.id)))
-        let home = domain.homes.home(of: device.serial)
-        let feed = InboxFeed(of: device, home: home, time: domain.time, limits: .init(), version: 5)
+        let feed = InboxFeed(
+            of: device, homes: domain.homes, time: domain.time, limits: .init(), version: 5, logger: domain.logger)
         defer { feed.finish() }
+        #expect(domain.updateDelivery.rememberedDevices == 0)
+        #expect(try await world.counts(update) == [:])
         await feed.begin()
-        let deadline = ContinuousClock.now + .seconds(30)
-        while try await world.counts(update) != ["waiting": 1], ContinuousClock.now < deadline {
-            try await Task.sleep(for: .milliseconds(2))
+        try await eventually { try await world.counts(update) == ["waiting": 1] }
+    }
+
+    @Test func `updates follow an arrival on the executor of the session, if its connection knows updates`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
+        world.advance(seconds: 100)
+        try await world.sweep()
+        let update = try await world.publish(audience: "region == 'north'")
+        let credential = try DeviceRegistrar.credential(world.first.credential)
+        let name = DeviceName.id(credential.device, credential: credential.hash)
+        let home = world.routes.domain.runtime
+        let connection = CountingConnection()
+        for (version, begins) in [(4, false), (5, true)] {
+            let arrived = try await home.arrive(
+                name, .credential(credential.hash), InboxLoad(after: 0, limit: 9, bytes: 1000), speaking: version,
+                as: connection)
+            #expect(arrived.device != nil)
+            #expect((connection.jobs > 0) == begins)
+            if !begins { #expect(try await world.counts(update) == [:]) }
         }
-        #expect(try await world.counts(update) == ["waiting": 1])
+        try await eventually { try await world.counts(update) == ["waiting": 1] }
     }
 
     @Test func `those who are there are told of one update after the other`() async throws {
@@ -387,6 +402,27 @@ struct PresentUpdatesTests {
         try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
         #expect(delivery.looks == after + 1, "it says something else of itself")
     }
+}
+
+/// A connection that takes nothing, and counts what runs on its executor.
+private final class CountingConnection: LiveSession, TaskExecutor {
+    private let count = Mutex(0)
+
+    var jobs: Int { count.withLock { $0 } }
+    var executor: (any TaskExecutor)? { self }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        count.withLock { $0 += 1 }
+        DispatchQueue.global().async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+
+    func offer(_ envelope: Envelope) {}
+    func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) { answer(false) }
+    func storedMore() {}
+    func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) { done() }
+    func settled(_ ids: [MessageID]) {}
+    func end(because reason: SessionEnd) {}
 }
 
 private final class Order: Sendable {

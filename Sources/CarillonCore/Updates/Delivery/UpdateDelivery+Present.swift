@@ -12,14 +12,12 @@ extension UpdateDelivery {
 
     /// Whether a connection can be given updates.
     ///
-    /// - Parameter version: Of Carillon's extension, that the connection speaks.
+    /// - Parameter version: The version of Carillon's extension that the connection speaks.
     package static func isKnown(toVersion version: Int) -> Bool { version >= EnvelopeKind.update.behaviour.knownSince }
 
     /// A device that polled before connects: what was published since is put into its inbox, and what is published from now on at once.
-    ///
-    /// - Parameter version: Of Carillon's extension, that its connection speaks.
-    package func connected(_ device: Device, speaking version: Int) async {
-        guard Self.isKnown(toVersion: version) else { return }
+    /// The connection can be given updates (``isKnown(toVersion:)``).
+    package func connected(_ device: Device) async {
         do {
             // Most apps publish nothing.
             let log = try await logs.log(of: device.app)
