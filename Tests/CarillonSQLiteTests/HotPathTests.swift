@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import Foundation
+import GRDB
 import TestStores
 import TestSupport
 import Testing
@@ -22,6 +23,7 @@ struct HotPathTests {
         case registrationWithToken = "the same with a push token"
         case itemUpdate = "item update that fires"
         case itemUpdateFurther = "the same, for each further 256"
+        case refusedStep = "step of a firing whose crossings have no room"
         case wake = "wake, leased and ended"
         case request = "request of a service"
         case reply = "reply of a service"
@@ -306,6 +308,43 @@ struct HotPathTests {
         let expected = many.statements.count + 3 * further
         #expect(thousand.statements.count == expected, "\(thousand.statements.joined(separator: "\n"))")
         #expect(thousand.executions <= many.statements.count * 1000)
+    }
+
+    @Test func `step of a firing whose crossings have no room`() async throws {
+        func trace(_ count: Int64) async throws -> Trace {
+            let fixture = try await SubscriptionFixture(SQLiteStores.memory)
+            let store = fixture.base.sqlite
+            let crossing = try SubscriptionFixture.definition(policy: .everyCrossing)
+            try await fixture.update("a")
+            var targets: [Firing.Target] = []
+            for number in 1...count {
+                let wish = fixture.wish(UInt64(number), crossing, limit: Int(count))
+                targets.append(fixture.target(try await fixture.subscribe(wish)))
+            }
+            let numbers = try await fixture.update("a", version: 2, firing: [targets])
+            let (number, refused) = (try #require(numbers?.first), targets)
+            var trace = Trace(store)
+            try await trace.run { try await store.advance(number, to: nil, refused: refused) }
+            let noted = try await store.numbers("SELECT count(*) FROM subscription_item WHERE last_firing = \(-number)")
+            #expect(noted == [count])
+            return trace
+        }
+        let one = try await trace(1)
+        try check(.refusedStep, one, try await trace(Self.many))
+        for statement in one.statements { try await expectSearches(in: statement) }
+    }
+
+    /// Checks that a statement reads no whole table, and finds rows of watched items by their whole key.
+    private func expectSearches(in sql: String) async throws {
+        let store = try await StoreFixture(.memory).sqlite
+        let plan = try await store.group.run { db in
+            let statement = try db.makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
+            statement.setUncheckedArguments([])
+            return try Row.fetchAll(statement).map { row in row["detail"] as String }
+        }
+        #expect(!plan.isEmpty && !plan.contains { $0.hasPrefix("SCAN") }, "\(plan)")
+        let search = "subscription_item USING PRIMARY KEY (app=? AND item=? AND subscription=?)"
+        #expect(!sql.contains("UPDATE subscription_item") || plan.contains { $0.hasSuffix(search) }, "\(plan)")
     }
 
     // MARK: Pushes

@@ -12,12 +12,19 @@ final class DocumentReadings: AppDocumentStore {
 
     private let store: any Store
     private let beforeRemoval: @Sendable () async throws -> Void
+    private let beforeLookUp: @Sendable (Int) async throws -> Void
     private let state = Mutex(State())
 
-    /// - Parameter beforeRemoval: Runs before each removal of a document.
-    init(_ store: any Store, beforeRemoval: @escaping @Sendable () async throws -> Void = {}) {
+    /// - Parameters:
+    ///   - beforeRemoval: Runs before each removal of a document.
+    ///   - beforeLookUp: Runs before each reading of the version, with the number of the reading, from 1 on.
+    init(
+        _ store: any Store, beforeRemoval: @escaping @Sendable () async throws -> Void = {},
+        beforeLookUp: @escaping @Sendable (Int) async throws -> Void = { _ in }
+    ) {
         self.store = store
         self.beforeRemoval = beforeRemoval
+        self.beforeLookUp = beforeLookUp
     }
 
     /// The number of readings of the version.
@@ -29,7 +36,11 @@ final class DocumentReadings: AppDocumentStore {
     func fails(_ fails: Bool) { state.withLock { $0.fails = fails } }
 
     func registryVersion() async throws -> RegistryVersion {
-        state.withLock { $0.lookUps += 1 }
+        let number = state.withLock { state -> Int in
+            state.lookUps += 1
+            return state.lookUps
+        }
+        try await beforeLookUp(number)
         return try await store.registryVersion()
     }
 

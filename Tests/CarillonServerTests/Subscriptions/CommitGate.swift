@@ -4,7 +4,7 @@ import Synchronization
 import TestStores
 import TestSupport
 
-/// Stops a store after its next commit, until the test lets it go on.
+/// Stops a store after each commit until the test opens the gate.
 final class CommitGate: Sendable {
     private let store: any Store
     private let isReached = Mutex(false)
@@ -20,6 +20,12 @@ final class CommitGate: Sendable {
 
     /// Returns when a commit is stopped.
     func reached() async throws { try await eventually { self.isReached.withLock { $0 } } }
+
+    /// Lets the commit go on, and stops the store after the next one.
+    func pass() {
+        isReached.withLock { $0 = false }
+        mayGoOn.signal()
+    }
 
     func open() {
         stores.onCommit(of: store, nil)

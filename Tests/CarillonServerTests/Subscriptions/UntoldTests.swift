@@ -77,13 +77,15 @@ struct UntoldTests {
 
     @Test func `a crossing that had no room to wait fires with the next update`() async throws {
         let world = try await SubscriptionWorld()
+        try await world.publish("stock.ACME", #"{"price":10.5}"#)
         try await world.subscribe(
             SubscriptionWorld.body("price > 10.0", rest: #","policy":"everyCrossing","maxFrequency":0.5"#))
-        try await world.publish("stock.ACME", #"{"price":11}"#)
+        for price in [1, 11] { try await world.publish("stock.ACME", #"{"price":\#(price)}"#) }
         #expect(try await world.titles() == ["stock.ACME: 11"])
         try await world.acknowledgeAll()
         // As other subscriptions of the device leave it.
         let store = world.routes.store
+        #expect(try await stores.heldConditions(in: store) == [true], "it held when the subscription was made")
         try await stores.addHeldFirings(SubscriptionLimits.heldFirings, in: store)
         for price in [1, 12] { try await world.publish("stock.ACME", #"{"price":\#(price)}"#) }
         try await world.settle()

@@ -68,7 +68,7 @@ extension ItemEngine {
                     leave(update, of: key.app)
                     answer(.failure(error))
                 case .delete(_, let answer): answer(.failure(error))
-                case .look: break
+                case .look, .giveBack: break
                 }
             }
         }

@@ -3,20 +3,28 @@ import Logging
 
 /// What updates fired, on its way to the devices.
 extension ItemEngine {
-    /// Delivers a firing, and makes refused crossings fire with the next update. Targets that cannot be reached because the store fails
-    /// stay in the store until ``tellRest()``.
+    /// Delivers a firing beside the updates of its item, and makes refused crossings fire with the next update. Targets that cannot be
+    /// reached because the store fails stay in the store until ``tellRest()``.
     ///
     /// - Returns: Whether each target was handled.
     @discardableResult package func tell(_ firing: StoredFiring) async -> Bool {
-        let told = await deliver(firing)
+        let told = await tellNow(firing)
+        // Before the item takes updates again, so that the next update finds them.
         giveBack(told.untold, of: ItemKey(app: firing.firing.app, name: firing.firing.item))
+        await note(told, of: firing)
         return told.fault == nil
     }
 
-    /// Delivers a firing. The caller must pass the refused targets to ``giveBack(_:of:)``.
+    /// Delivers a firing between two updates of its item. The caller must pass refused targets to ``WatchedItem/giveBack(_:)``.
     func deliver(_ firing: StoredFiring) async -> Firings.Told {
-        let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
         let told = await tellNow(firing)
+        await note(told, of: firing)
+        return told
+    }
+
+    /// Notes the result of a delivery in memory, and reads the subscriptions that it names.
+    private func note(_ told: Firings.Told, of firing: StoredFiring) async {
+        let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
         underWay.remove(firing.number)
         if let fault = told.fault {
             items[key]?.heldUp.insert(firing.number)
@@ -36,7 +44,6 @@ extension ItemEngine {
                 "subscriptions could not be read, and are looked at later",
                 metadata: ["app": "\(key.app.rawValue)", "reason": "\(error)"])
         }
-        return told
     }
 
     private func tellNow(_ firing: StoredFiring) async -> Firings.Told {
@@ -49,13 +56,38 @@ extension ItemEngine {
         }
     }
 
-    /// Makes subscriptions whose crossing was refused fire with the next update.
+    /// Makes subscriptions whose crossing was refused beside the updates of the item fire with the next update. An item that is not in
+    /// memory finds them when it is loaded.
     func giveBack(_ refused: [Firing.Target], of key: ItemKey) {
         guard !refused.isEmpty else { return }
         if let item = items[key] {
-            item.whenStill { item in for target in refused { item.giveBack(target) } }
+            item.enqueue(.giveBack(refused))
+            drain(item)
         } else if loading[key] != nil {
             refusedMeanwhile[key, default: []] += refused
+        }
+    }
+
+    /// Gives refused crossings back between two updates of their item. Updates can have fired since the refusal, so the rows decide: a
+    /// subscription that fired again, or that a stored firing names, is left out.
+    func giveBack(_ refused: [Firing.Target], to item: WatchedItem) async {
+        let crossings = refused.filter { item.isCrossing($0) }
+        guard !item.isGone, !crossings.isEmpty else { return }
+        do {
+            // Before the rows: a firing that is delivered meanwhile is found here or there.
+            let pending = try await store.firingTargets(of: item.key)
+            let subscriptions = crossings.map(\.subscription).filter { !pending.contains($0) }
+            for start in stride(from: 0, to: subscriptions.count, by: Self.followedAtOnce) {
+                let end = min(start + Self.followedAtOnce, subscriptions.count)
+                for row in try await store.armed(Array(subscriptions[start..<end]))
+                where row.item == item.key && row.isArmed && row.held == false && !row.hasFired {
+                    item.giveBack(row.target)
+                }
+            }
+        } catch {
+            logger.error(
+                "cannot read refused crossings; they fire when the item is loaded again",
+                metadata: ["app": "\(item.key.app.rawValue)", "item": "\(item.key.name)", "reason": "\(error)"])
         }
     }
 

@@ -57,11 +57,11 @@ extension ItemEngine {
         }
         // What was fired before is told before.
         item.heldUp = Set(try await store.firingNumbers(of: key)).subtracting(toldMeanwhile)
-        for target in refusedMeanwhile.removeValue(forKey: key) ?? [] { item.giveBack(target) }
         item.lastUse = uses
         letIdleGo()
         items[key] = item
         if !unseen.isEmpty { item.enqueue(.look(unseen)) }
+        if let refused = refusedMeanwhile.removeValue(forKey: key) { item.enqueue(.giveBack(refused)) }
         for work in carriedOver.removeValue(forKey: key) ?? [] { item.enqueue(work) }
         if !item.isIdle { drain(item) }
     }

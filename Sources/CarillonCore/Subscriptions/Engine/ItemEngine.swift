@@ -202,13 +202,18 @@ package actor ItemEngine {
             began = ticks.now()
         }
         for work in batch {
-            if case .delete(let moment, let answer) = work {
+            switch work {
+            case .update, .look:
+                await evaluate(work, on: item, &staged, pause: pause)
+                if staged.targets >= limits.targetsAtOnce { await write(&staged, of: item, pause: pause) }
+            case .giveBack(let refused):
+                await write(&staged, of: item, pause: pause)
+                await giveBack(refused, to: item)
+                staged = Staged(item)
+            case .delete(let moment, let answer):
                 await write(&staged, of: item, pause: pause)
                 await delete(item, ifIdleSince: moment, answer: answer)
-                continue
             }
-            await evaluate(work, on: item, &staged, pause: pause)
-            if staged.targets >= limits.targetsAtOnce { await write(&staged, of: item, pause: pause) }
         }
         await write(&staged, of: item, pause: pause)
     }
@@ -219,8 +224,8 @@ package actor ItemEngine {
     ) async {
         let found: WatchedItem.Found
         switch work {
-        // It is done when what was staged is written.
-        case .delete: return
+        // They are done when what was staged is written.
+        case .giveBack, .delete: return
         case .look(let subscriptions):
             // The first update was not written: its subscriptions fire with the next.
             guard staged.item.version > 0 else { return }
@@ -271,6 +276,8 @@ package actor ItemEngine {
             item.stored = staged.item
             staged = Staged(item)
             await finish(zip(numbers, firings).reversed(), answers, of: item, pause: pause)
+            // Refused crossings were given back.
+            staged.unseen = item.index.unseen
         } catch {
             item.evaluatedVersion = item.stored.version
             await item.takeBack(
@@ -322,7 +329,7 @@ package actor ItemEngine {
                 item.heldUp.insert(number)
             }
         }
-        giveBack(Array(refused.values), of: item.key)
+        for target in refused.values { item.giveBack(target) }
     }
 
     // MARK: Looking

@@ -24,6 +24,8 @@ final class WatchedItem {
         case update(ItemUpdate, ItemState.Mode, Answer)
         /// These were armed: they may fire with what stands in the item.
         case look([SubscriptionSerial])
+        /// Their crossing was refused beside the updates: they may fire with the next update.
+        case giveBack([Firing.Target])
         /// The item is to be deleted; with a moment only if its last update came by then, and it has no subscription.
         case delete(ifIdleSince: Timestamp?, DeletionAnswer)
 
@@ -90,7 +92,7 @@ final class WatchedItem {
             queuedChanges += 1
             queuedBytes += update.byteCount
         case .delete: queuedChanges += 1
-        case .look: break
+        case .look, .giveBack: break
         }
         queue.append(work)
     }
@@ -106,7 +108,7 @@ final class WatchedItem {
                 queuedChanges -= 1
                 queuedBytes -= update.byteCount
             case .delete: queuedChanges -= 1
-            case .look: break
+            case .look, .giveBack: break
             }
         }
         return batch
@@ -244,13 +246,20 @@ final class WatchedItem {
     /// It was not told that it fired: nothing holds it back.
     func wakeUp(_ subscription: SubscriptionSerial) { rests[subscription]?.until = Timestamp(milliseconds: .min) }
 
-    /// Makes a subscription whose firing was refused fire with the next update, if its condition holds then. A subscription that was
-    /// armed again since the firing is left out.
-    func giveBack(_ target: Firing.Target) {
+    /// Whether a target is still watched with the revision of its firing, and fires with crossings.
+    func isCrossing(_ target: Firing.Target) -> Bool { crossing(target) != nil }
+
+    private func crossing(_ target: Firing.Target) -> ItemIndex.Handle? {
         guard let watch = watches[target.subscription], watch.isOf(target.revision),
             index.policy(of: watch.handle) == .everyCrossing
-        else { return }
-        index.takeBack(watch.handle)
+        else { return nil }
+        return watch.handle
+    }
+
+    /// Makes a subscription whose firing was refused fire with the next update, if its condition holds then. A subscription that was
+    /// armed again since the firing is left out. No update may be under way.
+    func giveBack(_ target: Firing.Target) {
+        if let handle = crossing(target) { index.takeBack(handle) }
     }
 
     /// What fired is on disk: what fires once is watched no more.
