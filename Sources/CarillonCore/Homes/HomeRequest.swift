@@ -1,6 +1,3 @@
-package import CarillonBasics
-package import CarillonWire
-
 /// A whole request for a home, from the process that accepted it.
 package struct HomeRequest: Sendable {
     package var method: String

@@ -1,4 +1,3 @@
-package import CarillonWire
 package import Logging
 import Synchronization
 

@@ -1,4 +1,4 @@
-package import CarillonWire
+import CarillonWire
 import Synchronization
 
 /// Remembers the shards of devices whose names lead to another shard: devices from before the identifier of a device had its shard.
@@ -9,12 +9,12 @@ package final class MovedDevices: Sendable {
 
     private enum Key: Hashable, Sendable {
         case id(DeviceID)
-        case credential(SecretHash)
+        case credential([UInt8])
 
         init(_ name: DeviceName) {
             switch name {
             case .id(let device, _): self = .id(device)
-            case .credential(let hash): self = .credential(hash)
+            case .credential(let hash): self = .credential(Array(hash.bytes))
             }
         }
     }
