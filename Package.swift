@@ -266,6 +266,7 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "GRDB", package: "GRDB.swift", condition: client),
                 .product(name: "Logging", package: "swift-log", condition: network),
+                .product(name: "Metrics", package: "swift-metrics", condition: provider),
             ],
             swiftSettings: settings
         ),

@@ -1,5 +1,6 @@
 import CarillonCore
 import GRDB
+import Metrics
 import Synchronization
 import TestSupport
 import Testing
@@ -13,12 +14,16 @@ struct TransactionGroupTests {
     private let commits: Commits
     private let group: TransactionGroup
     private let incarnations = LivingIncarnations()
+    private let fencedWrites = CountedWrites()
 
     init() throws {
         let (rollbacks, incarnations) = (rollbacks, incarnations)
         commits = Commits()
         database = try DatabaseQueue()
-        group = TransactionGroup(writer: database, health: StoreHealth(path: nil), incarnations: incarnations) { _ in
+        group = TransactionGroup(
+            writer: database, health: StoreHealth(path: nil), incarnations: incarnations,
+            fencedWrites: Counter(label: "fenced", dimensions: [], handler: fencedWrites)
+        ) { _ in
             rollbacks.increment()
             incarnations.forget()
         }
@@ -197,6 +202,16 @@ struct TransactionGroupTests {
         #expect(kinds(of: results) == [nil, .fenced, nil, nil])
         #expect(try await rows() == [2])
         #expect(runs.count == 2 && commits.count - before == 2)
+        #expect(fencedWrites.count == 1)
+    }
+
+    @Test func `a refused work is counted once, also if it comes again because another one failed`() async throws {
+        let fence = try await addNode()
+        let former = HomeFence(node: fence.node, incarnation: fence.incarnation - 1)
+        let bad: @Sendable (Database) throws -> Void = { _ in throw StoreFault(.full, "its own") }
+        let results = try await inOneGroup(ofHomes: [(former, insert(1)), (fence, bad), (former, insert(2)), (nil, bad)])
+        #expect(kinds(of: results) == [.fenced, .full, .fenced, .full])
+        #expect(fencedWrites.count == 2)
     }
 
     @Test func `work behind a removal in the same transaction is refused`() async throws {
@@ -264,6 +279,7 @@ struct TransactionGroupTests {
         let found = kinds(of: try await inOneGroup(ofHomes: works))
         #expect(found.count == 10 && found.allSatisfy { $0 == .unavailable })
         #expect(try await rows().isEmpty)
+        #expect(fencedWrites.count == 0, "the fault is that of the commit")
     }
 
     @Test func `many share few commits`() async throws {
@@ -278,6 +294,13 @@ final class Counted: Sendable {
     private let value = Mutex(0)
     var count: Int { value.withLock { $0 } }
     func increment() { value.withLock { $0 += 1 } }
+}
+
+private final class CountedWrites: CounterHandler {
+    private let value = Mutex<Int64>(0)
+    var count: Int64 { value.withLock { $0 } }
+    func increment(by amount: Int64) { value.withLock { $0 += amount } }
+    func reset() {}
 }
 
 private final class Commits: TransactionObserver, Sendable {

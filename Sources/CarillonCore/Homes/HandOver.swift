@@ -44,3 +44,15 @@ package struct AppliedHandOver: Equatable, Sendable {
         self.change = change
     }
 }
+
+/// The hand-overs that are not applied.
+package struct WaitingHandOvers: Equatable, Sendable {
+    package var count: Int
+    /// The lowest number, which is that of the oldest; nil if none waits.
+    package var first: Int64?
+
+    package init(count: Int, first: Int64?) {
+        self.count = count
+        self.first = first
+    }
+}

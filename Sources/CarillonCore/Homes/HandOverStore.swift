@@ -7,6 +7,12 @@ package protocol HandOverStore: Sendable {
     /// - Parameter number: The number behind which the hand-overs begin; 0 for all.
     /// - Throws: ``StoreFault``.
     func handOvers(in shards: ShardSet, after number: Int64, limit: Int) async throws -> [HandOver]
+    /// Counts the hand-overs to shards of a set that are not applied, also those of a kind that this version does not know, and finds the
+    /// first of them.
+    ///
+    /// - Parameter limit: At most so many are counted.
+    /// - Throws: ``StoreFault``.
+    func waitingHandOvers(in shards: ShardSet, limit: Int) async throws -> WaitingHandOvers
     /// Removes hand-overs, and makes the changes that belong to them, in one transaction. A hand-over that was removed before is left out
     /// with its change, so of calls at once for one hand-over, one changes something.
     ///

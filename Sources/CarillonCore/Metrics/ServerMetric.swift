@@ -45,6 +45,13 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case writesSpared = "carillon_writes_spared_total"
     case outcomesDropped = "carillon_outcomes_dropped_total"
 
+    case homes = "carillon_homes"
+    case shardMoves = "carillon_shard_moves_total"
+    case homeRequests = "carillon_home_requests_total"
+    case handOversWaiting = "carillon_handovers_waiting"
+    case handOversOldest = "carillon_handovers_oldest_seconds"
+    case fencedWrites = "carillon_fenced_writes_total"
+
     case pings = "carillon_pings_total"
     case disconnectCallbacks = "carillon_disconnect_callbacks_total"
     case callsUnderWay = "carillon_calls_under_way"
@@ -104,6 +111,7 @@ extension ServerMetric {
     package var kind: Kind {
         switch self {
         case .buildInfo, .connections, .sockets, .sessions, .answerBytes, .waiters, .inboxEnvelopes, .inboxBytes,
+            .homes, .handOversWaiting, .handOversOldest,
             .callsUnderWay,
             .pushesUnderWay, .pushLanesPaused,
             .residentMemory, .openFiles, .openFilesLimit, .startTime:
@@ -163,6 +171,12 @@ extension ServerMetric {
         case .writesSpared: "Envelopes that were acknowledged before they were written."
         case .changesKept: "Failed changes that were kept to be written again."
         case .outcomesDropped: "Outcomes not kept because too many were; their sessions end and their envelopes come again."
+        case .homes: "Homes in this process."
+        case .shardMoves: "Moves of shards to other homes, by result."
+        case .homeRequests: "Whole requests that were passed to a home, by result."
+        case .handOversWaiting: "Hand-overs between shards that are not applied."
+        case .handOversOldest: "For how long the oldest hand-over is known to wait."
+        case .fencedWrites: "Writes that the store refused because the incarnation of their home was removed."
         case .pings: "Pings of back ends, by result."
         case .disconnectCallbacks: "Disconnect callbacks, by result."
         case .callsUnderWay: "Calls to back ends under way."
@@ -216,7 +230,7 @@ extension ServerMetric {
         case .socketCloses, .refusals: ["code"]
         case .rateRefusals, .shareRefusals, .attachmentsRefused: ["of"]
         case .messages, .matrixNotifications, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings, .vetoes,
-            .updatesOffered, .updateResults, .serviceRequests:
+            .updatesOffered, .updateResults, .serviceRequests, .shardMoves, .homeRequests:
             ["result"]
         case .envelopesAccepted: ["kind"]
         case .envelopesEnded: ["kind", "outcome"]

@@ -34,6 +34,33 @@ struct HandOverTable {
         return handOvers
     }
 
+    func waiting(in shards: ShardSet, limit: Int) throws -> WaitingHandOvers {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT count(*) FROM (
+                SELECT 1 FROM hand_over WHERE TRUE \(shards.condition(onShard: "shard")) LIMIT ?
+            ) AS counted
+            """)
+        select.bind(numbersOf: shards)
+        select.bind(limit)
+        let count = try select.first { $0.integer(0) } ?? 0
+        guard count > 0 else { return WaitingHandOvers(count: 0, first: nil) }
+        return WaitingHandOvers(count: Int(count), first: try first(in: shards))
+    }
+
+    /// Returns the lowest number. With some shards, an index finds that of each shard.
+    private func first(in shards: ShardSet) throws -> Int64? {
+        let numbers = SQLDialect.numbers(of: ":shards")
+        var select = try BoundStatement(
+            db,
+            shards == .all
+                ? "SELECT min(number) FROM hand_over"
+                : "SELECT min((SELECT min(number) FROM hand_over WHERE shard = part.value)) FROM \(numbers) AS part")
+        select.bind(numbersOf: shards)
+        return try select.first { $0.integerIfAny(0) } ?? nil
+    }
+
     /// Adds hand-overs of one kind.
     struct Addition {
         private var insert: BoundStatement

@@ -27,6 +27,10 @@ extension SQLiteStore: HandOverStore {
         try await read { db in try HandOverTable(db).pending(in: shards, after: number, limit: limit) }
     }
 
+    package func waitingHandOvers(in shards: ShardSet, limit: Int) async throws -> WaitingHandOvers {
+        try await scan { db in try HandOverTable(db).waiting(in: shards, limit: limit) }
+    }
+
     package func applyHandOvers(_ applied: [AppliedHandOver]) async throws {
         try await group.run { db in try HandOverTable(db).apply(applied) }
     }

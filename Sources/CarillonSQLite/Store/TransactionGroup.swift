@@ -1,5 +1,6 @@
 import CarillonCore
 import GRDB
+import Metrics
 import Synchronization
 
 /// Puts what many callers write into few commits: while one commit is on its way to the disk, the next group gathers.
@@ -30,6 +31,7 @@ final class TransactionGroup: Sendable {
     private let gate: StoreGate
     private let health: StoreHealth
     private let incarnations: LivingIncarnations
+    private let fencedWrites: Counter
     private let queue = Mutex(Queue())
     private let onRollback: @Sendable (Database) -> Void
     /// Called behind each commit, before anybody hears of it.
@@ -39,15 +41,18 @@ final class TransactionGroup: Sendable {
 
     /// - Parameters:
     ///   - incarnations: The homes whose writes are accepted.
+    ///   - fencedWrites: Counts the works that are refused because the incarnation of their home was removed.
     ///   - onRollback: Called after work was rolled back.
     init(
         writer: any DatabaseWriter, gate: StoreGate = StoreGate(), health: StoreHealth,
-        incarnations: LivingIncarnations = LivingIncarnations(), onRollback: @escaping @Sendable (Database) -> Void
+        incarnations: LivingIncarnations = LivingIncarnations(), fencedWrites: Counter = ServerMetric.fencedWrites.counter(),
+        onRollback: @escaping @Sendable (Database) -> Void
     ) {
         self.writer = writer
         self.gate = gate
         self.health = health
         self.incarnations = incarnations
+        self.fencedWrites = fencedWrites
         self.onRollback = onRollback
     }
 
@@ -63,6 +68,7 @@ final class TransactionGroup: Sendable {
             return try await inGroup(isProbe, fence, work)
         } catch {
             health.met(error)
+            if (error as? StoreFault)?.kind == .fenced { fencedWrites.increment() }
             throw error
         }
     }

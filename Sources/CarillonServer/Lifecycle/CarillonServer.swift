@@ -112,8 +112,9 @@ package struct CarillonServer: Service {
                     registry: registry,
                     health: HealthRoutes(
                         store: store, readiness: readiness, gateways: domain.gateways, isOnOwnListener: true),
-                    host: $0.host, port: $0.port, domain: domain, readiness: readiness, retry: settings.listenerRetry,
-                    logger: quiet
+                    host: $0.host, port: $0.port, domain: domain,
+                    handOvers: HandOverStatistics(store: store, ticks: domain.ticks), readiness: readiness,
+                    retry: settings.listenerRetry, logger: quiet
                 ) {
                     othersListening.finish()
                 }

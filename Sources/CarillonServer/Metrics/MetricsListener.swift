@@ -13,6 +13,7 @@ struct MetricsListener: Service {
     let host: String
     let port: Int
     let domain: HomeDomain
+    let handOvers: HandOverStatistics
     let readiness: Readiness
     let retry: ListenerRetry.Limits
     let logger: Logger
@@ -83,13 +84,16 @@ struct MetricsListener: Service {
         let populations = domain.homes.here.map { home in home.population }
         // A store that cannot be read shows by what is missing here.
         let waiting = try? await domain.homes.here.first?.waitingInAll()
-        return ProcessStatistics.samples() + [
+        let own: [MetricsRegistry.Sample] = [
             .init(.buildInfo, CarillonVersion.text, value: 1),
+            .init(.homes, value: Double(populations.count)),
             .init(.sessions, value: Double(populations.reduce(0) { $0 + $1.sessions })),
             .init(.waiters, value: Double(populations.reduce(0) { $0 + $1.waiters })),
             .init(.callsUnderWay, value: Double(domain.work.underWay)),
             .init(.pushesUnderWay, value: Double(domain.outbox.underWay)),
             .init(.pushLanesPaused, value: Double(domain.gateways.faults.count)),
-        ] + (waiting.map(Self.samples) ?? [])
+        ]
+        let inboxes = waiting.map(Self.samples) ?? []
+        return await ProcessStatistics.samples() + own + inboxes + handOvers.samples(in: domain.homes.shards)
     }
 }

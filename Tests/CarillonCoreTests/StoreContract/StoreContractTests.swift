@@ -95,7 +95,8 @@ struct StoreContractTests {
         "subscriptions(of:_:after:limit:)", "unfinished(of:)", "unfinishedRequestCount(of:)",
         "unfinishedRequests(of:to:limit:)", "unreceivedContent(of:)", "untoldStatuses(in:limit:)",
         "unwatchedItems(of:updatedBy:after:limit:)", "update(_:of:)", "updates(of:_:before:limit:)", "user(of:)",
-        "waitingCount(device:at:)", "waitingInAll()", "wakingUpdates(limit:)", "watch(of:)",
+        "waitingCount(device:at:)", "waitingHandOvers(in:limit:)", "waitingInAll()", "wakingUpdates(limit:)",
+        "watch(of:)",
     ]
 
     @Test(arguments: ofHomes.sorted())

@@ -93,15 +93,34 @@ struct MetricsRegistryTests {
     }
 
     @Test func `every name is on the page, with its labels, and each is fit for Prometheus`() throws {
-        let page = try String(
-            contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                .appendingPathComponent("../../../docs/metrics.md"), encoding: .utf8)
+        let page = try Self.page()
         for metric in ServerMetric.allCases {
             #expect(page.contains("| `\(metric.rawValue)` |"), "\(metric.rawValue)")
             for label in metric.labels { #expect(page.contains("`\(label)`"), "\(label)") }
             #expect((metric.kind == .counter) == metric.rawValue.hasSuffix("_total"))
             #expect(metric.rawValue == MetricDescription.legal(metric.rawValue))
         }
+    }
+
+    @Test(
+        arguments: [
+            (.shardMoves, ["moved", "busy", "failed"]),
+            (.homeRequests, ["answered", "moved", "unreachable", "outcome_unknown"]),
+        ] as [(ServerMetric, [String])])
+    func `the page names each result of moves and of requests to homes`(metric: ServerMetric, results: [String]) throws {
+        let start = "| `\(metric.rawValue)` | counter | `result` |"
+        let rows = try Self.page().split(separator: "\n").filter { $0.hasPrefix(start) }
+        let row = try #require(rows.first)
+        for result in results {
+            #expect(row.contains("`\(result)`"), "\(result)")
+            metric.counter(result).increment()
+        }
+    }
+
+    private static func page() throws -> String {
+        try String(
+            contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                .appendingPathComponent("../../../docs/metrics.md"), encoding: .utf8)
     }
 
     private func lines(of name: String) -> [String] {

@@ -10,6 +10,7 @@ extension StoreCase {
         StoreCase("a subscription that is removed is handed over to the shard of each item", removalIsHandedOver),
         StoreCase("hand-overs are read in their order up to a limit, and stay until they are applied", readInOrder),
         StoreCase("a home finds hand-overs to its shards alone", handOversOfShards),
+        StoreCase("waiting hand-overs are counted up to a limit, and the first is found", waitingOnesAreCounted),
         StoreCase("a hand-over that is applied twice changes nothing the second time", appliedTwice),
         StoreCase("a shape that a subscription uses stays when hand-overs of others are applied", usedShapeStays),
         StoreCase("hand-overs are kept in a store that is opened again", handOversAreKept),
@@ -172,6 +173,32 @@ private func handOversOfShards(_ stores: any StoreMaker) async throws {
     }
     try await store.apply(store.handOvers(in: ShardSet([first]), limit: 9))
     #expect(try await store.handOvers(in: .all, limit: 9).map(\.shard) == [second])
+}
+
+private func waitingOnesAreCounted(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let store = fixture.store
+    let (first, second) = (try fixture.shard("a"), try fixture.shard("b"))
+    try #require(first != second)
+    for (number, item) in ["b", "a", "a", "b"].enumerated() {
+        try await fixture.remove(fixture.subscribe(UInt64(number + 1), [item]))
+    }
+    let rest = ShardSet(ShardSet.all.shards.filter { $0 != first && $0 != second })
+    let sets: [ShardSet] = [
+        .all, .none, rest, ShardSet([first]), ShardSet([second]), ShardSet([first, second]), ShardSet(rest.shards + [first]),
+    ]
+    for left in [4, 3, 2, 1, 0] {
+        let all = try await store.handOvers()
+        #expect(all.count == left)
+        for set in sets {
+            let found = all.filter { set.contains($0.shard) }
+            for limit in 1...5 {
+                let expected = WaitingHandOvers(count: min(found.count, limit), first: found.first?.number)
+                #expect(try await store.waitingHandOvers(in: set, limit: limit) == expected)
+            }
+        }
+        try await store.apply(Array(all.prefix(1)))
+    }
 }
 
 private func appliedTwice(_ stores: any StoreMaker) async throws {

@@ -1,0 +1,49 @@
+import CarillonCore
+import TestStores
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// What `/metrics` says of homes.
+@Suite(.timeLimit(.minutes(5)))
+struct HomeMetricsTests {
+    @Test func `a server of one home without hand-overs says so`() async throws {
+        let port = try FreePort.next()
+        try await ServedConnections.run(metrics: MetricsRegistry()) {
+            $0.metrics = ("127.0.0.1", port)
+        } _: { server in
+            let metrics = ServedConnections(domain: server.domain, port: port)
+            let lines = try await metrics.request("GET /metrics").body.split(separator: "\n")
+            for line in ["carillon_homes 1", "carillon_handovers_waiting 0", "carillon_handovers_oldest_seconds 0"] {
+                #expect(lines.contains { $0 == line }, "\(line)")
+            }
+        }
+    }
+
+    @Test func `hand-overs are counted until they are applied, with the age of the oldest`() async throws {
+        let world = try await EngineWorld(stores.open())
+        let ticks = HandTicks()
+        let statistics = HandOverStatistics(store: world.store, ticks: ticks.source)
+        func values() async -> [Double] { await statistics.samples(in: .all).map(\.value) }
+        #expect(await values() == [0, 0])
+        for key in ["a", "b"] { _ = try await world.subscribe("price > 10.0", key: key) }
+        _ = try await world.store.deleteDevice(world.device.serial, at: world.domain.time.now())
+        #expect(await values() == [2, 0])
+        ticks.pass(seconds: 30)
+        #expect(await values() == [2, 30])
+        try await world.domain.itemEngine.settle()
+        #expect(await values() == [0, 0])
+    }
+
+    @Test func `hand-overs to other shards are not counted`() async throws {
+        let world = try await EngineWorld(stores.open())
+        let statistics = HandOverStatistics(store: world.store, ticks: .system)
+        _ = try await world.subscribe("price > 10.0")
+        _ = try await world.store.deleteDevice(world.device.serial, at: world.domain.time.now())
+        let shard = Shard(of: world.item.app, item: world.item.name.text)
+        let others = ShardSet(ShardSet.all.shards.filter { $0 != shard })
+        #expect(await statistics.samples(in: others).map(\.value) == [0, 0])
+        #expect(await statistics.samples(in: ShardSet([shard])).first?.value == 1)
+    }
+}
