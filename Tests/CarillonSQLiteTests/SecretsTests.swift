@@ -27,7 +27,8 @@ struct SecretsTests {
         let allowances = Allowances(settings: .init(), ticks: TickSource { 0 })
         let conditions = ItemConditions { _, _ in nil }
         let firings = Firings(
-            store: store, home: home, conditions: conditions, styles: .none, payloadSize: { _ in 0 }, time: time)
+            store: store, home: home, others: .none, conditions: conditions, styles: .none, payloadSize: { _ in 0 },
+            time: time)
         let documents = AppDocuments(store: store)
         let engine = ItemEngine(
             store: store, shards: .all, documents: documents, firings: firings, conditions: conditions, time: time,

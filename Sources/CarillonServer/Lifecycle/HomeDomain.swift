@@ -83,8 +83,8 @@ package final class HomeDomain: Sendable {
         let conditions = ItemConditions(limits: .ofItems, zoneOffset: TimeZones.offset)
         let payloadSize: Firings.PayloadSize = { PushRendering.payloadSize(of: $0) }
         firings = Firings(
-            store: store, home: runtime, conditions: conditions, styles: FoundationStyles.styles, payloadSize: payloadSize,
-            time: time)
+            store: store, home: runtime, others: others, conditions: conditions, styles: FoundationStyles.styles,
+            payloadSize: payloadSize, time: time)
         itemEngine = ItemEngine(
             store: store, shards: shards, documents: documents, firings: firings, conditions: conditions, time: time,
             ticks: ticks, logger: shared.logger, limits: settings.items)
