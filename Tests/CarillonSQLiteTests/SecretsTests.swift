@@ -36,7 +36,7 @@ struct SecretsTests {
         let subscriptions = SubscriptionRegistrar(
             store: store, engine: engine,
             items: AppItems(store: store, documents: documents, engine: engine, allowances: allowances, time: time),
-            home: home,
+            home: home, others: .none,
             allowances: allowances, vetoes: NoVetoes(), payloadSize: { _ in 0 }, time: time, random: random)
         let registrar = DeviceRegistrar(
             devices: store, home: home, directory: directoryOfChannels,

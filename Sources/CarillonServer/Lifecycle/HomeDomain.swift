@@ -90,8 +90,8 @@ package final class HomeDomain: Sendable {
             ticks: ticks, logger: shared.logger, limits: settings.items)
         items = AppItems(store: store, documents: documents, engine: itemEngine, allowances: allowances, time: time)
         subscriptions = SubscriptionRegistrar(
-            store: store, engine: itemEngine, items: items, home: runtime, allowances: allowances, vetoes: shared.vetoes,
-            payloadSize: payloadSize, time: time, random: random)
+            store: store, engine: itemEngine, items: items, home: runtime, others: others, allowances: allowances,
+            vetoes: shared.vetoes, payloadSize: payloadSize, time: time, random: random)
         let logs = UpdateLogs(
             store: store, documents: documents, language: AudienceLanguage(zoneOffset: TimeZones.offset))
         updateDelivery = UpdateDelivery(
