@@ -118,7 +118,8 @@ package final class HomeDomain: Sendable {
             limits: settings.work, time: time)
         attachments = Attachments(
             records: records, files: attachmentFiles, limits: settings.attachments, time: time, random: random)
-        services = Services(store: store, documents: documents, home: runtime, allowances: allowances, time: time)
+        services = Services(
+            store: store, documents: documents, home: runtime, others: others, allowances: allowances, time: time)
         pushes = store
         outbox = Outbox(store: store, shards: shards, limits: settings.outbox, time: time)
         shared.gateways.serve(outbox)
