@@ -387,7 +387,7 @@ struct HotPathTests {
         let world = try await DeliveryWorld(fixture.base)
         let clock = world.clock
         let services = Services(
-            store: store, documents: AppDocuments(store: store), home: world.home,
+            store: store, documents: AppDocuments(store: store), home: world.home, others: .none,
             allowances: Allowances(settings: Allowances.Settings(), ticks: TickSource { 0 }),
             time: TimeSource { clock.now })
         let header = RequestHeader(

@@ -27,7 +27,8 @@ struct SecretsTests {
         let allowances = Allowances(settings: .init(), ticks: TickSource { 0 })
         let conditions = ItemConditions { _, _ in nil }
         let firings = Firings(
-            store: store, home: home, conditions: conditions, styles: .none, payloadSize: { _ in 0 }, time: time)
+            store: store, home: home, others: .none, conditions: conditions, styles: .none, payloadSize: { _ in 0 },
+            time: time)
         let documents = AppDocuments(store: store)
         let engine = ItemEngine(
             store: store, shards: .all, documents: documents, firings: firings, conditions: conditions, time: time,
@@ -35,7 +36,7 @@ struct SecretsTests {
         let subscriptions = SubscriptionRegistrar(
             store: store, engine: engine,
             items: AppItems(store: store, documents: documents, engine: engine, allowances: allowances, time: time),
-            home: home,
+            home: home, others: .none,
             allowances: allowances, vetoes: NoVetoes(), payloadSize: { _ in 0 }, time: time, random: random)
         let registrar = DeviceRegistrar(
             devices: store, home: home, directory: directoryOfChannels,

@@ -65,7 +65,7 @@ extension WorkloadLane {
             switch ItemHandOver(handOver) {
             case .subscriptionsChanged(of: let device)?: devices.contains(device)
             case .subscriptionRemoved(_, from: let item, shape: _)?: item?.app == app.serial
-            case nil: false
+            case .subscriptionPut?, nil: false
             }
         }
     }

@@ -10,6 +10,8 @@ package struct HandOver: Equatable, Sendable {
         /// A subscription on an item of the shard was removed. The content is the app, the subscription, the shape of the condition or
         /// nothing, and the name of the item, with a space between each. The shape is removed also if the name cannot be read.
         case subscriptionRemoved = 2
+        /// Another home made or changed a subscription on an item of the shard. The content is the subscription.
+        case subscriptionPut = 3
     }
 
     /// Ascends in the order in which hand-overs are written. A number is never used again.

@@ -55,5 +55,24 @@ package struct OtherHomes: Sendable {
         }
     }
 
+    /// Divides values by their homes, in their order. A part has the shard of its first value, by which the home is asked for all of them.
+    package func parts<Value>(
+        of values: [Value], by shard: (Value) -> Shard
+    ) -> [(shard: Shard, values: [Value])] {
+        var parts: [(shard: Shard, values: [Value])] = []
+        var places: [ObjectIdentifier?: Int] = [:]
+        for value in values {
+            let shard = shard(value)
+            let home = homes.map { ObjectIdentifier($0.home(of: shard)) }
+            if let place = places[home] {
+                parts[place].values.append(value)
+            } else {
+                places[home] = parts.count
+                parts.append((shard, [value]))
+            }
+        }
+        return parts
+    }
+
     private var others: [any Home] { homes?.all(but: own) ?? [] }
 }

@@ -17,13 +17,9 @@ extension Services {
         guard wish.content.files == 0 else { throw Refusal(.requestTooLarge, "A front request has no files.") }
         let now = time.now()
         let event = ServiceEvent.request(wish.header, from: consumer.peer, expiresAt: now.milliseconds, wish.content)
-        let wasGiven = await home.giveOnce(to: provider.device) { id in
-            Envelope(
-                id: id, device: provider.device, app: provider.app,
-                origin: Origin(.request, serial: id.position, id: wish.header.id.value),
-                kind: .service(.notice, body: event.body), acceptedAt: now, expiresAt: now)
-        }
-        guard wasGiven else {
+        let request = FrontRequest(
+            device: provider.device, app: provider.app, request: wish.header.id, body: event.body, at: now)
+        guard try await offer(request) else {
             refused.increment()
             throw Refusal(.providerSuspended, "The provider is not connected, and cannot come to the front.")
         }

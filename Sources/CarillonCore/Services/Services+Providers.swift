@@ -26,8 +26,11 @@ extension Services {
         if query.user != nil, reach.caller != .server {
             throw Refusal(.callForbidden, "Only a server looks for the devices of a user; others find those of their own.")
         }
+        var elsewhere: [DeviceSerial] = []
+        for provider in reach.providers where !home.has(provider.device) { elsewhere.append(provider.device) }
+        let connected = elsewhere.isEmpty ? [] : await connected(elsewhere)
         return reach.providers.map { provider in
-            let isLive = home.isConnected(provider.device)
+            let isLive = home.isConnected(provider.device) || connected.contains(provider.device)
             return (provider, isLive: isLive, chance: provider.cluster == nil ? 0 : Int.random(in: 0..<Int.max))
         }.sorted { Self.rank($0.0, $0.isLive, $0.chance) < Self.rank($1.0, $1.isLive, $1.chance) }
             .map { ($0.0, isLive: $0.isLive) }
@@ -69,11 +72,6 @@ extension Services {
 
     private func peers(of device: Device) async throws -> [DeviceSerial] {
         try await store.servicePeers(of: device.serial, limit: Self.mostProviders)
-    }
-
-    /// Whoever is away looks when he comes.
-    private func tell(_ devices: [DeviceSerial]) {
-        for device in devices { home.providersChanged(for: device) }
     }
 
     // MARK: What operators say

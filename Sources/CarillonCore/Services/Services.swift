@@ -10,6 +10,7 @@ package struct Services: Sendable {
     let store: any ServiceStore
     let documents: AppDocuments
     let home: any LocalHome
+    let others: OtherHomes
     private let allowances: Allowances
     let time: TimeSource
 
@@ -22,11 +23,13 @@ package struct Services: Sendable {
     private let shareFull = ServerMetric.serviceRequests.counter("share_full")
 
     package init(
-        store: any ServiceStore, documents: AppDocuments, home: any LocalHome, allowances: Allowances, time: TimeSource
+        store: any ServiceStore, documents: AppDocuments, home: any LocalHome, others: OtherHomes, allowances: Allowances,
+        time: TimeSource
     ) {
         self.store = store
         self.documents = documents
         self.home = home
+        self.others = others
         self.allowances = allowances
         self.time = time
     }
@@ -75,15 +78,12 @@ package struct Services: Sendable {
         if provider.cluster != nil { header.user = reach.caller.user?.text }
         let event = ServiceEvent.request(header, from: consumer.peer, expiresAt: expiresAt.milliseconds, wish.content)
         let parties = RequestParties(consumer: reach.caller, provider: provider.user)
+        let request = NewRequest(
+            id: wish.header.id, consumer: consumer.serial, consumerApp: consumer.app, provider: provider.device,
+            providerApp: provider.app, fingerprint: wish.fingerprint, expiresAt: expiresAt)
         let delivered = await deliver(
-            event, .request, to: provider.device, of: provider.app, until: expiresAt, shareOf: consumer.serial
-        ) { id in
-            .made(
-                ServiceRequest(
-                    id: wish.header.id, envelope: id, consumer: consumer.serial, consumerApp: consumer.app,
-                    provider: provider.device, providerApp: provider.app, fingerprint: wish.fingerprint,
-                    expiresAt: expiresAt), between: parties)
-        }
+            event, .request, to: provider.device, of: provider.app, until: expiresAt, shareOf: consumer.serial,
+            .made(request, between: parties))
         switch delivered {
         case .stored, .settled, .given:
             made.increment()
@@ -156,8 +156,7 @@ package struct Services: Sendable {
         let until = time.now().adding(seconds: ServiceRequest.resultSeconds)
         let step = RequestStep.finished(request.serial, replyHash: hash, at: time.now())
         let delivered = await deliver(
-            event, .reply, to: request.consumer, of: request.consumerApp, until: until
-        ) { _ in step }
+            event, .reply, to: request.consumer, of: request.consumerApp, until: until, .step(step))
         switch delivered {
         case .stored, .settled, .given: replied.increment()
         case .refused(.full):
@@ -216,20 +215,17 @@ package struct Services: Sendable {
             if isOneOfAll { return false }
             throw Refusal(.requestFinished, "The request has its result.")
         }
-        if try await takeBack(request) {
-            guard try await store.cancelRequest(request.serial, at: time.now()) else { return false }
+        switch try await withdraw(request) {
+        case .cancelled:
             cancelled.increment()
             return true
+        case .finished: return false
+        case .delivered: break
         }
         guard !request.isUnwanted else { return false }
         try await tell(
             .cancelled(request.id), .notice, to: request.provider, of: request.providerApp, .unwanted(request.serial))
         return false
-    }
-
-    /// Whether it had not been delivered; then it will not be.
-    private func takeBack(_ request: ServiceRequest) async throws -> Bool {
-        try await home.takeBack(request.envelope, from: request.provider)
     }
 
     // MARK: Time
@@ -244,29 +240,40 @@ package struct Services: Sendable {
         return ended < limit && forgotten < limit
     }
 
-    /// Ends requests whose deadline came, or one of whose devices was deleted or has another user. Returns how many were found.
+    /// Ends requests to devices of this home whose deadline came, or one of whose devices was deleted or has another user. Returns how many
+    /// were found.
+    ///
+    /// A home of consumers that does not answer holds up no other requests.
     @discardableResult
     package func endDue(limit: Int = 200) async throws -> Int {
         let due = try await store.dueRequests(in: home.shards, at: time.now(), limit: limit)
+        var fault: (any Error)?
         for request in due {
-            let isUndelivered = try await takeBack(request)
-            if request.isAbandoned {
-                try await endAbandoned(request, isUndelivered: isUndelivered)
-                continue
+            do {
+                try await end(request)
+            } catch let late where !home.has(request.consumer) {
+                fault = fault ?? late
             }
-            let step = RequestStep.finished(request.serial, replyHash: nil, at: time.now())
-            let code = request.fault ?? .deadlineExceeded
-            try await tell(
-                .failed(request.id, code: code.rawValue), .notice, to: request.consumer, of: request.consumerApp,
-                step, wakes: true)
-            failed.increment()
         }
+        if let fault { throw fault }
         return due.count
     }
 
+    private func end(_ request: ServiceRequest) async throws {
+        let isUndelivered = try await home.takeBack(request.envelope, from: request.provider)
+        if request.isAbandoned { return try await endAbandoned(request, isUndelivered: isUndelivered) }
+        let step = RequestStep.finished(request.serial, replyHash: nil, at: time.now())
+        let code = request.fault ?? .deadlineExceeded
+        try await tell(
+            .failed(request.id, code: code.rawValue), .notice, to: request.consumer, of: request.consumerApp, step,
+            wakes: true)
+        failed.increment()
+    }
+
     /// Ends due requests after a change that is already stored. A fault does not fail the change: the sweep tries again, and
-    /// reports a fault that stays.
+    /// reports a fault that stays. Other homes end their due requests a moment later.
     package func endDueIfPossible() async {
+        others.hint(DueRequestsWait())
         do { try await endDue() } catch {}
     }
 
@@ -290,25 +297,18 @@ package struct Services: Sendable {
         wakes: Bool = false
     ) async throws {
         let until = time.now().adding(seconds: ServiceRequest.resultSeconds)
-        let delivered = await deliver(event, part, to: device, of: app, until: until, wakes: wakes) { _ in step }
+        let delivered = await deliver(event, part, to: device, of: app, until: until, wakes: wakes, .step(step))
         if case .failed(let fault) = delivered { throw fault }
     }
 
     private func deliver(
         _ event: ServiceEvent, _ part: Envelope.ServicePart, to device: DeviceSerial, of app: AppSerial, until: Timestamp,
-        wakes: Bool = true, shareOf consumer: DeviceSerial? = nil, _ step: @escaping @Sendable (MessageID) -> RequestStep
+        wakes: Bool = true, shareOf consumer: DeviceSerial? = nil, _ change: ServiceDelivery.Change
     ) async -> DeliveryResult {
-        let now = time.now()
-        let wake = wakes ? WakeWish(Urgency.normal.wake(on: .background), dueAt: now) : nil
-        let body = event.body
-        return await home.deliver(keptBy: device) { id in
-            let step = step(id)
-            let origin = Origin(.request, serial: step.serial.rawValue, id: event.id.value)
-            let envelope = Envelope(
-                id: id, device: device, app: app, origin: origin, kind: .service(part, body: body), acceptedAt: now,
-                expiresAt: until)
-            return (envelope, AppendRules(effects: [.request(step)], wake: wake, consumer: consumer))
-        }
+        await deliver(
+            ServiceDelivery(
+                device: device, app: app, request: event.id, part: part, body: event.body, change: change,
+                acceptedAt: time.now(), expiresAt: until, wakes: wakes, consumer: consumer))
     }
 }
 

@@ -14,12 +14,21 @@ extension SubscriptionRegistrar {
         return try await apply(rules, revision, of: app)
     }
 
-    /// Ends the subscriptions on closed items that a killed server, or a full disk, left.
+    /// Ends the subscriptions on closed items that a killed server, or a full disk, left. One home does this for all apps.
     package func applyRules() async throws {
-        for app in try await store.appsWithUnappliedRules() where !Task.isCancelled && !rulesBeingSet.contains(app) {
+        for app in try await store.appsWithUnappliedRules() where !Task.isCancelled {
+            guard await !isSettingRulesAnywhere(of: app) else { continue }
             let (rules, revision) = try await items.revisedRules(of: app)
             _ = try await apply(rules, revision, of: app)
         }
+    }
+
+    /// Whether a request is setting the rules of an app. It counts the subscriptions that it ends. A home that does not answer counts as
+    /// one without such a request.
+    private func isSettingRulesAnywhere(of app: AppSerial) async -> Bool {
+        if rulesBeingSet.contains(app) { return true }
+        let answers = try? await others.askEach(ItemRulesBeingSet(of: app))
+        return answers?.contains(true) ?? false
     }
 
     private func apply(_ rules: ItemRules, _ revision: Int64, of app: AppSerial) async throws -> Int {
@@ -78,7 +87,7 @@ extension SubscriptionRegistrar {
     }
 }
 
-/// Apps whose rules are being set by requests of this process, which apply them.
+/// Apps whose rules are being set by requests of this home, which apply them.
 final class RulesBeingSet: Sendable {
     private let requests = Mutex<[AppSerial: Int]>([:])
 

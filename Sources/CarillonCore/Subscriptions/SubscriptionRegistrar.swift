@@ -4,10 +4,11 @@ package import CarillonWire
 /// Makes subscriptions, changes them, lists them and takes them away, as their devices ask for it.
 package struct SubscriptionRegistrar: Sendable {
     let store: any SubscriptionStore
-    private let engine: ItemEngine
+    let engine: ItemEngine
     let items: AppItems
     let rulesBeingSet = RulesBeingSet()
     private let home: any LocalHome
+    let others: OtherHomes
     private let allowances: Allowances
     private let vetoes: any SubscriptionApproval
     private let payloadSize: Firings.PayloadSize
@@ -15,13 +16,15 @@ package struct SubscriptionRegistrar: Sendable {
     private let random: RandomSource
 
     package init(
-        store: any SubscriptionStore, engine: ItemEngine, items: AppItems, home: any LocalHome, allowances: Allowances,
-        vetoes: any SubscriptionApproval, payloadSize: @escaping Firings.PayloadSize, time: TimeSource, random: RandomSource
+        store: any SubscriptionStore, engine: ItemEngine, items: AppItems, home: any LocalHome, others: OtherHomes,
+        allowances: Allowances, vetoes: any SubscriptionApproval, payloadSize: @escaping Firings.PayloadSize,
+        time: TimeSource, random: RandomSource
     ) {
         self.store = store
         self.engine = engine
         self.items = items
         self.home = home
+        self.others = others
         self.allowances = allowances
         self.vetoes = vetoes
         self.payloadSize = payloadSize
@@ -68,18 +71,20 @@ package struct SubscriptionRegistrar: Sendable {
         _ definition: Subscription.Definition, changing present: Subscription?, of device: Device
     ) async throws -> (subscription: Subscription, isNew: Bool)? {
         let (rules, revision) = try await items.revisedRules(of: device.app)
-        let condition = try await check(definition, rules, of: device)
+        let places = places(of: definition.items, of: device.app)
+        let condition = try await check(definition, rules, places, of: device)
         try await approve(definition, changing: present, of: device)
         var random = random
         let wish = SubscriptionWish(
             proposed: .random(using: &random), changed: present?.id, revision: present?.machine.revision,
             device: device.serial, definition: definition, condition: condition, limit: rules.subscriptionsPerDevice,
-            rulesRevision: revision, found: try await found(definition, of: device.app, cost: rules.conditionCost))
+            rulesRevision: revision, found: try await found(definition, of: device.app, cost: rules.conditionCost),
+            otherShards: places.shards)
         switch try await store.putSubscription(wish, at: time.now()) {
-        case .made(let subscription): return (try await followed(subscription), true)
-        case .changed(let subscription): return (try await followed(subscription), false)
+        case .made(let subscription): return (try await followed(subscription, places), true)
+        case .changed(let subscription): return (try await followed(subscription, places), false)
         // It may be the one of a request that was not answered, as the server was killed before it looked.
-        case .same(let subscription): return (try await followed(subscription), false)
+        case .same(let subscription): return (try await followed(subscription, places), false)
         case .overtaken, .rulesChanged: return nil
         case .frozen:
             throw Refusal(
@@ -116,8 +121,8 @@ package struct SubscriptionRegistrar: Sendable {
     }
 
     /// As it is once it is watched: it may have fired already.
-    private func followed(_ subscription: Subscription) async throws -> Subscription {
-        try await engine.follow([subscription.serial], looks: true)
+    private func followed(_ subscription: Subscription, _ places: WatchedPlaces) async throws -> Subscription {
+        try await follow(subscription.serial, on: places)
         return try await store.subscription(subscription.id, of: subscription.device) ?? subscription
     }
 
@@ -128,7 +133,7 @@ package struct SubscriptionRegistrar: Sendable {
     private static let unknown = Refusal(.subscriptionUnknown, "The device has no such subscription.")
 
     private func check(
-        _ definition: Subscription.Definition, _ rules: ItemRules, of device: Device
+        _ definition: Subscription.Definition, _ rules: ItemRules, _ places: WatchedPlaces, of device: Device
     ) async throws -> WatchedCondition? {
         var types: [String: ExpressionType] = [:]
         var maxBytes: [String: Int] = [:]
@@ -174,11 +179,9 @@ package struct SubscriptionRegistrar: Sendable {
                 "The trigger compares an expression of \(nodes) names, constants, operators and calls; \(SubscriptionLimits.comparedNodes) are allowed."
             )
         }
-        let owner = ConditionOwner(device: device.serial, user: try await store.user(of: device.serial))
-        for name in definition.items {
-            if let why = try await engine.refusal(of: program, on: ItemKey(app: device.app, name: name), by: owner) {
-                throw Refusal(.triggerForbidden, why)
-            }
+        let user = try await store.user(of: device.serial)
+        if let why = try await refusal(of: program, trigger, on: places, for: device, of: user) {
+            throw Refusal(.triggerForbidden, why)
         }
         let constants = ValueCoding.encode(program.constants)
         guard (constants?.count ?? trigger.utf8.count) * definition.items.count <= SubscriptionLimits.constantBytes else {
@@ -278,9 +281,11 @@ package struct SubscriptionRegistrar: Sendable {
     ///
     /// - Parameter device: Nil for those of all devices, as a server left them that was killed meanwhile.
     package func removeEnded(of device: DeviceSerial? = nil) async throws {
+        var isAnyRemoved = false
         while !Task.isCancelled {
             let ended = try await store.endedSubscriptions(of: device, in: home.shards, limit: Self.atOnce)
             guard !ended.isEmpty else { break }
+            isAnyRemoved = true
             try await store.removeSubscriptions(ended, at: time.now())
             for ended in ended {
                 let origin = OriginKey(kind: .subscription, serial: ended.serial.rawValue)
@@ -289,11 +294,9 @@ package struct SubscriptionRegistrar: Sendable {
             // Gives back the memory of each part, as a million may end at once.
             try await engine.settle()
         }
+        if isAnyRemoved { others.hint(HandOversWait()) }
         try await engine.settle()
     }
-
-    /// A device was suspended or resumed: what it is told of is evaluated, or is not.
-    package func deviceChanged(_ device: DeviceSerial) async throws { try await engine.follow(device) }
 
     package func endExpired() async throws {
         while !Task.isCancelled {

@@ -314,11 +314,14 @@ package struct SubscriptionWish: Sendable {
     package var rulesRevision: Int64?
     /// Whether the condition holds on its items, as far as its policy asks for that.
     package var found: [FoundCondition]
+    /// The shards of other homes that have items of the subscription. Each gets a hand-over (``HandOver/Kind/subscriptionPut``) if the
+    /// subscription is made or changed.
+    package var otherShards: [Shard]
 
     package init(
         proposed: SubscriptionID, changed: SubscriptionID? = nil, revision: Int64? = nil, device: DeviceSerial,
         definition: Subscription.Definition, condition: WatchedCondition?, limit: Int, rulesRevision: Int64? = nil,
-        found: [FoundCondition] = []
+        found: [FoundCondition] = [], otherShards: [Shard] = []
     ) {
         self.proposed = proposed
         self.changed = changed
@@ -329,6 +332,7 @@ package struct SubscriptionWish: Sendable {
         self.limit = limit
         self.rulesRevision = rulesRevision
         self.found = found
+        self.otherShards = otherShards
     }
 }
 

@@ -53,6 +53,7 @@ struct SubscriptionTable {
             definition: wish.definition, machine: SubscriptionMachine(wish.definition.policy, at: now), createdAt: now)
         let made = try insert(subscription, wish.condition)
         try note(wish.found, of: made)
+        try handOver(made.serial, to: wish.otherShards)
         return .made(made)
     }
 
@@ -85,7 +86,14 @@ struct SubscriptionTable {
             """, [shape, wish.condition?.constants.map { Data($0) }, earlier.serial.rawValue])
         try note(wish.found, of: changed)
         for former in former where former != shape { try forgetShape(former) }
+        try handOver(changed.serial, to: wish.otherShards)
         return .changed(changed)
+    }
+
+    private func handOver(_ subscription: SubscriptionSerial, to shards: [Shard]) throws {
+        guard !shards.isEmpty else { return }
+        var addition = try HandOverTable(db).addition(of: .subscriptionPut)
+        for shard in shards { try addition.add(String(subscription.rawValue), to: shard) }
     }
 
     private func insert(_ new: Subscription, _ condition: WatchedCondition?) throws -> Subscription {

@@ -83,15 +83,15 @@ package final class HomeDomain: Sendable {
         let conditions = ItemConditions(limits: .ofItems, zoneOffset: TimeZones.offset)
         let payloadSize: Firings.PayloadSize = { PushRendering.payloadSize(of: $0) }
         firings = Firings(
-            store: store, home: runtime, conditions: conditions, styles: FoundationStyles.styles, payloadSize: payloadSize,
-            time: time)
+            store: store, home: runtime, others: others, conditions: conditions, styles: FoundationStyles.styles,
+            payloadSize: payloadSize, time: time)
         itemEngine = ItemEngine(
             store: store, shards: shards, documents: documents, firings: firings, conditions: conditions, time: time,
             ticks: ticks, logger: shared.logger, limits: settings.items)
         items = AppItems(store: store, documents: documents, engine: itemEngine, allowances: allowances, time: time)
         subscriptions = SubscriptionRegistrar(
-            store: store, engine: itemEngine, items: items, home: runtime, allowances: allowances, vetoes: shared.vetoes,
-            payloadSize: payloadSize, time: time, random: random)
+            store: store, engine: itemEngine, items: items, home: runtime, others: others, allowances: allowances,
+            vetoes: shared.vetoes, payloadSize: payloadSize, time: time, random: random)
         let logs = UpdateLogs(
             store: store, documents: documents, language: AudienceLanguage(zoneOffset: TimeZones.offset))
         updateDelivery = UpdateDelivery(
@@ -118,7 +118,8 @@ package final class HomeDomain: Sendable {
             limits: settings.work, time: time)
         attachments = Attachments(
             records: records, files: attachmentFiles, limits: settings.attachments, time: time, random: random)
-        services = Services(store: store, documents: documents, home: runtime, allowances: allowances, time: time)
+        services = Services(
+            store: store, documents: documents, home: runtime, others: others, allowances: allowances, time: time)
         pushes = store
         outbox = Outbox(store: store, shards: shards, limits: settings.outbox, time: time)
         shared.gateways.serve(outbox)

@@ -24,7 +24,6 @@ struct StoreSweeper: Service {
             async let waking: Void = wakeForUpdates()
             async let attachments: Void = sweepAttachments()
             async let rules: Void = applyRules()
-            async let idleItems: Void = deleteIdleItems()
             while !Task.isCancelled {
                 domain.log.flush()
                 // What fails holds up nothing else.
@@ -39,7 +38,6 @@ struct StoreSweeper: Service {
             await waking
             await attachments
             await rules
-            await idleItems
         }
     }
 
@@ -102,20 +100,6 @@ struct StoreSweeper: Service {
             try? await Task.sleep(for: .seconds(settings.sweepSeconds))
         }
     }
-
-    /// A search looks at all items of an app, so that it is done seldom.
-    private func deleteIdleItems() async {
-        while !Task.isCancelled {
-            await report("idle items") {
-                // Nothing is removed for good while the wall clock cannot be relied on.
-                guard let retention = domain.served.retention() else { return }
-                try await domain.items.deleteIdle(at: retention.now, onlyDue: true)
-            }
-            try? await Task.sleep(for: .seconds(max(settings.sweepSeconds, Self.secondsBetweenIdleItems)))
-        }
-    }
-
-    private static let secondsBetweenIdleItems = 30
 
     /// Between the end of updates and the removal of ended updates there is a wait, in which homes take ended updates out of inboxes.
     private func endUpdates() async {

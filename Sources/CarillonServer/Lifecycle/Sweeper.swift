@@ -25,6 +25,7 @@ struct Sweeper: Service {
             async let services: Void = sweepServices()
             async let looks: Void = lookAtSubscriptions()
             async let subscriptions: Void = removeSubscriptions()
+            async let idleItems: Void = deleteIdleItems()
             var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
                 // What fails holds up nothing else.
@@ -54,6 +55,7 @@ struct Sweeper: Service {
             await services
             await looks
             await subscriptions
+            await idleItems
         }
     }
 
@@ -103,6 +105,20 @@ struct Sweeper: Service {
             try? await Task.sleep(for: .seconds(settings.sweepSeconds))
         }
     }
+
+    /// A search looks at all items of an app, so that it is done seldom.
+    private func deleteIdleItems() async {
+        while !Task.isCancelled {
+            await report("idle items") {
+                // Nothing is removed for good while the wall clock cannot be relied on.
+                guard let retention = domain.served.retention() else { return }
+                try await domain.items.deleteIdle(at: retention.now, onlyDue: true)
+            }
+            try? await Task.sleep(for: .seconds(max(settings.sweepSeconds, Self.secondsBetweenIdleItems)))
+        }
+    }
+
+    private static let secondsBetweenIdleItems = 30
 
     private func sweepUpdates() async {
         while !Task.isCancelled {

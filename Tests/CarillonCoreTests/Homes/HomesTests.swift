@@ -54,6 +54,18 @@ struct HomesTests {
         #expect(homes.localHome(of: device) === runtime)
     }
 
+    @Test func `values are divided by their homes, in their order`() {
+        let places = [
+            Homes.Place(SilentHome(.unreachable), local: nil), Homes.Place(SilentHome(.unreachable), local: nil),
+            Homes.Place(runtime, local: runtime),
+        ]
+        let others = OtherHomes(Homes(places) { Int($0.number % 3) }, beside: runtime)
+        let shards = [4, 3, 7, 0, 1, 9].map { Shard(number: $0) }
+        let parts = others.parts(of: shards) { $0 }
+        #expect(parts.map { $0.values.map(\.number) } == [[4, 7, 1], [3, 0, 9]])
+        #expect(parts.map { $0.shard.number } == [4, 3])
+    }
+
     @Test func `the epoch of a home is the present one, and not that of its start`() async {
         let device = DeviceSerial(1)
         #expect(runtime.epoch == 1)

@@ -17,6 +17,12 @@ struct ItemHandOverTests {
         #expect(AppliedHandOver(handOver) == AppliedHandOver(number: 7, change: nil))
     }
 
+    @Test func `a subscription that was made is read, and changes no row`() {
+        let handOver = make(.subscriptionPut, "12")
+        #expect(ItemHandOver(handOver) == .subscriptionPut(SubscriptionSerial(12)))
+        #expect(AppliedHandOver(handOver) == AppliedHandOver(number: 7, change: nil))
+    }
+
     @Test(arguments: ["a", "a b", " a ", "\u{301}a", "1 2 3 4"])
     func `a removed subscription is read with any name of an item, and its shape is removed`(name: String) throws {
         let handOver = make(.subscriptionRemoved, "1 22 5 " + name)
@@ -42,6 +48,7 @@ struct ItemHandOverTests {
     @Test(
         arguments: [
             (.subscriptionsChanged, ""), (.subscriptionsChanged, "a"), (.subscriptionsChanged, "1 2"),
+            (.subscriptionPut, ""), (.subscriptionPut, "a"), (.subscriptionPut, "1 2"),
             (.subscriptionRemoved, ""), (.subscriptionRemoved, "1"), (.subscriptionRemoved, "1 2"),
             (.subscriptionRemoved, "a 2 3 i"), (.subscriptionRemoved, "1 a 3 i"), (.subscriptionRemoved, "1 2 a i"),
         ] as [(HandOver.Kind, String)])

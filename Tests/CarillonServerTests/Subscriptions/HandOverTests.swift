@@ -191,7 +191,7 @@ struct HandOverTests {
         #expect(try await handOvers(store) == 1)
     }
 
-    @Test func `an engine of some shards applies hand-overs to these shards alone`() async throws {
+    @Test func `an engine of some shards has items and applies hand-overs of these shards alone`() async throws {
         let world = try await EngineWorld(stores.open())
         let store = world.store
         let another = ItemKey(app: world.item.app, name: try #require(ItemName("other")))
@@ -209,10 +209,13 @@ struct HandOverTests {
             try await engine.follow([subscription.serial], looks: true)
             subscriptions.append(subscription)
         }
-        #expect(await engine.population.watches == 2)
+        #expect(await engine.population.watches == 1)
+        await #expect(throws: StoreFault.self) {
+            try await engine.publish(ItemUpdate([:]), to: another, mode: .merge)
+        }
         for subscription in subscriptions { try await remove(subscription, world) }
         try await engine.settle()
-        #expect(await engine.population.watches == 1)
+        #expect(await engine.population.watches == 0)
         #expect(try await store.handOvers(in: .all, after: 0, limit: 9).map(\.shard) == [elsewhere])
     }
 

@@ -8,6 +8,7 @@ extension StoreCase {
     static let handOvers: [StoreCase] = [
         StoreCase("a device that is suspended or resumed is handed over to the shards of its items", suspensionIsHandedOver),
         StoreCase("a subscription that is removed is handed over to the shard of each item", removalIsHandedOver),
+        StoreCase("a subscription that is made or changed is handed over to the given shards", putIsHandedOver),
         StoreCase("hand-overs are read in their order up to a limit, and stay until they are applied", readInOrder),
         StoreCase("a home finds hand-overs to its shards alone", handOversOfShards),
         StoreCase("waiting hand-overs are counted up to a limit, and the first is found", waitingOnesAreCounted),
@@ -98,6 +99,34 @@ private func suspensionIsHandedOver(_ stores: any StoreMaker) async throws {
     let resumed = all.dropFirst(suspended.count)
     #expect(Set(resumed.map(\.shard)) == shards && resumed.count == shards.count)
     #expect(resumed.allSatisfy { ItemHandOver($0) == .subscriptionsChanged(of: devices[1]) })
+}
+
+private func putIsHandedOver(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let store = fixture.store
+    var wish = fixture.wish(1, try SubscriptionFixture.definition(["a", "b"], key: "k"))
+    let subscription = try await fixture.subscribe(wish)
+    #expect(try await store.handOvers().isEmpty)
+    let shards = [Shard(number: 3), Shard(number: 700)]
+    wish.otherShards = shards
+    guard case .same = try await fixture.put(wish) else { throw StoreFixture.Missing() }
+    #expect(try await store.handOvers().isEmpty)
+
+    wish.changed = subscription.id
+    guard case .changed = try await fixture.put(wish) else { throw StoreFixture.Missing() }
+    var other = fixture.wish(2, try SubscriptionFixture.definition(["a"]))
+    other.otherShards = shards
+    let made = try await fixture.subscribe(other)
+    let handOvers = try await store.handOvers()
+    #expect(handOvers.map(\.shard) == shards + shards)
+    let expected = [subscription, subscription, made, made].map { ItemHandOver.subscriptionPut($0.serial) }
+    #expect(handOvers.map { ItemHandOver($0) } == expected)
+
+    other.limit = 0
+    #expect(try await fixture.put(other) == .tooMany)
+    #expect(try await store.handOvers() == handOvers)
+    try await store.apply(handOvers)
+    #expect(try await store.handOvers().isEmpty)
 }
 
 private func removalIsHandedOver(_ stores: any StoreMaker) async throws {

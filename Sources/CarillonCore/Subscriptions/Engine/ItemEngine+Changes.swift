@@ -2,8 +2,8 @@ import Logging
 
 /// Rows of subscriptions changed: the engine follows.
 extension ItemEngine {
-    /// Returns when the engine knows some subscriptions as they are. Those of a subscription are followed one after the other, so that
-    /// what is read last is done last; others are not waited for.
+    /// Returns when the engine knows some subscriptions as they are, on items of this home. Those of a subscription are followed one after
+    /// the other, so that what is read last is done last; others are not waited for.
     ///
     /// - Parameter looks: What is armed by it may fire at once, with what stands in its items.
     /// - Returns: Those that there are not any more.
@@ -51,7 +51,7 @@ extension ItemEngine {
     private func followNow(_ subscriptions: [SubscriptionSerial: Bool]) async throws -> Set<SubscriptionSerial> {
         let rows = try await store.armed(Array(subscriptions.keys))
         var wanted: [ItemKey: [ArmedSubscription]] = [:]
-        for row in rows {
+        for row in rows where has(row.item) {
             if row.isArmed {
                 wanted[row.item, default: []].append(row)
             } else if let item = try await loadedItem(row.item) {

@@ -47,6 +47,7 @@ extension ItemEngine {
                         failures.devices.remove(device)
                         followed.insert(device)
                     }
+                case .subscriptionPut(let subscription)?: try await follow([subscription], looks: true)
                 case .subscriptionRemoved(let subscription, from: let key?, shape: _)?:
                     let item = try await loadedItem(key)
                     item?.whenStill { $0.disarm(subscription) }

@@ -6,6 +6,8 @@ import Metrics
 /// Items come into memory when they are wanted, and go when others need the room.
 extension ItemEngine {
     func item(_ key: ItemKey) async throws -> WatchedItem {
+        // Each home writes an item as it remembers it, so that an item must have one home.
+        guard has(key) else { throw StoreFault(.unavailable, "another home has the item") }
         uses += 1
         while true {
             if let item = items[key] {

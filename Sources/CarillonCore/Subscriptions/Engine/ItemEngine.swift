@@ -33,6 +33,8 @@ package actor ItemEngine {
     let store: any SubscriptionStore & HandOverStore
     /// The shards whose items this engine has.
     let shards: ShardSet
+    /// Whether no other home has items.
+    nonisolated let hasAllShards: Bool
     let documents: AppDocuments
     let firings: Firings
     package nonisolated let conditions: ItemConditions
@@ -82,6 +84,7 @@ package actor ItemEngine {
     ) {
         self.store = store
         self.shards = shards
+        hasAllShards = shards == .all
         self.documents = documents
         self.firings = firings
         self.conditions = conditions
@@ -90,6 +93,11 @@ package actor ItemEngine {
         self.logger = logger
         self.limits = limits
         shapes = ConditionShapes(conditions.environment)
+    }
+
+    /// Whether the item is in a shard of this home. Items of other homes are read from the store alone.
+    nonisolated func has(_ key: ItemKey) -> Bool {
+        hasAllShards || shards.contains(Shard(of: key.app, item: key.name.text))
     }
 
     /// An update of another item waits for some four slices.

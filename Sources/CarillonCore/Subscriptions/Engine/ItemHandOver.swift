@@ -2,6 +2,8 @@
 package enum ItemHandOver: Equatable, Sendable {
     /// The subscriptions of the device are armed or disarmed.
     case subscriptionsChanged(of: DeviceSerial)
+    /// The subscription is armed as it is, and its condition is evaluated at once.
+    case subscriptionPut(SubscriptionSerial)
     /// The item does not watch for the subscription any more. The item is nil if its name cannot be read. No such item is in
     /// memory.
     case subscriptionRemoved(SubscriptionSerial, from: ItemKey?, shape: Int64?)
@@ -12,6 +14,9 @@ package enum ItemHandOver: Equatable, Sendable {
         case .subscriptionsChanged:
             guard let device = Int64(handOver.content) else { return nil }
             self = .subscriptionsChanged(of: DeviceSerial(device))
+        case .subscriptionPut:
+            guard let subscription = Int64(handOver.content) else { return nil }
+            self = .subscriptionPut(SubscriptionSerial(subscription))
         case .subscriptionRemoved:
             // The split works on bytes, because the first character of a name can combine with the space before it.
             let parts = handOver.content.utf8.split(
@@ -29,7 +34,7 @@ package enum ItemHandOver: Equatable, Sendable {
     /// The change of rows that belongs to the hand-over.
     package var change: HandOverChange? {
         switch self {
-        case .subscriptionsChanged: nil
+        case .subscriptionsChanged, .subscriptionPut: nil
         case .subscriptionRemoved(_, from: _, shape: let shape): shape.map { HandOverChange.removeShape($0) }
         }
     }

@@ -42,21 +42,21 @@ extension Firings {
             let due = try await store.dueFirings(in: home.shards, at: time.now(), limit: Self.heldAtOnce)
             guard !due.isEmpty else { break }
             let now = time.now()
-            let deliveries = Answers<DeliveryResult>(due.count)
+            var step = FiringStep(due.count)
             for (place, firing) in due.enumerated() {
                 guard let notification = JSONValue(parsing: firing.body).flatMap(FiredNotification.init) else {
-                    deliveries.note(place, .dropped)
+                    step.note(place, .dropped)
                     continue
                 }
-                deliver(
-                    notification, replacing: FiringTopic.text(of: notification, isDistinct: firing.isDistinct),
-                    ttl: firing.ttl, isAlwaysPushed: firing.isAlwaysPushed, to: firing.device, firing.app,
-                    firing.origin, .heldTold(firing.number, at: now), at: now
-                ) { deliveries.note(place, $0) }
+                let delivery = FiringDelivery(
+                    device: firing.device, app: firing.app, origin: firing.origin, notification: notification,
+                    topic: FiringTopic.text(of: notification, isDistinct: firing.isDistinct), ttl: firing.ttl,
+                    isAlwaysPushed: firing.isAlwaysPushed, effect: .heldTold(firing.number, at: now), at: now)
+                deliver(delivery, place, of: &step)
             }
             var vain: [Int64] = []
             var fault: StoreFault?
-            for (firing, delivered) in zip(due, await deliveries.all()) {
+            for (firing, delivered) in zip(due, await results(of: step)) {
                 switch delivered {
                 case .stored, .settled, .given: told.increment()
                 case .refused(.full):

@@ -12,6 +12,7 @@ package final class Firings: Sendable {
 
     let store: any SubscriptionStore
     let home: any LocalHome
+    let others: OtherHomes
     private let conditions: ItemConditions
     private let styles: ValueStyles
     private let payloadSize: PayloadSize
@@ -29,11 +30,12 @@ package final class Firings: Sendable {
     private let errors = ServerMetric.placeholderErrors.counter()
 
     package init(
-        store: any SubscriptionStore, home: any LocalHome, conditions: ItemConditions, styles: ValueStyles,
-        payloadSize: @escaping PayloadSize, time: TimeSource
+        store: any SubscriptionStore, home: any LocalHome, others: OtherHomes, conditions: ItemConditions,
+        styles: ValueStyles, payloadSize: @escaping PayloadSize, time: TimeSource
     ) {
         self.store = store
         self.home = home
+        self.others = others
         self.conditions = conditions
         self.styles = styles
         self.payloadSize = payloadSize
@@ -112,20 +114,20 @@ package final class Firings: Sendable {
             rendered.append((subject, render(target, template, subject, stored, bindings, cost)))
         }
         let waiting = try await holdPaced(rendered, of: stored)
-        let deliveries = Answers<DeliveryResult>(rendered.count)
+        var step = FiringStep(rendered.count)
         for (place, (subject, firing)) in rendered.enumerated() {
             guard waiting[subject.serial] == nil else {
-                deliveries.note(place, .dropped)
+                step.note(place, .dropped)
                 continue
             }
             let now = time.now()
-            let effect = Effect.fired(firing.target, on: stored.firing.item, by: stored.number, at: now)
-            deliver(
-                firing.notification, replacing: topic(of: firing, of: stored), ttl: firing.ttl,
-                isAlwaysPushed: firing.isAlwaysPushed, to: subject.device, subject.app, subject.origin, effect, at: now
-            ) { deliveries.note(place, $0) }
+            let delivery = FiringDelivery(
+                device: subject.device, app: subject.app, origin: subject.origin, notification: firing.notification,
+                topic: topic(of: firing, of: stored), ttl: firing.ttl, isAlwaysPushed: firing.isAlwaysPushed,
+                effect: .fired(firing.target, on: stored.firing.item, by: stored.number, at: now), at: now)
+            deliver(delivery, place, of: &step)
         }
-        let results = await deliveries.all()
+        let results = await results(of: step)
         for ((subject, fired), delivered) in zip(rendered, results) {
             switch waiting[subject.serial] {
             case .held?: result.unsettled[subject.serial] = nil
@@ -184,12 +186,9 @@ package final class Firings: Sendable {
         FiringTopic.text(of: firing.notification, isDistinct: stored.firing.state.mode == .distinct)
     }
 
-    /// - Parameter topic: See ``FiringTopic``.
-    func deliver(
-        _ notification: FiredNotification, replacing topic: String?, ttl: Int64, isAlwaysPushed: Bool,
-        to device: DeviceSerial, _ app: AppSerial, _ origin: Origin, _ effect: Effect, at now: Timestamp,
-        then: @escaping @Sendable (DeliveryResult) -> Void
-    ) {
+    /// - Parameter delivery: A delivery to a device of this home.
+    func deliver(_ delivery: FiringDelivery, then: @escaping @Sendable (DeliveryResult) -> Void) {
+        let (notification, now) = (delivery.notification, delivery.at)
         let body = notification.json.bytes
         var wake = notification.isShown ? WakeMode.alert : .background
         // What is around its texts in a payload takes less than this.
@@ -203,15 +202,16 @@ package final class Firings: Sendable {
             wake = .background
         }
         let rules = AppendRules(
-            topic: topic, effects: [effect],
+            topic: delivery.topic, effects: [delivery.effect],
             wake: WakeWish(
-                wake, dueAt: now, isUnconditional: isAlwaysPushed && wake == .alert,
+                wake, dueAt: now, isUnconditional: delivery.isAlwaysPushed && wake == .alert,
                 needsAlertText: notification.privateKeys != nil, isShortened: fit == .shortened))
         let (urgency, countsBadge) = (notification.urgency, notification.countsBadge)
-        home.deliver(to: device, .kept, rules: rules) { id in
+        home.deliver(to: delivery.device, .kept, rules: rules) { id in
             Envelope(
-                id: id, device: device, app: app, origin: origin, kind: .fired(body: body, countsBadge: countsBadge),
-                acceptedAt: now, expiresAt: now.adding(seconds: ttl), urgency: urgency)
+                id: id, device: delivery.device, app: delivery.app, origin: delivery.origin,
+                kind: .fired(body: body, countsBadge: countsBadge), acceptedAt: now,
+                expiresAt: now.adding(seconds: delivery.ttl), urgency: urgency)
         } then: { _, delivered in
             then(delivered)
         }

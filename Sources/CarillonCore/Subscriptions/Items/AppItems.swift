@@ -121,7 +121,7 @@ package struct AppItems: Sendable {
         deleted.increment()
     }
 
-    /// Deletes the items that had no update for as long as their rules say, and that have no subscription.
+    /// Deletes the items of this home that had no update for as long as their rules say, and that have no subscription.
     ///
     /// - Parameter onlyDue: Leaves out apps whose items were searched a short time ago, compared with their rules.
     package func deleteIdle(at now: Timestamp, onlyDue: Bool = false) async throws {
@@ -147,10 +147,11 @@ package struct AppItems: Sendable {
             let part = try await store.unwatchedItems(
                 of: app, updatedBy: now.adding(seconds: -Int64(shortest)), after: start, limit: Self.atOnce)
             for item in part.items {
-                guard let seconds = rules.rule(for: item.name).idleSeconds else { continue }
+                let key = ItemKey(app: app, name: item.name)
+                guard engine.has(key), let seconds = rules.rule(for: item.name).idleSeconds else { continue }
                 let moment = now.adding(seconds: -Int64(seconds))
                 guard item.updatedAt <= moment else { continue }
-                if try await engine.delete(ItemKey(app: app, name: item.name), ifIdleSince: moment) { collected.increment() }
+                if try await engine.delete(key, ifIdleSince: moment) { collected.increment() }
             }
             place = part.end
         }

@@ -1,0 +1,62 @@
+import CarillonWire
+
+/// Appends an event of a request to the inbox of one of its devices, with the change of the request in the same transaction.
+///
+/// A repetition appends nothing, because each change fits the state of the request once (``RequestStep``). It is refused then.
+package struct ServiceDelivery: HomeQuestion {
+    package typealias Answer = DeliveryResult
+
+    enum Change: Sendable {
+        /// The request is made. Its envelope is that of the event.
+        case made(NewRequest, between: RequestParties)
+        case step(RequestStep)
+    }
+
+    var device: DeviceSerial
+    var app: AppSerial
+    var request: ServiceRequestID
+    var part: Envelope.ServicePart
+    /// The event.
+    var body: [UInt8]
+    var change: Change
+    var acceptedAt: Timestamp
+    var expiresAt: Timestamp
+    var wakes: Bool
+    /// The consumer whose share of the inbox the event takes; nil for events without a share.
+    var consumer: DeviceSerial?
+
+    package var shard: Shard? { Shard(of: device) }
+
+    /// Returns the envelope with its identifier, and the rules of the append.
+    func envelope(_ id: MessageID) -> (Envelope, AppendRules) {
+        let step =
+            switch change {
+            case .made(let request, let parties): RequestStep.made(request.inEnvelope(id), between: parties)
+            case .step(let given): given
+            }
+        let envelope = Envelope(
+            id: id, device: device, app: app,
+            origin: Origin(.request, serial: step.serial.rawValue, id: request.value), kind: .service(part, body: body),
+            acceptedAt: acceptedAt, expiresAt: expiresAt)
+        let wake = wakes ? WakeWish(Urgency.normal.wake(on: .background), dueAt: acceptedAt) : nil
+        return (envelope, AppendRules(effects: [.request(step)], wake: wake, consumer: consumer))
+    }
+}
+
+/// A request that has no envelope yet.
+struct NewRequest: Sendable {
+    var id: ServiceRequestID
+    var consumer: DeviceSerial
+    var consumerApp: AppSerial
+    var provider: DeviceSerial
+    var providerApp: AppSerial
+    /// Of all that was asked.
+    var fingerprint: [UInt8]
+    var expiresAt: Timestamp
+
+    func inEnvelope(_ envelope: MessageID) -> ServiceRequest {
+        ServiceRequest(
+            id: id, envelope: envelope, consumer: consumer, consumerApp: consumerApp, provider: provider,
+            providerApp: providerApp, fingerprint: fingerprint, expiresAt: expiresAt)
+    }
+}
