@@ -93,9 +93,11 @@ package final class HomeDomain: Sendable {
             store: store, engine: itemEngine, items: items, home: runtime, allowances: allowances, vetoes: shared.vetoes,
             payloadSize: payloadSize, time: time, random: random)
         let logs = UpdateLogs(
-            store: store, documents: documents, language: AudienceLanguage(zoneOffset: TimeZones.offset))
+            store: store, documents: documents, language: AudienceLanguage(zoneOffset: TimeZones.offset),
+            isShared: !homes.isOne)
         updateDelivery = UpdateDelivery(
-            store: store, logs: logs, home: runtime, limits: settings.updates, time: time, ticks: ticks, random: random)
+            store: store, logs: logs, home: runtime, others: others, limits: settings.updates, time: time, ticks: ticks,
+            random: random)
         updates = AppUpdates(
             store: store, documents: documents, logs: logs, delivery: updateDelivery, limits: settings.updates,
             previews: shared.previews, listings: shared.listings, time: time, ticks: ticks, random: random)
