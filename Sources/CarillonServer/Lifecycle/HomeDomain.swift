@@ -76,10 +76,11 @@ package final class HomeDomain: Sendable {
         self.time = time
         self.ticks = ticks
         directory = ChannelDirectory(store: store)
-        statusNews = StatusNews(devices: store, home: runtime)
+        statusNews = StatusNews(devices: store, home: runtime, others: others)
         formerChannels = FormerChannels(users: store, home: runtime, directory: directory, time: time)
         deletions = AppDeletions(
-            apps: shared.apps, deletions: store, homes: shared.homes, directory: directory, time: time)
+            apps: shared.apps, deletions: store, directory: directory,
+            news: RemovalNews(home: runtime, others: others, directory: directory), time: time)
         let conditions = ItemConditions(limits: .ofItems, zoneOffset: TimeZones.offset)
         let payloadSize: Firings.PayloadSize = { PushRendering.payloadSize(of: $0) }
         firings = Firings(
@@ -102,8 +103,9 @@ package final class HomeDomain: Sendable {
             store: store, documents: documents, logs: logs, delivery: updateDelivery, limits: settings.updates,
             previews: shared.previews, listings: shared.listings, time: time, ticks: ticks, random: random)
         devices = DeviceRegistrar(
-            devices: store, home: runtime, directory: directory, news: statusNews, formerChannels: formerChannels,
-            subscriptions: subscriptions, allowances: allowances, vetoes: shared.vetoes, time: time, random: random)
+            devices: store, home: runtime, others: others, directory: directory, news: statusNews,
+            formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances, vetoes: shared.vetoes,
+            time: time, random: random)
         channels = ChannelRegistrar(
             channels: store, directory: directory, home: runtime, formerChannels: formerChannels, sealer: shared.tokens,
             allowances: allowances, time: time)
