@@ -98,7 +98,7 @@ struct AppDocumentStepTests {
         #expect(try await store.appsWithUnappliedRules() == [app])
         try await store.markRulesApplied(4, of: app)
         #expect(try await store.appsWithUnappliedRules().isEmpty)
-        #expect(try await store.logRevision(of: app) == 5)
+        #expect(try await store.logMark(of: app)?.revision == 5)
         #expect(try await store.registryVersion() == RegistryVersion(9))
         let key = AppDocument.Key(.realm, of: other)
         #expect(try await store.putDocument([1], as: key, at: start) == RegistryVersion(10))

@@ -20,8 +20,7 @@ extension DeviceRegistrar {
             }
             let removed = try await devices.deleteDevice(device.serial, unlessSeenAfter: cutoff, at: retention.now)
             guard let removed else { continue }
-            directory.forget(removed.channels)
-            home.end(removed.devices, because: .deviceGone)
+            removals.note(removed)
             collected.append(device)
         }
         return collected

@@ -5,7 +5,8 @@ package import CarillonWire
 package struct DeviceRegistrar: Sendable {
     let devices: any DeviceStore
     let home: any LocalHome
-    let directory: ChannelDirectory
+    private let others: OtherHomes
+    let removals: RemovalNews
     private let allowances: Allowances
     private let news: StatusNews
     private let formerChannels: FormerChannels
@@ -16,13 +17,14 @@ package struct DeviceRegistrar: Sendable {
     private let random: RandomSource
 
     package init(
-        devices: any DeviceStore, home: any LocalHome, directory: ChannelDirectory, news: StatusNews,
-        formerChannels: FormerChannels, subscriptions: any DeviceListener, allowances: Allowances,
+        devices: any DeviceStore, home: any LocalHome, others: OtherHomes = .none, directory: ChannelDirectory,
+        news: StatusNews, formerChannels: FormerChannels, subscriptions: any DeviceListener, allowances: Allowances,
         vetoes: any RegistrationApproval, time: TimeSource, random: RandomSource
     ) {
         self.devices = devices
         self.home = home
-        self.directory = directory
+        self.others = others
+        removals = RemovalNews(home: home, others: others, directory: directory)
         self.news = news
         self.formerChannels = formerChannels
         self.subscriptions = subscriptions
@@ -61,12 +63,14 @@ package struct DeviceRegistrar: Sendable {
         case .stored(let device, let changesStatus):
             // A device that is new has the proposed identifier, and no subscriptions yet.
             if profile != nil, device.id != proposed { try await subscriptions.deviceChanged(device.serial) }
-            if changesStatus { await news.tellIfPossible() }
+            // The device that lost its token can be a device of another home.
+            if changesStatus { await news.tellIfPossible(alsoElsewhere: true) }
             return (device, DeviceCredential(device: device.id, of: secret))
         case .handedOver(let device, let ended, let changesStatus):
             try await dropFormerUser(of: device.serial, ended)
             if profile != nil { try await subscriptions.deviceChanged(device.serial) }
-            if changesStatus { await news.tellIfPossible() }
+            // The device that lost its token can be a device of another home.
+            if changesStatus { await news.tellIfPossible(alsoElsewhere: true) }
             return (device, DeviceCredential(device: device.id, of: secret))
         case .refused(let refusal): throw refusal
         case .addressFull: throw allowances.refuseAnonymousDevice(from: address)
@@ -167,7 +171,8 @@ package struct DeviceRegistrar: Sendable {
         if decision.changesUser { try await dropFormerUser(of: device.serial, decision.ended) }
         if decision.isStatusChanged || decision.displaced != nil {
             try await subscriptions.deviceChanged(device.serial)
-            await news.tellIfPossible()
+            let isElsewhere = decision.displaced.map { !home.has($0.device) } ?? false
+            await news.tellIfPossible(alsoElsewhere: isElsewhere)
         }
         return decision.registration
     }
@@ -214,7 +219,7 @@ package struct DeviceRegistrar: Sendable {
         }
         let credential = DeviceCredential(device: device.id, secret: bytes)
         guard try await devices.renewCredential(of: device.serial, to: credential.hash) else { throw Self.deviceGone }
-        home.end([device.serial], because: .deviceGone)
+        try await removals.tell(RemovedDevices(devices: [device.serial]))
     }
 
     package static func credential(_ text: String?) throws(Refusal) -> DeviceCredential {
@@ -331,24 +336,29 @@ package struct DeviceRegistrar: Sendable {
         guard let removed = try await devices.deleteDevice(device.serial, at: time.now()) else {
             throw Refusal(.deviceUnknown, "The device was deleted already.")
         }
-        directory.forget(removed.channels)
-        home.end(removed.devices, because: .deviceGone)
+        try await removals.tell(removed)
     }
 
     /// Removes all devices that registered with a key, and ends their sessions. The key must be revoked: what registers
     /// with it meanwhile would stay otherwise.
     ///
     /// - Parameter count: The number of the app's devices that are compared with the key in one read.
+    /// - Throws: ``StoreFault`` also if another home did not answer. Its devices may be there still. Calling it again is safe.
     package func deleteAll(registeredWith key: AccessKey, comparing count: Int = 1000) async throws {
         guard let app = key.app else { return }
+        try await deleteDevices(registeredWith: key.id, of: app, comparing: count)
+        try await others.askEach(KeyDevicesEnded(key: key.id, app: app))
+    }
+
+    /// Does the same for the devices of this home.
+    package func deleteDevices(registeredWith key: KeyID, of app: AppID, comparing count: Int = 1000) async throws {
         var place: DeviceSerial?
         while true {
             try Task.checkCancellation()
-            let part = try await devices.devices(registeredWith: key.id, of: app, after: place, limit: count)
-            for device in part.serials {
+            let part = try await devices.devices(registeredWith: key, of: app, after: place, limit: count)
+            for device in part.serials where home.has(device) {
                 guard let removed = try await devices.deleteDevice(device, at: time.now()) else { continue }
-                directory.forget(removed.channels)
-                home.end(removed.devices, because: .deviceGone)
+                removals.note(removed)
             }
             guard let end = part.end else { return }
             place = end

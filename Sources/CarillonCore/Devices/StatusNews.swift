@@ -19,10 +19,12 @@ package struct UntoldStatus: Equatable, Sendable {
 package struct StatusNews: Sendable {
     private let devices: any DeviceStore
     private let home: any LocalHome
+    private let others: OtherHomes
 
-    package init(devices: any DeviceStore, home: any LocalHome) {
+    package init(devices: any DeviceStore, home: any LocalHome, others: OtherHomes = .none) {
         self.devices = devices
         self.home = home
+        self.others = others
     }
 
     /// Tells all who were not told yet, some at a time. Answers how many it was.
@@ -44,7 +46,12 @@ package struct StatusNews: Sendable {
 
     /// Does the same after a change that is stored. A fault is ignored: it must not fail the change. The sweep tries again, and reports the
     /// fault if it persists.
-    package func tellIfPossible() async { do { try await tell() } catch {} }
+    ///
+    /// - Parameter isElsewhere: Whether the device can be a device of another home, which gets a hint then.
+    package func tellIfPossible(alsoElsewhere isElsewhere: Bool = false) async {
+        if isElsewhere { others.hint(StatusChanged()) }
+        do { try await tell() } catch {}
+    }
 
     package static let atOnce = 100
     /// No sender can write this topic.

@@ -154,9 +154,4 @@ package final class Homes: Sendable {
 
     /// Returns the home of the device if it is in this process.
     package func localHome(of device: DeviceSerial) -> (any LocalHome)? { place(of: Shard(of: device)).local }
-
-    /// Ends the sessions of these devices at the homes of this process, and the polls that wait for their inboxes.
-    package func end(_ devices: [DeviceSerial], because reason: SessionEnd) {
-        for device in devices { localHome(of: device)?.end([device], because: reason) }
-    }
 }

@@ -183,18 +183,22 @@ package struct AppUpdates: Sendable {
 
     // MARK: Changing
 
-    /// Withdraws an update. When this returns, no session receives the update any more, and no inbox that is read afterwards
+    /// Withdraws an update. When this returns, no session of any home receives the update any more, and no inbox that is read afterwards
     /// contains it. A poll that read its part of the inbox before can still return it.
+    ///
+    /// - Throws: ``StoreFault`` also if another home did not answer. The update ended then, and a session of that home may still receive it.
+    ///   The next call is refused with ``ErrorCode/updateFinal`` when each home has answered.
     package func withdraw(_ id: UpdateID, of app: AppSerial, by key: KeyID) async throws {
         let update = try await update(id, of: app)
         guard !update.isResync else {
             throw Refusal(.updateFinal, "The update tells devices that missed content to fetch everything; it stays.")
         }
         guard try await store.withdrawUpdate(update, by: key, at: time.now()) else {
-            throw Refusal(.updateFinal, "The update is \(try await self.update(id, of: app).status.name) already.")
+            let status = try await self.update(id, of: app).status
+            if status == .withdrawn { try await delivery.withdrawElsewhere(update) }
+            throw Refusal(.updateFinal, "The update is \(status.name) already.")
         }
-        logs.ended(update.serial, of: app)
-        await delivery.withdrew(update)
+        try await delivery.withdrew(update)
     }
 
     /// Ends the pause of an update: the server delivers it to its audience from now on. An update that is not paused stays as it is.

@@ -12,8 +12,8 @@ package import CarillonWire
 package protocol UpdateStore: Sendable {
     // MARK: Updates
 
-    /// Returns a number that increases when updates of an app are paused or resumed; nil if there is no such app.
-    func logRevision(of app: AppSerial) async throws -> Int64?
+    /// Returns the mark of the present state of an app's log; nil if there is no such app.
+    func logMark(of app: AppSerial) async throws -> UpdateLogMark?
     /// Writes an update with an audit entry at the end of its app's log, and ends the update that it supersedes.
     ///
     /// Updates become visible in the order of their numbers: a reader that has seen one never sees an earlier one appear. Of

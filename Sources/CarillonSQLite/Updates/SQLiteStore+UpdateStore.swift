@@ -5,10 +5,8 @@ import GRDB
 extension SQLiteStore: UpdateStore {
     // MARK: Updates
 
-    package func logRevision(of app: AppSerial) async throws -> Int64? {
-        try await read { db in
-            try Int64.first(db, "SELECT log_revision FROM app WHERE serial = ?", [app.rawValue])
-        }
+    package func logMark(of app: AppSerial) async throws -> UpdateLogMark? {
+        try await read { db in try UpdateTable(db).mark(of: app) }
     }
 
     package func publishUpdate(_ wish: UpdateWish, at now: Timestamp) async throws -> UpdatePut {

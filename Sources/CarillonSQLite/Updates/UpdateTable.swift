@@ -33,6 +33,23 @@ struct UpdateTable {
         return found
     }
 
+    /// Reads the entries of two indices alone, and no row of an update.
+    func mark(of app: AppSerial) throws -> UpdateLogMark? {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT log_revision,
+                (SELECT max(serial) FROM audience_update \(IndexHint.sql("audience_update_of_app")) WHERE app = ?1),
+                (SELECT count(*) FROM audience_update \(IndexHint.sql("audience_update_live")) WHERE app = ?1 AND status = 0)
+            FROM app WHERE serial = ?1
+            """)
+        select.bind(app.rawValue)
+        return try select.first { columns in
+            UpdateLogMark(
+                revision: columns.integer(0), last: UpdateSerial(columns.integer(1)), live: Int(columns.integer(2)))
+        }
+    }
+
     func update(_ id: UpdateID, of app: AppSerial) throws -> Update? {
         try updates("id = ? AND app = ?") { select in
             select.bind(id.value)

@@ -20,8 +20,12 @@ package final class Gateways: Sendable {
         var unusable: [PushLane: String] = [:]
         var names: [AppSerial: AppID] = [:]
         var isOpen = false
+        /// Whether the ways are open for all credentials that there were.
+        var areAllOpen = false
         /// The outboxes of the homes.
         var outboxes: [Outbox] = []
+        /// The outboxes whose pushes are sent.
+        var senders: Set<ObjectIdentifier> = []
     }
 
     private let documents: AppDocuments
@@ -81,13 +85,22 @@ package final class Gateways: Sendable {
         return (state.withLock { $0.open[lane] } as? TestGateway)?.remembered ?? []
     }
 
-    /// Opens the ways for all credentials that there are. Those that cannot be used are logged, and shown by ``faults``.
-    package func open() async throws {
+    /// Opens the ways for all credentials that there are, if they are not open. Those that cannot be used are logged, and shown by
+    /// ``faults``.
+    ///
+    /// - Parameter outbox: The outbox whose pushes are sent, until ``close(for:)``.
+    package func open(for outbox: Outbox? = nil) async throws {
+        if let outbox { state.withLock { _ = $0.senders.insert(ObjectIdentifier(outbox)) } }
         try await turns.take {
-            self.state.withLock { $0.isOpen = true }
+            let isDone = self.state.withLock { state in
+                state.isOpen = true
+                return state.areAllOpen
+            }
+            if isDone { return }
             for (app, serial) in try await self.documents.apps(with: .credential) {
                 for credential in try await self.stored(of: app, serial) { self.open(credential) }
             }
+            self.state.withLock { $0.areAllOpen = true }
         }
     }
 
@@ -151,14 +164,26 @@ package final class Gateways: Sendable {
         if let earlier { Task { await earlier.close() } }
     }
 
+    /// The pushes of an outbox are sent no more. With the last outbox, the ways are closed.
+    func close(for outbox: Outbox) async {
+        let isLast = state.withLock { state in
+            state.senders.remove(ObjectIdentifier(outbox))
+            return state.senders.isEmpty
+        }
+        if isLast { await close() }
+    }
+
     func close() async {
         let all = state.withLock { state in
             let all = Array(state.open.values)
-            state.open = [:]
+            (state.open, state.areAllOpen) = ([:], false)
             return all
         }
         for gateway in all { await gateway.close() }
     }
+
+    /// The pushes of all homes that have no answer yet.
+    var underWay: Int { state.withLock { $0.outboxes }.reduce(0) { $0 + $1.underWay } }
 
     /// The lanes whose pushes wait because of a fault, and why.
     package var faults: [PushLane: String] {

@@ -34,14 +34,14 @@ struct PushRunner: Service {
             await awaitAnswers()
             group.cancelAll()
         }
-        await gateways.close()
+        await gateways.close(for: outbox)
     }
 
     /// A store that has trouble may have none a moment later, and without its credentials nothing would ever go out.
     private func begin() async {
         while !Task.isCancelled, !Task.isShuttingDownGracefully {
             do {
-                try await gateways.open()
+                try await gateways.open(for: outbox)
                 return try await outbox.begin()
             } catch {
                 logger.error("the outbox cannot be begun yet", metadata: ["reason": "\(error)"])

@@ -81,14 +81,13 @@ struct GatewayRoutes: Sendable {
     @Sendable private func parked(_ request: Request, _ context: RouteContext) async throws -> Response {
         let app = try await serial(request, context)
         let limit = try request.number("limit", in: 1...1000, default: 100)
-        let parked = try await domain.pushes.parkedPushes(of: app, in: domain.homes.shards, limit: limit)
+        let parked = try await domain.pushes.parkedPushes(of: app, in: .all, limit: limit)
         return Response(status: .ok, json: PushList(pushes: parked.map { PushBody($0, isConfigured: true) }))
     }
 
     @Sendable private func requeue(_ request: Request, _ context: RouteContext) async throws -> Response {
         let app = try await serial(request, context)
-        let count = try await domain.pushes.requeueParkedPushes(
-            of: app, in: domain.runtime.shards, at: domain.time.now())
+        let count = try await domain.requeueParkedPushes(of: app)
         return Response(status: .ok, json: ["requeued": count])
     }
 }

@@ -3,15 +3,19 @@ package import CarillonWire
 import Logging
 
 extension HomeDomain {
-    /// Deletes an app, forgets its remembered values, and removes the first of its rows.
+    /// Deletes an app, forgets its remembered values at all homes, and removes the first of its rows.
     ///
     /// A fault of the removal of rows is logged and not thrown: the app is deleted, and the sweep removes the rows.
     ///
-    /// - Throws: ``Refusal`` if there is no such app, or the fault of the store. After a throw, the app is not deleted.
+    /// - Throws: ``Refusal`` if there is no such app, or the fault of the store; the app is not deleted then. ``StoreFault`` also if another
+    ///   home did not answer: the app is deleted, and that home may still have values of it.
     package func deleteApp(_ app: AppID) async throws {
         let serial = try await shared.apps.serial(of: app)
         try await deletions.delete(app)
-        if let serial { await forget(serial) }
+        if let serial {
+            await forget(serial)
+            try await others.askEach(AppDeleted(app: serial))
+        }
         do {
             try await deletions.begin()
         } catch {
@@ -20,11 +24,13 @@ extension HomeDomain {
         }
     }
 
-    private func forget(_ app: AppSerial) async {
+    /// Forgets the values of an app that was deleted.
+    func forget(_ app: AppSerial) async {
         await shared.gateways.forget(app)
         shared.users.forget(app)
         shared.vetoes.forget(app)
         shared.documents.forget(app)
+        updateDelivery.forget(app)
         await itemEngine.forget(app)
     }
 }

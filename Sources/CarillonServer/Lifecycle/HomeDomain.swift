@@ -76,10 +76,11 @@ package final class HomeDomain: Sendable {
         self.time = time
         self.ticks = ticks
         directory = ChannelDirectory(store: store)
-        statusNews = StatusNews(devices: store, home: runtime)
+        statusNews = StatusNews(devices: store, home: runtime, others: others)
         formerChannels = FormerChannels(users: store, home: runtime, directory: directory, time: time)
         deletions = AppDeletions(
-            apps: shared.apps, deletions: store, homes: shared.homes, directory: directory, time: time)
+            apps: shared.apps, deletions: store, directory: directory,
+            news: RemovalNews(home: runtime, others: others, directory: directory), time: time)
         let conditions = ItemConditions(limits: .ofItems, zoneOffset: TimeZones.offset)
         let payloadSize: Firings.PayloadSize = { PushRendering.payloadSize(of: $0) }
         firings = Firings(
@@ -93,15 +94,18 @@ package final class HomeDomain: Sendable {
             store: store, engine: itemEngine, items: items, home: runtime, others: others, allowances: allowances,
             vetoes: shared.vetoes, payloadSize: payloadSize, time: time, random: random)
         let logs = UpdateLogs(
-            store: store, documents: documents, language: AudienceLanguage(zoneOffset: TimeZones.offset))
+            store: store, documents: documents, language: AudienceLanguage(zoneOffset: TimeZones.offset),
+            isShared: !homes.isOne)
         updateDelivery = UpdateDelivery(
-            store: store, logs: logs, home: runtime, limits: settings.updates, time: time, ticks: ticks, random: random)
+            store: store, logs: logs, home: runtime, others: others, limits: settings.updates, time: time, ticks: ticks,
+            random: random)
         updates = AppUpdates(
             store: store, documents: documents, logs: logs, delivery: updateDelivery, limits: settings.updates,
             previews: shared.previews, listings: shared.listings, time: time, ticks: ticks, random: random)
         devices = DeviceRegistrar(
-            devices: store, home: runtime, directory: directory, news: statusNews, formerChannels: formerChannels,
-            subscriptions: subscriptions, allowances: allowances, vetoes: shared.vetoes, time: time, random: random)
+            devices: store, home: runtime, others: others, directory: directory, news: statusNews,
+            formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances, vetoes: shared.vetoes,
+            time: time, random: random)
         channels = ChannelRegistrar(
             channels: store, directory: directory, home: runtime, formerChannels: formerChannels, sealer: shared.tokens,
             allowances: allowances, time: time)

@@ -90,7 +90,7 @@ struct MetricsListener: Service {
             .init(.sessions, value: Double(populations.reduce(0) { $0 + $1.sessions })),
             .init(.waiters, value: Double(populations.reduce(0) { $0 + $1.waiters })),
             .init(.callsUnderWay, value: Double(domain.work.underWay)),
-            .init(.pushesUnderWay, value: Double(domain.outbox.underWay)),
+            .init(.pushesUnderWay, value: Double(domain.gateways.underWay)),
             .init(.pushLanesPaused, value: Double(domain.gateways.faults.count)),
         ]
         let inboxes = waiting.map(Self.samples) ?? []

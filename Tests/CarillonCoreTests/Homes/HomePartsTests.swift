@@ -28,7 +28,6 @@ struct HomePartsTests {
         // Work for the shards of the home.
         "CarillonServer/Lifecycle/DeviceCollector.swift": ["shards"],
         "CarillonServer/Lifecycle/Sweeper.swift": ["shards"],
-        "CarillonServer/HTTP/GatewayRoutes.swift": ["shards"],
     ]
 
     private struct Reading {

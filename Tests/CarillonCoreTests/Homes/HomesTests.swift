@@ -86,7 +86,8 @@ struct HomesTests {
         sessions.join(second, device: DeviceSerial(2))
         sessions.addWaiter(poll, for: DeviceSerial(2))
         sessions.join(other, device: DeviceSerial(3))
-        homes.end([DeviceSerial(1), DeviceSerial(2)], because: .deviceGone)
+        let home: any LocalHome = runtime
+        home.end([DeviceSerial(1), DeviceSerial(2)], because: .deviceGone)
         for session in [first, second, poll] { #expect(session.events == [.ended(.deviceGone)]) }
         #expect(other.events.isEmpty)
     }

@@ -87,7 +87,7 @@ struct StoreContractTests {
         "idleDevices(_:in:by:limit:)",
         "item(_:)", "items(of:prefix:after:limit:)", "itemsNeverFired(in:after:limit:)",
         "itemsWithFirings(in:after:limit:)",
-        "lastExpiredContent(of:)", "liveUpdates(of:)", "logRevision(of:)", "nextFiring(of:)",
+        "lastExpiredContent(of:)", "liveUpdates(of:)", "logMark(of:)", "nextFiring(of:)",
         "nextHeldFiring(in:)", "parkedPushes(of:in:limit:)", "poll(of:at:)", "presentBinding(of:)", "pushes(for:of:at:)",
         "record(of:at:)", "serials(of:)", "serviceIcon(of:)", "servicePeers(of:limit:)",
         "serviceProviders(for:_:limit:)", "serviceRequest(_:)", "standing(of:from:under:)", "subjects(_:)",

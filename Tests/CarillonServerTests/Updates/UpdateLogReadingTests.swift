@@ -55,6 +55,55 @@ struct UpdateLogReadingTests {
         #expect(log.rules == ParameterRules() && log.rulesVersion == 0)
         #expect(logs.reads == 1)
     }
+
+    private func publish(_ number: UInt64, in store: any Store) async throws -> Update {
+        let definition = Update.Definition(
+            kind: .content, payload: Array(#"{"action":"refresh","object":"a"}"#.utf8), audience: nil, mode: .once,
+            ttlSeconds: 60, orderKey: nil, supersedes: nil)
+        let wish = UpdateWish(
+            proposed: UpdateID(Bytes16(high: 1, low: number)), app: app, key: KeyID(1), definition: definition, body: [7],
+            isIndexed: true, idempotency: nil, limits: .init())
+        guard case .made(let update, _, _) = try await store.publishUpdate(wish, at: Self.start) else {
+            throw StoreFault(.unavailable, "not published")
+        }
+        return update
+    }
+
+    @Test func `a log that another home changed is read again, and is not read without a change`() async throws {
+        let store = try await stores.open()
+        _ = try await store.createApp(try #require(AppID("com.example.app")), at: Self.start)
+        let (documents, language) = (AppDocuments(store: store), AudienceLanguage { _, _ in nil })
+        let logs = UpdateLogs(store: store, documents: documents, language: language, isShared: true)
+        let alone = UpdateLogs(store: store, documents: documents, language: language)
+        for known in [logs, alone] { #expect(try await known.log(of: app).live.count == 0) }
+        let (first, second) = (try await publish(1, in: store), try await publish(2, in: store))
+        #expect(try await logs.log(of: app).live.serialsInOrder == [first.serial, second.serial])
+        #expect(try await logs.log(of: app).live.count == 2)
+        #expect(logs.reads == 2)
+        #expect(try await store.withdrawUpdate(first, by: KeyID(1), at: Self.start))
+        #expect(try await logs.log(of: app).live.serialsInOrder == [second.serial])
+        _ = try await store.endExpiredUpdates(at: Self.start.adding(seconds: 60), limit: 9)
+        let log = try await logs.log(of: app)
+        #expect(log.live.count == 0 && log.expiredContent == second.serial)
+        #expect(logs.reads == 4)
+        #expect(try await alone.log(of: app).live.count == 0)
+        #expect(alone.reads == 1, "no other home changes it")
+    }
+
+    @Test func `a change by another home causes one more reading for all who ask`() async throws {
+        let store = try await stores.open()
+        _ = try await store.createApp(try #require(AppID("com.example.app")), at: Self.start)
+        let logs = UpdateLogs(
+            store: store, documents: AppDocuments(store: store), language: AudienceLanguage { _, _ in nil }, isShared: true)
+        for number in 1...10 as ClosedRange<UInt64> {
+            let update = try await publish(number, in: store)
+            try await withThrowingTaskGroup(of: UpdateLogs.Log.self) { group in
+                for _ in 0..<50 { group.addTask { [app] in try await logs.log(of: app) } }
+                for try await log in group { #expect(log.live.last == update.serial) }
+            }
+            #expect(logs.reads == Int(number))
+        }
+    }
 }
 
 /// Documents of a store that change between two readings.

@@ -12,6 +12,7 @@ extension StoreCase {
         StoreCase("an update expires at its moment", updateExpires),
         StoreCase("updates are listed from the latest on", updatesAreListed),
         StoreCase("content that expired is known until it is forgotten", expiredContentIsKnown),
+        StoreCase("the mark of a log differs after each change of its live updates", markDiffers),
         StoreCase("the oldest of too many ended updates are forgotten", tooManyAreForgotten),
         StoreCase("ended updates are forgotten after their time", oldAreForgotten),
         StoreCase("completions of an ended update are found until they are final", unfinishedOfEndedAreFound),
@@ -110,6 +111,32 @@ private func expiredContentIsKnown(_ stores: any StoreMaker) async throws {
     while try await !store.forgetUpdates(everything, by: nil, limit: 9) {}
     #expect(try await store.lastExpiredContent(of: app) == content[2].serial, "it stays known that there was some")
     #expect(try await ids(after: content[2].serial, limit: 9) == [])
+}
+
+private func markDiffers(_ stores: any StoreMaker) async throws {
+    let fixture = try await UpdateFixture(stores)
+    let (store, app) = (fixture.store, fixture.app)
+    var marks: [UpdateLogMark] = []
+    func note() async throws {
+        let mark = try await store.logMark(of: app)
+        marks.append(try #require(mark))
+    }
+    try await note()
+    let first = try await fixture.publish(1, .content, ttl: 60)
+    try await note()
+    let second = try await fixture.publish(2)
+    try await note()
+    _ = try await store.withdrawUpdate(second, by: fixture.key, at: start)
+    try await note()
+    #expect(try await store.endExpiredUpdates(at: start.adding(seconds: 60), limit: 9).count == 1)
+    try await note()
+    for (place, mark) in marks.enumerated() { #expect(!marks[..<place].contains(mark), "\(place)") }
+    #expect(marks.map(\.live) == [0, 1, 2, 1, 0])
+    #expect(marks.map(\.last) == [UpdateSerial(0), first.serial, second.serial, second.serial, second.serial])
+    #expect(Set(marks.map(\.revision)).count == 1, "only pauses change it")
+    let other = try await fixture.anotherApp()
+    _ = try await fixture.publish(fixture.wish(3, fixture.definition(), of: other))
+    #expect(try await store.logMark(of: app) == marks.last)
 }
 
 private func tooManyAreForgotten(_ stores: any StoreMaker) async throws {

@@ -17,10 +17,14 @@ struct PresentDevices {
     /// Of which not everything is known.
     private var unknown: Set<DeviceSerial> = []
     /// Published, and not told of yet.
-    var untold: [UpdateSerial] = []
-    var isTelling = false
+    private(set) var untold: [UpdateSerial] = []
+    private(set) var isTelling = false
     /// Devices that could not be told.
     var missed: Set<DeviceSerial> = []
+    /// How far the devices were told of the log in the last sweep; nil if nothing is known. Only of an app whose updates other homes change.
+    private var told: (revision: Int64, last: UpdateSerial)?
+    /// The updates that the devices were told of since then.
+    private var toldSince: Set<UpdateSerial> = []
 
     /// A device said something. What it said before counts no more, unless its binding is as it was.
     mutating func note(_ there: There, _ binding: UpdateBinding) {
@@ -41,6 +45,51 @@ struct PresentDevices {
         (there.look, there.facts) = (nil, nil)
         devices[device] = there
         unknown.insert(device)
+    }
+
+    // MARK: Telling
+
+    /// Adds an update of which the devices are to be told.
+    ///
+    /// - Parameter isShared: Whether other homes change updates.
+    /// - Returns: Whether a task must begin that tells the devices.
+    mutating func add(_ update: UpdateSerial, isShared: Bool) -> Bool {
+        guard !devices.isEmpty else { return false }
+        untold.append(update)
+        if isShared { toldSince.insert(update) }
+        return begins()
+    }
+
+    /// Adds the updates that another home published without a hint that reached this home.
+    ///
+    /// - Returns: Whether a task must begin that tells the devices.
+    mutating func addUntold(of log: UpdateLogs.Log) -> Bool {
+        let before = told
+        let last = max(log.live.last, before?.last ?? UpdateSerial(0))
+        told = (log.mark.revision, last)
+        let updates = log.live.serialsInOrder.filter { update in
+            before.map { update > $0.last } ?? false && !toldSince.contains(update)
+        }
+        toldSince = toldSince.filter { $0 > last }
+        if before?.revision != log.mark.revision {
+            // Any update of the log can be one that the devices were not told of.
+            missed.formUnion(devices.values.filter { $0.look?.isOf(log) != true }.map(\.device.serial))
+        }
+        guard !devices.isEmpty, !updates.isEmpty else { return false }
+        untold += updates
+        return begins()
+    }
+
+    private mutating func begins() -> Bool {
+        defer { isTelling = true }
+        return !isTelling
+    }
+
+    /// Takes the updates of which the devices are to be told. Telling ends if there is none.
+    mutating func takeUntold() -> [UpdateSerial] {
+        defer { untold = [] }
+        if untold.isEmpty { isTelling = false }
+        return untold
     }
 
     mutating func missAll() { missed = Set(devices.keys) }

@@ -12,13 +12,28 @@ extension UpdateDelivery {
         for device in devicesAfterNote(of: app) {
             home.withdraw(.all(of: origin), from: device) {}
         }
+        if logs.isShared { others.hint(UpdateEnded(update: update, app: app)) }
     }
 
-    /// Withdraws an update from all sessions. Returns when no session can receive the update any more. Several sessions are
-    /// visited at once.
-    func withdrew(_ update: Update) async {
-        let devices = devicesAfterNote(of: update.app)
-        let origin = update.origin.key
+    /// Withdraws an update from all sessions. Returns when no session of any home can receive the update any more.
+    ///
+    /// - Throws: ``StoreFault`` if another home did not answer: its sessions may still receive the update.
+    func withdrew(_ update: Update) async throws {
+        await withdraw(update.serial, of: update.app)
+        try await withdrawElsewhere(update)
+    }
+
+    /// Withdraws an update from the sessions of the other homes, if there are some.
+    func withdrawElsewhere(_ update: Update) async throws {
+        if logs.isShared { try await others.askEach(UpdateEnded(update: update.serial, app: update.app)) }
+    }
+
+    /// Withdraws an update from the sessions of this home, after it ended in the store. Returns when no session of the home can receive the
+    /// update any more. Several sessions are visited at once.
+    package func withdraw(_ update: UpdateSerial, of app: AppSerial) async {
+        logs.ended(update, of: app)
+        let devices = devicesAfterNote(of: app)
+        let origin = OriginKey(kind: .update, serial: update.rawValue)
         for start in stride(from: 0, to: devices.count, by: Self.visitedAtOnce) {
             let visited = devices[start..<min(start + Self.visitedAtOnce, devices.count)]
             let visits = Answers<Void>(visited.count)
@@ -56,6 +71,7 @@ extension UpdateDelivery {
     package func sweep() async throws {
         forgetAbsent()
         try await followClock()
+        await tellUnheard()
         await tellMissed()
         while !Task.isCancelled, try await giveAgain() == Self.dueAtOnce {}
         try await findUnfinished()

@@ -305,14 +305,23 @@ extension UpdateDelivery {
         let log = try await logs.log(of: waking.update.app)
         let page = try await store.bindingsToWake(of: waking.update.app, after: waking.wokenTo, limit: limit)
         if let entry = log.live[waking.update.serial] {
-            for sleeping in page where sleeping.binding.place(in: log) < waking.update.serial {
+            let matching = page.filter { sleeping in
+                guard sleeping.binding.place(in: log) < waking.update.serial else { return false }
                 let facts = logs.facts(
                     sleeping.binding.counting(at: time.now()), of: sleeping.device, waking.app, by: log.rules)
-                guard log.holds(entry, for: facts) == true else { continue }
-                try await hold(sleeping, of: waking)
+                return log.holds(entry, for: facts) == true
             }
+            try await wake(matching, for: waking)
+            let elsewhere = matching.filter { !home.has($0.binding.device) }
+            // The place of the update is written when each home has answered.
+            if !elsewhere.isEmpty { try await others.askEach(WakeForUpdate(waking: waking, sleeping: elsewhere)) }
         }
         try await store.woke(waking.update.serial, to: page.count == limit ? page.last?.binding.serial : nil)
+    }
+
+    /// Puts an update that wakes into the inboxes of those of the devices that are devices of the home.
+    package func wake(_ bindings: [AppBinding], for waking: WakingUpdate) async throws {
+        for sleeping in bindings where home.has(sleeping.binding.device) { try await hold(sleeping, of: waking) }
     }
 
     /// Holds the log against a sleeping device if the update still matches: the binding and the rules can change while the device waits for

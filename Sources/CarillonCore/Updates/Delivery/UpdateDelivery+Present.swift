@@ -60,25 +60,36 @@ extension UpdateDelivery {
     /// Between what it says and the wait for what comes of it a device is neither.
     private static let rememberedSeconds: Int64 = 5
 
-    /// Tells those that are there. A task exists while there is somebody to tell, one an app.
+    /// Tells those that are there, at all homes.
     func published(_ update: Update) {
-        let begins = present.withLock { present in
-            guard let app = present[update.app], !app.devices.isEmpty else { return false }
-            present[update.app]?.untold.append(update.serial)
-            present[update.app]?.isTelling = true
-            return !app.isTelling
+        tell(update.serial, of: update.app)
+        if logs.isShared { others.hint(UpdatePublished(update: update.serial, app: update.app)) }
+    }
+
+    /// Tells those that are there of an update that was published or resumed. A task exists while there is somebody to tell, one an app.
+    package func tell(_ update: UpdateSerial, of app: AppSerial) {
+        let begins = present.withLock { $0[app]?.add(update, isShared: logs.isShared) ?? false }
+        if begins { Task { await self.tell(app) } }
+    }
+
+    /// Tells those that are there what another home published, where its hint was lost.
+    func tellUnheard() async {
+        guard logs.isShared else { return }
+        for app in present.withLock({ Array($0.keys) }) {
+            do {
+                let log = try await logs.log(of: app)
+                let begins = present.withLock { $0[app]?.addUntold(of: log) ?? false }
+                if begins { Task { await self.tell(app) } }
+            } catch {
+                // The next sweep looks again.
+                faults.increment()
+            }
         }
-        if begins { Task { await self.tell(update.app) } }
     }
 
     private func tell(_ app: AppSerial) async {
         while true {
-            let untold = present.withLock { present -> [UpdateSerial] in
-                let untold = present[app]?.untold ?? []
-                present[app]?.untold = []
-                if untold.isEmpty { present[app]?.isTelling = false }
-                return untold
-            }
+            let untold = present.withLock { $0[app]?.takeUntold() ?? [] }
             guard !untold.isEmpty else { return }
             var devices: [DeviceSerial: PresentDevices.There] = [:]
             do {
@@ -147,4 +158,7 @@ struct Look: Equatable, Sendable {
         rules = log.version
         (last, expired) = (log.live.last, log.expiredContent)
     }
+
+    /// Whether the log is as it was when it was held.
+    func isOf(_ log: UpdateLogs.Log) -> Bool { self == Look(binding: binding, revision: revision, log) }
 }

@@ -13,6 +13,7 @@ package final class UpdateDelivery: Sendable {
     let store: any UpdateStore & DeviceStore
     let logs: UpdateLogs
     let home: any LocalHome
+    let others: OtherHomes
     let limits: UpdateLimits
     let time: TimeSource
     let ticks: TickSource
@@ -43,13 +44,15 @@ package final class UpdateDelivery: Sendable {
         counters[result] = ServerMetric.updateResults.counter(result)
     }
 
+    /// - Parameter others: The other homes. With them, the logs are shared (``UpdateLogs/isShared``).
     package init(
-        store: any UpdateStore & DeviceStore, logs: UpdateLogs, home: any LocalHome, limits: UpdateLimits, time: TimeSource,
-        ticks: TickSource, random: RandomSource
+        store: any UpdateStore & DeviceStore, logs: UpdateLogs, home: any LocalHome, others: OtherHomes = .none,
+        limits: UpdateLimits, time: TimeSource, ticks: TickSource, random: RandomSource
     ) {
         self.store = store
         self.logs = logs
         self.home = home
+        self.others = others
         self.limits = limits
         self.time = time
         self.ticks = ticks
@@ -143,6 +146,9 @@ package final class UpdateDelivery: Sendable {
     package func parametersRevision(of binding: UpdateBinding) -> String? {
         changes.withLock { $0.last(of: binding.serial, after: binding.revision) } ?? binding.parametersRevision
     }
+
+    /// Forgets the log of an app that was deleted.
+    package func forget(_ app: AppSerial) { logs.forget(app) }
 
     /// For how long a device is asked to stay away; nil while there is no reason to.
     package var retryAfterSeconds: Int? { pace.withLock { $0.retryAfterSeconds } }

@@ -15,6 +15,10 @@ package final class UpdateLogs: Sendable {
         package var live: LiveUpdates
         /// The latest content that expired.
         package var expiredContent: UpdateSerial
+        /// The mark of the log in the store, from before the updates were read.
+        var mark = UpdateLogMark.ofNoApp
+        /// The number of the reading of the log.
+        var reading = 0
 
         /// Whether a device belongs to the audience of an update; nil where its parameters do not say.
         package func holds(_ entry: LiveUpdates.Entry, for facts: DeviceFacts) -> Bool? {
@@ -26,6 +30,8 @@ package final class UpdateLogs: Sendable {
         }
     }
 
+    /// Whether other homes change updates. Each use of a known log then compares its mark with that in the store.
+    let isShared: Bool
     private let store: any UpdateStore
     private let documents: AppDocuments
     private let language: AudienceLanguage
@@ -43,10 +49,12 @@ package final class UpdateLogs: Sendable {
     /// - Parameters:
     ///   - mostBytes: Of all logs that are known; beyond it the largest of other apps are forgotten.
     ///   - capacity: Logs that are known at least, where they have room.
+    ///   - isShared: Whether other homes change updates.
     package init(
         store: any UpdateStore, documents: AppDocuments, language: AudienceLanguage, mostBytes: Int = 256 << 20,
-        capacity: Int = 500
+        capacity: Int = 500, isShared: Bool = false
     ) {
+        self.isShared = isShared
         logs = KnownValues(capacity: capacity)
         self.store = store
         self.documents = documents
@@ -55,21 +63,35 @@ package final class UpdateLogs: Sendable {
     }
 
     /// How often a log was read from the store.
-    package var reads: Int { readCount.load(ordering: .relaxed) }
+    package var reads: Int { readCount.load(ordering: .sequentiallyConsistent) }
     private let readCount = Atomic(0)
 
+    /// Returns the log with each change that was stored before the call.
     package func log(of app: AppSerial) async throws -> Log {
+        let readsBefore = reads
         while true {
             // The version is read again in each pass: when the app is deleted, its rules are removed.
             let version = try await documents.parameterRules(of: app).version
-            if let known = logs.known(app), known.rulesVersion >= version { return known }
+            let mark = try await presentMark(of: app)
+            func isCurrent(_ log: Log) -> Bool {
+                guard log.rulesVersion >= version else { return false }
+                // What was read since the call began has another mark if the log changed meanwhile.
+                return mark.map { log.mark == $0 || log.reading > readsBefore } ?? true
+            }
+            if let known = logs.known(app), isCurrent(known) { return known }
             // Another caller can have begun a reading with the present rules. That reading stays valid.
-            logs.forget(app) { $0.rulesVersion < version }
+            logs.forget(app) { !isCurrent($0) }
             let log = try await load(app)
             // The reading can have begun before the app set its rules.
-            if log.rulesVersion >= version { return log }
+            if isCurrent(log) { return log }
             try Task.checkCancellation()
         }
+    }
+
+    /// Returns nil if no other home changes updates, so that a known log has all changes.
+    private func presentMark(of app: AppSerial) async throws -> UpdateLogMark? {
+        guard isShared else { return nil }
+        return try await store.logMark(of: app) ?? .ofNoApp
     }
 
     private func load(_ app: AppSerial) async throws -> Log {
@@ -89,16 +111,16 @@ package final class UpdateLogs: Sendable {
 
     private func read(_ app: AppSerial) async throws -> Log {
         try await logs.value(of: app) {
-            readCount.wrappingAdd(1, ordering: .relaxed)
+            let reading = readCount.wrappingAdd(1, ordering: .sequentiallyConsistent).newValue
             let (rules, version) = try await documents.parameterRules(of: app)
-            let revision = try await store.logRevision(of: app) ?? 0
+            let mark = try await store.logMark(of: app) ?? .ofNoApp
             var live = LiveUpdates()
             let updates = try await store.liveUpdates(of: app)
             for update in updates { live.insert(update, wanted(update.audience, by: rules)) }
             weigh(app, live.weight)
             return Log(
-                app: app, rules: rules, rulesVersion: version, version: version + revision, live: live,
-                expiredContent: try await store.lastExpiredContent(of: app))
+                app: app, rules: rules, rulesVersion: version, version: version + mark.revision, live: live,
+                expiredContent: try await store.lastExpiredContent(of: app), mark: mark, reading: reading)
         }
     }
 

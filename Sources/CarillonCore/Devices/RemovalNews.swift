@@ -1,0 +1,26 @@
+/// Informs homes of removed devices: a home forgets their channels, and ends their sessions.
+package struct RemovalNews: Sendable {
+    private let home: any LocalHome
+    private let others: OtherHomes
+    private let directory: ChannelDirectory
+
+    package init(home: any LocalHome, others: OtherHomes = .none, directory: ChannelDirectory) {
+        self.home = home
+        self.others = others
+        self.directory = directory
+    }
+
+    /// Informs the homes of the devices.
+    ///
+    /// - Throws: ``StoreFault`` if another home did not answer. Its sessions of the devices may go on until they read an inbox.
+    package func tell(_ removed: RemovedDevices) async throws {
+        note(removed)
+        if removed.devices.contains(where: { !home.has($0) }) { try await others.askEach(DevicesRemoved(removed: removed)) }
+    }
+
+    /// Informs this home alone. Devices of other homes are left out.
+    package func note(_ removed: RemovedDevices) {
+        directory.forget(removed.channels)
+        home.end(removed.devices.filter { home.has($0) }, because: .deviceGone)
+    }
+}

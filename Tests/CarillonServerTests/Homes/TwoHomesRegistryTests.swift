@@ -1,0 +1,132 @@
+import CarillonCore
+import CarillonWire
+import TestStores
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// Changes by one of two homes that concern devices of both.
+@Suite(.timeLimit(.minutes(5)))
+struct TwoHomesRegistryTests {
+    // MARK: Deletions
+
+    @Test func `a deleted app is forgotten by both homes, and its sessions end`() async throws {
+        let world = try await TwoHomesWorld()
+        let devices = try await world.devices()
+        let connections = try devices.map { try world.connect($0) }
+        var tokens: [String] = []
+        for device in devices { tokens.append(try await world.channel(of: device).token) }
+        for (domain, token) in zip(world.domains, tokens) {
+            #expect(try domain.publisher.rememberedChannel(of: token) != nil)
+        }
+        try await world.domains[0].deleteApp(world.app.id)
+        for (domain, token) in zip(world.domains, tokens) {
+            #expect(try domain.publisher.rememberedChannel(of: token) == nil)
+            await #expect(throws: Refusal.self) { try await domain.publisher.channel(of: token) }
+        }
+        for connection in connections { #expect(connection.ends == [.deviceGone]) }
+    }
+
+    @Test func `the deletion of an app fails if a home does not answer, and a sweep ends the sessions`() async throws {
+        let world = try await TwoHomesWorld()
+        let devices = try await world.devices()
+        let connections = try devices.map { try world.connect($0) }
+        world.links[1].cut()
+        await #expect(throws: StoreFault.self) { try await world.domains[0].deleteApp(world.app.id) }
+        #expect(try await world.store.app(world.app.id) == nil)
+        world.links[1].mend()
+        while try await !world.domains[0].deletions.proceed() {}
+        for connection in connections { #expect(connection.ends == [.deviceGone]) }
+        #expect(try await stores.count(.devices, in: world.store) == 0)
+    }
+
+    @Test func `the devices of a key are deleted by their homes`() async throws {
+        let world = try await TwoHomesWorld()
+        let key = try await world.domains[0].keys.createKey(role: .client, app: world.app.id, name: nil).key
+        let devices = try await world.devices(with: key.id)
+        let other = try await world.device(at: 1)
+        let connections = try (devices + [other]).map { try world.connect($0) }
+        world.links[1].cut()
+        let revoked = try await world.domains[0].keys.ensureRevoked(key.id)
+        await #expect(throws: StoreFault.self) { try await world.domains[0].devices.deleteAll(registeredWith: revoked) }
+        #expect(connections.map(\.ends.count) == [1, 0, 0])
+        world.links[1].mend()
+        try await world.domains[0].devices.deleteAll(registeredWith: revoked)
+        for device in devices { #expect(try await world.store.device(device.serial) == nil) }
+        #expect(try await world.store.device(other.serial) != nil)
+        #expect(connections.map(\.ends) == [[.deviceGone], [.deviceGone], []])
+    }
+
+    // MARK: Registrations
+
+    @Test func `a device that loses its token to a device of another home is told at once`() async throws {
+        let world = try await TwoHomesWorld()
+        let devices = try await world.devices()
+        try await world.sayToken("aa01", by: devices[0])
+        #expect(try await world.waiting(for: devices[0]).isEmpty)
+        try await world.sayToken("aa01", by: devices[1])
+        let first = devices[0]
+        try await eventually { try await world.waiting(for: first).map(\.kind.number) == [.deviceStatus] }
+        #expect(try await world.waiting(for: devices[1]).isEmpty)
+    }
+
+    @Test func `a device that loses its token to a new device is told at once`() async throws {
+        let world = try await TwoHomesWorld()
+        let holder = try await world.device(at: 1)
+        try await world.sayToken("aa01", by: holder)
+        var profile = DeviceProfile()
+        profile.address = .init(
+            platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
+        _ = try await world.domains[0].devices.register(app: world.app.id, saying: profile)
+        try await eventually { try await world.waiting(for: holder).map(\.kind.number) == [.deviceStatus] }
+    }
+
+    @Test func `no other home is asked about a device of this home alone`() async throws {
+        let world = try await TwoHomesWorld()
+        let device = try await world.device(at: 0)
+        try await world.sayToken("aa01", by: device)
+        let connection = try world.connect(device)
+        _ = try await world.domains[0].devices.suspend(device)
+        _ = try await world.domains[0].devices.resume(device)
+        try await world.domains[0].devices.delete(device)
+        #expect(connection.ends == [.deviceGone])
+        for link in world.links {
+            #expect(link.count(of: DevicesRemoved.self) == 0 && link.count(of: StatusChanged.self) == 0)
+        }
+    }
+
+    // MARK: Pushes
+
+    @Test func `parked pushes of both homes are sent again, and their numbers are added`() async throws {
+        let world = try await TwoHomesWorld()
+        for (device, token) in zip(try await world.devices(), ["aa01", "aa02"]) {
+            try await world.sayToken(token, by: device)
+            let channel = try await world.channel(of: device).channel
+            _ = try await world.domain(of: device).publisher.publish(
+                PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: 1000), to: channel)
+        }
+        let lane = PushLane(app: world.app.serial, environment: .production)
+        let end = world.now.adding(seconds: LeasedPush.leaseSeconds)
+        let leased = try await world.store.leasePushes(of: lane, in: .all, limit: 9, at: world.now, until: end).pushes
+        #expect(leased.count == 2)
+        let ends = leased.map { PushEnd($0, .parked(reason: "test"), at: world.now) }
+        _ = try await world.store.endPushes(ends)
+        #expect(try await world.domains[1].requeueParkedPushes(of: world.app.serial) == 2)
+        #expect(try await world.domains[1].requeueParkedPushes(of: world.app.serial) == 0)
+    }
+
+    @Test func `gateways stay open until no home sends pushes any more`() async throws {
+        let world = try await TwoHomesWorld()
+        let (gateways, outboxes) = (world.domains[0].gateways, world.domains.map(\.outbox))
+        let lane = PushLane(app: world.app.serial, environment: .test)
+        for outbox in outboxes { try await gateways.open(for: outbox) }
+        let first = try #require(gateways.gateway(lane) as? TestGateway)
+        await gateways.close(for: outboxes[0])
+        let second = gateways.gateway(lane) as? TestGateway
+        #expect(second === first)
+        await gateways.close(for: outboxes[1])
+        let third = gateways.gateway(lane) as? TestGateway
+        #expect(third !== first)
+    }
+}
