@@ -19,9 +19,15 @@ package final class Homes: Sendable {
         }
     }
 
+    private final class Table: Sendable {
+        /// The place of each shard.
+        let rows: Mutex<[UInt8]>
+        init(_ rows: [UInt8]) { self.rows = Mutex(rows) }
+    }
+
     private let places: [Place]
-    /// The place of each shard; nil if one home has all shards.
-    private let table: Mutex<[UInt8]>?
+    /// Nil if one home has all shards.
+    private let table: Table?
     private let moved = MovedDevices()
 
     package convenience init(only home: any LocalHome & Home) { self.init(only: home, reachedBy: home) }
@@ -38,13 +44,13 @@ package final class Homes: Sendable {
     package init(_ places: [Place], _ index: (Shard) -> Int) {
         precondition((2...255).contains(places.count), "A table has 2 to 255 homes.")
         self.places = places
-        table = Mutex((0..<UInt16(Shard.count)).map { UInt8(index(Shard(number: $0))) })
+        table = Table((0..<UInt16(Shard.count)).map { UInt8(index(Shard(number: $0))) })
     }
 
     private func place(of shard: @autoclosure () -> Shard) -> Place {
         guard let table else { return places[0] }
         let number = Int(shard().number)
-        return places[Int(table.withLock { $0[number] })]
+        return places[Int(table.rows.withLock { $0[number] })]
     }
 
     /// Whether one home has all shards, and is in this process. It is asked directly.
@@ -66,8 +72,8 @@ package final class Homes: Sendable {
     /// Other homes have shards from now on.
     package func move(_ shards: ShardSet, to place: Int) {
         precondition(places.indices.contains(place), "The table has no such home.")
-        table?.withLock { table in
-            for shard in shards.shards { table[Int(shard.number)] = UInt8(place) }
+        table?.rows.withLock { rows in
+            for shard in shards.shards { rows[Int(shard.number)] = UInt8(place) }
         }
     }
 
