@@ -24,17 +24,17 @@ extension HomeRuntime: Home {
     }
 
     package func handle(_ request: HomeRequest) async throws(HomeFault) -> HomeResponse {
-        guard let duties = presentDuties else { throw .unreachable }
-        return try await duties.handle(request)
+        guard let handler else { throw .unreachable }
+        return try await handler(request)
     }
 
     package func ask<Question: HomeQuestion>(
         _ question: Question
     ) async throws(HomeFault) -> Result<Question.Answer, any Error> {
-        guard let duties = presentDuties else { throw .unreachable }
+        guard let answers else { throw .unreachable }
         if let shard = question.shard, !has(shard) { throw .moved(to: shard) }
         do {
-            return .success(try await duties.answers.answer(question))
+            return .success(try await answers.answer(question))
         } catch {
             return .failure(error)
         }
@@ -42,6 +42,7 @@ extension HomeRuntime: Home {
 
     package func leave(_ session: any LiveSession, of device: DeviceSerial) { sessions.leave(session, device: device) }
 
-    /// Searches all sessions: the device can have another name since its session joined.
+    /// Searches all sessions: the device can have another name since its session joined. A link does not call this for an arrival that the home
+    /// answered, because the link knows the device then.
     package func leave(_ session: any LiveSession, of name: DeviceName) { sessions.leave(session) }
 }

@@ -13,21 +13,17 @@ package final class HomeRuntime: Sendable {
     let hasAllShards: Bool
     let ownShards: Mutex<ShardSet>
     private let listener = AtomicLazyReference<ArrivalListener>()
-    private let duties = AtomicLazyReference<Duties>()
+    private let answering = AtomicLazyReference<Kept<HomeAnswers>>()
+    private let handling = AtomicLazyReference<Kept<Handler>>()
 
-    /// What the home does for callers of ``Home/ask(_:)`` and ``Home/handle(_:)``.
-    package final class Duties: Sendable {
-        let answers: HomeAnswers
-        let handle: @Sendable (HomeRequest) async throws(HomeFault) -> HomeResponse
+    /// Runs a whole request at the home.
+    package typealias Handler = @Sendable (HomeRequest) async throws(HomeFault) -> HomeResponse
 
-        /// The home keeps both, so they must not keep the home.
-        package init(
-            _ answers: HomeAnswers,
-            handle: @escaping @Sendable (HomeRequest) async throws(HomeFault) -> HomeResponse
-        ) {
-            self.answers = answers
-            self.handle = handle
-        }
+    /// A value that is set once.
+    private final class Kept<Value: Sendable>: Sendable {
+        let value: Value
+
+        init(_ value: Value) { self.value = value }
     }
 
     /// - Parameters:
@@ -50,14 +46,25 @@ package final class HomeRuntime: Sendable {
         precondition(first === listener, "A home has one listener for arrivals.")
     }
 
-    /// Answers questions and requests from now on. A home gets its duties once, before other homes know it.
-    package func take(_ duties: Duties) {
-        let first = self.duties.storeIfNil(duties)
-        precondition(first === duties, "A home has its duties already.")
+    /// Answers questions (``Home/ask(_:)``) from now on. A home gets its answers once. It keeps them, so they must not keep the home.
+    package func take(_ answers: HomeAnswers) {
+        let kept = Kept(answers)
+        let first = answering.storeIfNil(kept)
+        precondition(first === kept, "A home has its answers already.")
     }
 
-    /// Nil if the home answers nothing yet.
-    var presentDuties: Duties? { duties.load() }
+    /// Handles requests (``Home/handle(_:)``) from now on. A home gets its handler once. It keeps the handler, which must not keep the home.
+    package func take(_ handler: @escaping Handler) {
+        let kept = Kept(handler)
+        let first = handling.storeIfNil(kept)
+        precondition(first === kept, "A home has its handler already.")
+    }
+
+    /// Nil if the home answers no questions yet.
+    var answers: HomeAnswers? { answering.load()?.value }
+
+    /// Nil if the home handles no requests yet.
+    var handler: Handler? { handling.load()?.value }
 
     /// Nil if nothing follows arrivals.
     var arrivalListener: ArrivalListener? { listener.load() }
