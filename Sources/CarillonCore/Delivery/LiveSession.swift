@@ -32,4 +32,6 @@ package enum SessionEnd: Equatable, Sendable {
     case serverStops
     /// What the device answered cannot be written, and too much is kept already.
     case storageUnavailable
+    /// The connection cannot reach the home of the device any longer.
+    case linkLost
 }
