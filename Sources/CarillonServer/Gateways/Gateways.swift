@@ -20,6 +20,8 @@ package final class Gateways: Sendable {
         var unusable: [PushLane: String] = [:]
         var names: [AppSerial: AppID] = [:]
         var isOpen = false
+        /// How many runners send.
+        var runners = 0
         /// The outboxes of the homes.
         var outboxes: [Outbox] = []
     }
@@ -151,8 +153,14 @@ package final class Gateways: Sendable {
         if let earlier { Task { await earlier.close() } }
     }
 
+    /// A runner of a home sends from now on.
+    func addRunner() { state.withLock { $0.runners += 1 } }
+
+    /// A runner has ended. The last one closes all gateways.
     func close() async {
-        let all = state.withLock { state in
+        let all = state.withLock { state -> [any PushGateway] in
+            state.runners = max(0, state.runners - 1)
+            guard state.runners == 0 else { return [] }
             let all = Array(state.open.values)
             state.open = [:]
             return all

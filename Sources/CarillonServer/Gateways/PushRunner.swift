@@ -14,6 +14,7 @@ struct PushRunner: Service {
     private static let betweenLooks: Duration = .milliseconds(100)
 
     func run() async throws {
+        gateways.addRunner()
         await withDiscardingTaskGroup { group in
             await begin()
             // What is in it is bounded by what may be under way.
