@@ -1,6 +1,6 @@
 # What can be done here. On Debian and Ubuntu, what is missing is installed first; on macOS nothing is.
 
-.PHONY: run test check release bench test-durability test-soak test-simulation setup setup-tests setup-bench format lint thread-sanitizer thread-sanitizer-core \
+.PHONY: run test test-homes check release bench test-durability test-soak test-simulation setup setup-tests setup-bench format lint thread-sanitizer thread-sanitizer-core \
 	docs clean
 
 BUILD := .build/debug
@@ -26,7 +26,13 @@ test: setup-tests
 	Scripts/tests --no-parallel --filter "PushKillTests|StoreKillTests|SlowReaderTests|DeadlineTests"
 	Scripts/tests --no-parallel --filter CarillonAPNsTests
 
-## What CI runs: format, a build without warnings and with explicit imports, the packages that are meant, docs, all tests, the
+## The tests of the server and of the executable, with servers that have two homes.
+test-homes: setup-tests
+	$(DEBUG) --build-tests
+	CARILLON_TEST_HOMES=2 Scripts/tests --filter "CarillonServerTests|EndToEndTests" --skip InteropTests --skip PushKillTests \
+		--skip StoreKillTests --skip SlowReaderTests
+
+## What CI runs before `test-homes`: format, a build without warnings and with explicit imports, the packages that are meant, docs, all tests, the
 ## release executable in a bare root, the benchmarks' build, and the sanitizer over the rooms without sockets.
 check: lint setup-tests
 	$(DEBUG) --build-tests

@@ -16,7 +16,7 @@ package enum CloseCode: UInt16, CaseIterable, Sendable {
     case tooBig = 1009
     /// The server met a fault; come back later.
     case internalError = 1011
-    /// The server is stopping or restarting; come back after the delay of `goodbye`.
+    /// The server is stopping or restarting, or cannot reach the device's home; come back after the delay of `goodbye`.
     case restart = 1012
     /// The server is full; come back later.
     case tryLater = 1013

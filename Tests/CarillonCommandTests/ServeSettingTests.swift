@@ -55,6 +55,12 @@ struct ServeSettingTests {
         #expect(!help.contains("](") && !help.contains("`"))
     }
 
+    @Test func `the number of homes is an option that the help does not show`() throws {
+        #expect(!ServeCommand.helpMessage(columns: 10_000).contains("--homes"))
+        #expect(try ServeCommand.parse(["--homes", "2"]).homes == 2)
+        #expect(try ServeCommand.parse([]).homes == 1)
+    }
+
     @Test func `each option of the command line is passed on`() throws {
         let flags = ["dev", "anonymous-devices", "allow-private-addresses"]
         let options = ServeSetting.all.filter { $0.isOption }.map(\.name)

@@ -268,6 +268,7 @@ struct CommandLineTests {
         Fault(66, "send", "http://127.0.0.1:9/push/x", "--file", "/nowhere"),
         Fault(73, "serve", "--data", "/proc/nowhere"),
         Fault(64, "serve", "--data", "/tmp/x", "--listen", "nonsense"),
+        Fault(64, "serve", "--data", "/tmp/x", "--homes", "3"),
         Fault(66, "serve", "--data", "/tmp/x", "--config", "/nowhere.json"),
         Fault(66, "serve", "--data", "/tmp/x", "--outward-ca", "/nowhere.pem"),
         Fault(64, "apns", "send", "--token", "00ff", "--title", "x"),

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// Programs that nobody here wrote, from PyPI, against the real executable. `make test` installs them and says where.
@@ -48,9 +49,9 @@ enum Interop {
         let paths = arguments.map { $0.hasSuffix(".py") ? "\(directory)/\($0)" : $0 }
         try await turnstile.pass {
             let start = ContinuousClock.now
-            let program = try Program(
-                python ?? "python3", paths,
-                environment: ["CARILLON_EXECUTABLE": Program.carillon, "PYTHONDONTWRITEBYTECODE": "1"])
+            var environment = ["CARILLON_EXECUTABLE": Program.carillon, "PYTHONDONTWRITEBYTECODE": "1"]
+            if TestHomes.count > 1 { environment["CARILLON_TEST_HOMES"] = String(TestHomes.count) }
+            let program = try Program(python ?? "python3", paths, environment: environment)
             let status = await program.exitStatus()
             print("\(paths.first { $0.hasSuffix(".py") } ?? ""): \((ContinuousClock.now - start).components.seconds) s")
             #expect(status == 0, "\(program.output.suffix(120).joined(separator: "\n"))")

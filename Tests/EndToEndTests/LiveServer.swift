@@ -82,7 +82,8 @@ final class LiveServer {
     ) throws -> Program {
         try Program(
             Program.carillon,
-            ["serve", "--data", directory, "--listen", "127.0.0.1:\(port)", "--public-url", publicAddress],
+            ["serve", "--data", directory, "--listen", "127.0.0.1:\(port)", "--public-url", publicAddress]
+                + TestHomes.options,
             environment: environment)
     }
 

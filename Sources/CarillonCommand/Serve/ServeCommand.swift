@@ -34,6 +34,7 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(name: .customLong("outward-ca"), help: ServeSetting.help("outward-ca")) var outwardCA: String?
     @Option(name: .customLong("allowed-origins"), help: ServeSetting.help("allowed-origins")) var allowedOrigins: String?
     @Option(help: ServeSetting.help("log")) var log: String?
+    @Option(help: ArgumentHelp("The number of homes, for tests of the server: 1 or 2.", visibility: .hidden)) var homes = 1
     @Option(help: "A JSON file with these options; CARILLON_CONFIG in the environment does as well.") var config: String?
 
     func run() async throws {
@@ -42,6 +43,10 @@ struct ServeCommand: AsyncParsableCommand {
             let options = try ServeOptions(flags: flags, file: config)
             let logger = options.logger
             var settings = try options.settings(openFiles: OpenFiles.raiseLimit())
+            guard (1...ServerSettings.mostHomes).contains(homes) else {
+                throw CommandFault(.validationFailure, "\"homes\" must be 1 or 2, not \"\(homes)\".")
+            }
+            settings.homes = homes
             do throws(InheritedSocket.Fault) {
                 settings.inheritedSockets = try InheritedSocket.all(environment: Environment.all)
             } catch {

@@ -68,4 +68,6 @@ package enum SessionEnd: Equatable, Sendable {
     case storageUnavailable
     /// The device has another home, and the connection cannot arrive there.
     case moved
+    /// The connection cannot reach the home of the device any longer.
+    case linkLost
 }

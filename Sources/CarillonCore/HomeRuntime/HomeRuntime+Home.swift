@@ -39,27 +39,28 @@ extension HomeRuntime: Home {
     }
 
     package func handle(_ request: HomeRequest) async throws(HomeFault) -> HomeResponse {
-        guard let duties = presentDuties else { throw .unreachable }
-        guard let gate, let shard = request.shard else { return try await duties.handle(request) }
+        guard let handler else { throw .unreachable }
+        guard let gate, let shard = request.shard else { return try await handler(request) }
         try await gate.enter(shard)
         defer { gate.leave(shard) }
-        return try await duties.handle(request)
+        return try await handler(request)
     }
 
     package func ask<Question: HomeQuestion>(
         _ question: Question
     ) async throws(HomeFault) -> Result<Question.Answer, any Error> {
-        guard let duties = presentDuties else { throw .unreachable }
+        guard let answers else { throw .unreachable }
         if let gate, let shard = question.shard {
             try await gate.enter(shard)
             defer { gate.leave(shard) }
-            return await duties.answers.result(of: question)
+            return await answers.result(of: question)
         }
-        return await duties.answers.result(of: question)
+        return await answers.result(of: question)
     }
 
     package func leave(_ session: any LiveSession, of device: DeviceSerial) { sessions.leave(session, device: device) }
 
-    /// Searches all sessions: the device can have another name since its session joined.
+    /// Searches all sessions: the device can have another name since its session joined. A link does not call this for an arrival that the home
+    /// answered, because the link knows the device then.
     package func leave(_ session: any LiveSession, of name: DeviceName) { sessions.leave(session) }
 }

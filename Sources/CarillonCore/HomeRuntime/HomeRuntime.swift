@@ -12,27 +12,18 @@ package final class HomeRuntime: Sendable {
     /// Lets calls in by their shards; nil if the home has all shards for as long as it lives.
     package let gate: ShardGate?
     private let listener = AtomicLazyReference<ArrivalListener>()
-    private let duties = AtomicLazyReference<Duties>()
-    private let finder = AtomicLazyReference<Finder>()
+    private let answering = AtomicLazyReference<Kept<HomeAnswers>>()
+    private let handling = AtomicLazyReference<Kept<Handler>>()
+    private let finder = AtomicLazyReference<Kept<@Sendable (Shard) -> (any Home)?>>()
 
-    private final class Finder: Sendable {
-        let home: @Sendable (Shard) -> any Home
-        init(_ home: @escaping @Sendable (Shard) -> any Home) { self.home = home }
-    }
+    /// Runs a whole request at the home.
+    package typealias Handler = @Sendable (HomeRequest) async throws(HomeFault) -> HomeResponse
 
-    /// What the home does for callers of ``Home/ask(_:)`` and ``Home/handle(_:)``.
-    package final class Duties: Sendable {
-        let answers: HomeAnswers
-        let handle: @Sendable (HomeRequest) async throws(HomeFault) -> HomeResponse
+    /// A value that is set once.
+    private final class Kept<Value: Sendable>: Sendable {
+        let value: Value
 
-        /// The home keeps both, so they must not keep the home.
-        package init(
-            _ answers: HomeAnswers,
-            handle: @escaping @Sendable (HomeRequest) async throws(HomeFault) -> HomeResponse
-        ) {
-            self.answers = answers
-            self.handle = handle
-        }
+        init(_ value: Value) { self.value = value }
     }
 
     /// - Parameters:
@@ -52,20 +43,31 @@ package final class HomeRuntime: Sendable {
         precondition(first === listener, "A home has one listener for arrivals.")
     }
 
-    /// Answers questions and requests from now on. A home gets its duties once, before other homes know it.
-    package func take(_ duties: Duties) {
-        let first = self.duties.storeIfNil(duties)
-        precondition(first === duties, "A home has its duties already.")
+    /// Answers questions (``Home/ask(_:)``) from now on. A home gets its answers once. It keeps them, so they must not keep the home.
+    package func take(_ answers: HomeAnswers) {
+        let kept = Kept(answers)
+        let first = answering.storeIfNil(kept)
+        precondition(first === kept, "A home has its answers already.")
     }
 
     /// Finds the homes of shards that this home gave away. It is set once, before the first move.
-    package func findOthers(by home: @escaping @Sendable (Shard) -> any Home) { _ = finder.storeIfNil(Finder(home)) }
+    package func findOthers(by home: @escaping @Sendable (Shard) -> (any Home)?) { _ = finder.storeIfNil(Kept(home)) }
 
     /// Returns the home that a shard was given to; nil if no shard moves.
-    func laterHome(_ shard: Shard) -> (any Home)? { finder.load()?.home(shard) }
+    func laterHome(_ shard: Shard) -> (any Home)? { finder.load()?.value(shard) }
 
-    /// Nil if the home answers nothing yet.
-    var presentDuties: Duties? { duties.load() }
+    /// Handles requests (``Home/handle(_:)``) from now on. A home gets its handler once. It keeps the handler, which must not keep the home.
+    package func take(_ handler: @escaping Handler) {
+        let kept = Kept(handler)
+        let first = handling.storeIfNil(kept)
+        precondition(first === kept, "A home has its handler already.")
+    }
+
+    /// Nil if the home answers no questions yet.
+    var answers: HomeAnswers? { answering.load()?.value }
+
+    /// Nil if the home handles no requests yet.
+    var handler: Handler? { handling.load()?.value }
 
     /// Nil if nothing follows arrivals.
     var arrivalListener: ArrivalListener? { listener.load() }

@@ -412,6 +412,7 @@ package struct SessionMachine: Sendable {
         case .serverStops, .moved: saidGoodbye(.restart, "restart: come back later")
         case .storageUnavailable:
             saidGoodbye(.tryLater, "storage_unavailable: what you answered could not be stored and comes again")
+        case .linkLost: saidGoodbye(.restart, "link_lost: come back later")
         }
     }
 

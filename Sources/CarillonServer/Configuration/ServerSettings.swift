@@ -48,6 +48,10 @@ package struct ServerSettings: Sendable {
     /// The pages of other origins that may use the server.
     package var allowedOrigins = AllowedOrigins.none
 
+    /// The number of homes: 1, or 2 in tests of the server. Two homes have half of the shards each, and are reached over links.
+    package var homes = 1
+    package static let mostHomes = 2
+
     package var store: StoreSettings
     package var sweepSeconds: Int
 

@@ -13,9 +13,13 @@ import ServiceLifecycle
 package struct CarillonServer: Service {
     /// What is known when the server listens.
     package struct Running: Sendable {
-        package let domain: HomeDomain
+        /// The homes of the process.
+        package let homes: [HomeDomain]
         package let addresses: Addresses
         package let port: Int
+
+        /// The first home.
+        package var domain: HomeDomain { homes[0] }
     }
 
     private let settings: ServerSettings
@@ -23,17 +27,18 @@ package struct CarillonServer: Service {
     private let metrics: MetricsRegistry?
     private let logger: Logger
     private let onRunning: @Sendable (Running) async -> Void
-    private let link: @Sendable (any Home) -> any Home
+    private let link: (@Sendable (any Home) -> any Home)?
 
     /// - Parameters:
     ///   - stores: Opens the store of the data directory.
     ///   - metrics: What is shown at `/metrics`, when the settings say where that is.
     ///   - onRunning: Called once, when the server listens.
-    ///   - link: Returns how connections reach a home.
+    ///   - link: Returns how connections and other homes reach a home. Without it, they call the only home itself, and each of several homes
+    ///     over a ``LinkedHome``.
     package init(
         settings: ServerSettings, stores: any StoreFactory, metrics: MetricsRegistry? = nil, logger: Logger,
         onRunning: @escaping @Sendable (Running) async -> Void = { _ in },
-        link: @escaping @Sendable (any Home) -> any Home = { $0 }
+        link: (@Sendable (any Home) -> any Home)? = nil
     ) {
         self.settings = settings
         self.stores = stores
@@ -79,22 +84,18 @@ package struct CarillonServer: Service {
         let resolver = NameResolver(group: group, lookUp: settings.outward.lookUp)
         defer { resolver.shutdown() }
         let caller = try OutwardCaller(group: group, resolver: resolver, settings: settings.outward)
-        let domain = try await HomeDomain(
-            store: store, addresses: addresses.own, scheduler: .on(group), logger: logger,
-            watchSettings: settings.outward.watches, workLimits: settings.outward.pace,
-            allowances: settings.allowances, gatewaySettings: settings.gateways, userKeys: .over(caller),
-            vetoSource: .over(caller),
-            attachmentFiles: stores.attachmentFiles(of: settings.dataDirectory), attachmentLimits: settings.attachments,
-            answerBytes: settings.answerBytes, wrappedBy: try settings.keyFile.map { path in try KeyFile.open(path) },
-            link: link)
+        let (shared, homes) = try await HomeDomain.open(
+            store, homeConfiguration(addresses, caller, group), homes: settings.homes, link: { reached($0) })
+        let domain = homes[0]
         let anonymousApp = try await anonymousApp(domain)
         let readiness = Readiness()
         var quiet = logger
         quiet.logLevel = max(logger.logLevel, .warning)
         let limit = ConnectionLimit(limit: settings.maximumSockets, gauge: .sockets, refused: .socketsRefused)
-        let responder = Routes.all(
-            domain: domain, addresses: addresses, store: store, settings: settings, readiness: readiness, sockets: limit
-        ).router().buildResponder()
+        let routes = HomeRoutes(of: homes) { home in
+            Routes.all(
+                domain: home, addresses: addresses, store: store, settings: settings, readiness: readiness, sockets: limit)
+        }
         let sockets = SocketHandler.Shared(
             domain: domain,
             settings: settings,
@@ -102,7 +103,7 @@ package struct CarillonServer: Service {
                 devices: domain.devices, homes: domain.homes, anonymousApp: anonymousApp, logger: logger),
             requests: SocketRequests(
                 devices: domain.devices, channels: domain.channels, addresses: addresses, anonymousApp: anonymousApp,
-                responder: responder, answers: domain.answers, logger: logger),
+                responder: routes.responder, answers: domain.answers, logger: logger),
             limit: limit)
         let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2, time: domain.time)
         let (othersListen, othersListening) = AsyncStream.makeStream(of: Void.self)
@@ -112,7 +113,7 @@ package struct CarillonServer: Service {
                     registry: registry,
                     health: HealthRoutes(
                         store: store, readiness: readiness, gateways: domain.gateways, isOnOwnListener: true),
-                    host: $0.host, port: $0.port, domain: domain,
+                    host: $0.host, port: $0.port, homes: homes,
                     handOvers: HandOverStatistics(store: store, ticks: domain.ticks), readiness: readiness,
                     retry: settings.listenerRetry, logger: quiet
                 ) {
@@ -125,7 +126,7 @@ package struct CarillonServer: Service {
             group: group, places: settings.listenPlaces,
             connections: HTTPConnectionHandler.Shared(
                 routes: RouteCall(
-                    responder: responder, answers: domain.answers, server: domain.server, logger: quiet),
+                    responder: routes.responder, answers: domain.answers, server: domain.server, logger: quiet),
                 publishDoor: PublishDoor(domain: domain, addresses: addresses, logger: quiet),
                 sockets: sockets,
                 clientAddress: settings.clientAddress,
@@ -138,32 +139,26 @@ package struct CarillonServer: Service {
         ) { [onRunning, settings] channel in
             readiness.beganListening()
             await onRunning(
-                Running(domain: domain, addresses: addresses, port: channel.localAddress?.port ?? settings.port))
+                Running(homes: homes, addresses: addresses, port: channel.localAddress?.port ?? settings.port))
             await settings.notifySocket?.send("READY=1")
         }
-        var first: [ServiceGroupConfiguration.ServiceConfiguration] = []
+        var services: [ServiceGroupConfiguration.ServiceConfiguration] = []
         if let socket = settings.notifySocket, let time = socket.watchdog {
             // Stopped last.
-            first.append(.init(service: Watchdog(socket: socket, time: time, group: group, store: store)))
+            services.append(.init(service: Watchdog(socket: socket, time: time, group: group, store: store)))
         }
-        if let metricsListener { first.append(.init(service: metricsListener)) }
-        var configuration = ServiceGroupConfiguration(
-            services: first + [
-                .init(
-                    service: StoreSweeper(
-                        store: domain.runtime.store, domain: domain, settings: settings, logger: logger)),
-                .init(
-                    service: Sweeper(
-                        domain: domain, collector: DeviceCollector(domain: domain, settings: settings, logger: logger),
-                        settings: settings, logger: logger)),
-                .init(service: WatchRunner(domain: domain, caller: caller, logger: logger)),
-                .init(service: PushRunner(outbox: domain.outbox, gateways: domain.gateways, logger: logger)),
-                .init(service: FreedMemory()),
-                .init(service: listener),
-                // Stopped first, as services stop in the reverse of this order.
-                .init(service: StopNotice(readiness: readiness, homes: domain.homes, notifySocket: settings.notifySocket)),
-            ],
-            logger: quiet)
+        if let metricsListener { services.append(.init(service: metricsListener)) }
+        services.append(
+            .init(
+                service: StoreSweeper(store: domain.runtime.store, domain: domain, settings: settings, logger: logger)))
+        for home in homes { services += runners(of: home, caller) }
+        services += [
+            .init(service: FreedMemory()),
+            .init(service: listener),
+            // Stopped first, as services stop in the reverse of this order.
+            .init(service: StopNotice(readiness: readiness, homes: shared.homes, notifySocket: settings.notifySocket)),
+        ]
+        var configuration = ServiceGroupConfiguration(services: services, logger: quiet)
         configuration.maximumGracefulShutdownDuration = .seconds(settings.stopSeconds)
         var lost: ListenerLost?
         do {
@@ -172,10 +167,42 @@ package struct CarillonServer: Service {
             lost = fault
         }
         await sockets.limit.awaitEmpty(atMost: .seconds(settings.stopSeconds))
+        // What sockets said last is on its way to their homes.
+        for case let link as LinkedHome in shared.homes.all() { await link.flush() }
         // The served time is written first: the store marks devices that were seen with it.
-        await domain.shared.writeRemaining()
-        await domain.writeRemaining()
+        await shared.writeRemaining()
+        for home in homes { await home.writeRemaining() }
         return lost
+    }
+
+    private func homeConfiguration(
+        _ addresses: Addresses, _ caller: OutwardCaller, _ group: any EventLoopGroup
+    ) throws -> HomeDomain.Configuration {
+        HomeDomain.Configuration(
+            addresses: addresses.own, scheduler: .on(group), logger: logger, watchSettings: settings.outward.watches,
+            workLimits: settings.outward.pace, allowances: settings.allowances, gatewaySettings: settings.gateways,
+            userKeys: .over(caller), vetoSource: .over(caller),
+            attachmentFiles: stores.attachmentFiles(of: settings.dataDirectory), attachmentLimits: settings.attachments,
+            answerBytes: settings.answerBytes, wrapping: try settings.keyFile.map { path in try KeyFile.open(path) })
+    }
+
+    private func reached(_ home: any Home) -> any Home {
+        if let link { return link(home) }
+        return settings.homes == 1 ? home : LinkedHome(home, random: .system)
+    }
+
+    /// What works for the devices and items of a home.
+    private func runners(
+        of home: HomeDomain, _ caller: OutwardCaller
+    ) -> [ServiceGroupConfiguration.ServiceConfiguration] {
+        [
+            .init(
+                service: Sweeper(
+                    domain: home, collector: DeviceCollector(domain: home, settings: settings, logger: logger),
+                    settings: settings, logger: logger)),
+            .init(service: WatchRunner(domain: home, caller: caller, logger: logger)),
+            .init(service: PushRunner(outbox: home.outbox, gateways: home.gateways, logger: logger)),
+        ]
     }
 
     /// The app of devices that never registered; it is made when it is missing.

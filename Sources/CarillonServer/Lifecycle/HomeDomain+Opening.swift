@@ -28,42 +28,82 @@ extension HomeDomain {
         time: TimeSource = .system, ticks: TickSource = .system, positionsUsed: Int64 = 0,
         link: (any Home) -> any Home = { $0 }
     ) async throws {
-        let random = RandomSource.system
-        let log = BoundedLog.of(logger, ticks: ticks)
-        var generator = random
-        // The key ring is opened before the incarnation is added: a server with a wrong key file must not stop another one. Listeners bind
-        // their addresses later, in their services: a server whose address is in use stops after it became the home.
-        let tokenKeys = try await KeyRing.open(store, wrappedBy: wrapping, random)
-        let server = try await store.serverID(proposing: ServerID(.random(using: &generator)))
-        let served = try await ServedTime(store: store, time: time, ticks: ticks)
-        let (home, epoch) = try await HomeDomain.begin(purpose, on: store)
-        let history = try await store.history(proposing: Int64(bitPattern: random.next()))
-        let sessions = LiveSessions()
-        let writer = InboxWriter(store: home, sessions: sessions, scheduler: scheduler, logger: log.logger)
-        let inbox = Inbox(
-            store: home, writer: writer, sessions: sessions,
-            positions: PositionSource(epoch: epoch, after: positionsUsed), time: time, random: random)
-        let runtime = HomeRuntime(inbox: inbox, sessions: sessions, store: home)
-        let shared = Domain(
-            store: store, documents: AppDocuments(store: store), tokenKeys: tokenKeys, isKeyRingWrapped: wrapping != nil,
-            homes: Homes(only: runtime, reachedBy: link(runtime)), server: server, history: history, served: served,
-            addresses: addresses, callRules: watchSettings.rules, allowances: allowances, gatewaySettings: gatewaySettings,
-            userKeys: userKeys, vetoSource: vetoSource, turnLimits: turnLimits, answerBytes: answerBytes,
-            scheduler: scheduler, log: log, time: time, ticks: ticks, random: random)
+        let configuration = Configuration(
+            addresses: addresses, scheduler: scheduler, logger: logger, watchSettings: watchSettings, workLimits: workLimits,
+            allowances: allowances, gatewaySettings: gatewaySettings, userKeys: userKeys, vetoSource: vetoSource,
+            itemLimits: itemLimits, updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles,
+            attachmentLimits: attachmentLimits, answerBytes: answerBytes, wrapping: wrapping, time: time, ticks: ticks,
+            positionsUsed: positionsUsed)
+        let (shared, runtimes) = try await HomeDomain.parts(on: store, configuration, homes: 1, for: purpose, link: link)
         self.init(
-            shared, runtime: runtime, records: store, attachmentFiles: attachmentFiles,
-            settings: Settings(
-                watches: watchSettings, work: workLimits, items: itemLimits, updates: updateLimits,
-                attachments: attachmentLimits, outbox: .init(underWay: gatewaySettings.underWay)))
+            shared, runtime: runtimes[0], records: store, attachmentFiles: attachmentFiles, settings: configuration.ofHome)
     }
 
-    /// Returns the handle for everything that works for devices, and the epoch of positions.
-    private static func begin(_ purpose: Purpose, on store: any Store) async throws -> (home: any HomeStore, epoch: Int64) {
+    /// Makes the homes of a server over a store, and everything that the process has once.
+    ///
+    /// - Parameters:
+    ///   - count: The number of homes. Each has as many shards as the others, and is on a node of its own, from node 1 on.
+    ///   - link: Returns how connections and other homes reach a home.
+    static func open(
+        _ store: any Store, _ configuration: Configuration, homes count: Int, link: (any Home) -> any Home
+    ) async throws -> (shared: Domain, homes: [HomeDomain]) {
+        let (shared, runtimes) = try await parts(on: store, configuration, homes: count, for: .server, link: link)
+        let homes = runtimes.map { runtime in
+            HomeDomain(
+                shared, runtime: runtime, records: store, attachmentFiles: configuration.attachmentFiles,
+                settings: configuration.ofHome)
+        }
+        return (shared, homes)
+    }
+
+    private static func parts(
+        on store: any Store, _ configuration: Configuration, homes count: Int, for purpose: Purpose,
+        link: (any Home) -> any Home
+    ) async throws -> (shared: Domain, runtimes: [HomeRuntime]) {
+        let (time, ticks, random) = (configuration.time, configuration.ticks, RandomSource.system)
+        let log = BoundedLog.of(configuration.logger, ticks: ticks)
+        var generator = random
+        // The key ring is opened before an incarnation is added: a server with a wrong key file must not stop another one. Listeners bind
+        // their addresses later, in their services: a server whose address is in use stops after it became the home.
+        let tokenKeys = try await KeyRing.open(store, wrappedBy: configuration.wrapping, random)
+        let server = try await store.serverID(proposing: ServerID(.random(using: &generator)))
+        let served = try await ServedTime(store: store, time: time, ticks: ticks)
+        var runtimes: [HomeRuntime] = []
+        for place in 0..<count {
+            let shards = ShardSet.part(place, of: count)
+            let (home, epoch) = try await begin(purpose, on: store, place, shards)
+            let sessions = LiveSessions()
+            let writer = InboxWriter(
+                store: home, sessions: sessions, scheduler: configuration.scheduler, logger: log.logger)
+            let inbox = Inbox(
+                store: home, writer: writer, sessions: sessions,
+                positions: PositionSource(epoch: epoch, after: configuration.positionsUsed), time: time, random: random)
+            let gate = count == 1 ? nil : ShardGate(shards, scheduler: configuration.scheduler)
+            runtimes.append(HomeRuntime(inbox: inbox, sessions: sessions, store: home, gate: gate))
+        }
+        let history = try await store.history(proposing: Int64(bitPattern: random.next()))
+        let shared = Domain(
+            store: store, documents: AppDocuments(store: store), tokenKeys: tokenKeys,
+            isKeyRingWrapped: configuration.wrapping != nil, homes: homes(runtimes, link: link), server: server,
+            history: history, served: served, addresses: configuration.addresses,
+            callRules: configuration.watchSettings.rules, allowances: configuration.allowances,
+            gatewaySettings: configuration.gatewaySettings, userKeys: configuration.userKeys,
+            vetoSource: configuration.vetoSource, turnLimits: configuration.turnLimits,
+            answerBytes: configuration.answerBytes, scheduler: configuration.scheduler, log: log, time: time, ticks: ticks,
+            random: random)
+        return (shared, runtimes)
+    }
+
+    /// Returns the handle for everything that works for devices of a home, and the epoch of its positions.
+    private static func begin(
+        _ purpose: Purpose, on store: any Store, _ place: Int, _ shards: ShardSet
+    ) async throws -> (home: any HomeStore, epoch: Int64) {
         switch purpose {
         case .server:
-            let home = try await store.home(store.addIncarnation(of: .only))
+            let node = NodeNumber(NodeNumber.only.rawValue + Int64(place))
+            let home = try await store.home(store.addIncarnation(of: node))
             let epoch = try await store.claimEpoch()
-            try await ShardMap.take(.all, to: .init(node: .only, epoch: epoch), by: home, in: store)
+            try await ShardMap.take(shards, to: .init(node: node, epoch: epoch), by: home, in: store)
             return (home, epoch)
         case .command:
             // A suspended or resumed device gets a message, whose position must be later than all stored positions. Each
@@ -72,4 +112,23 @@ extension HomeDomain {
             return (store, try await store.claimEpoch())
         }
     }
+
+    private static func homes(_ runtimes: [HomeRuntime], link: (any Home) -> any Home) -> Homes {
+        if runtimes.count == 1 { return Homes(only: runtimes[0], reachedBy: link(runtimes[0])) }
+        let homes = Homes(runtimes.map { Homes.Place(link($0), local: $0) }) { shard in
+            ShardSet.place(of: shard, in: runtimes.count)
+        }
+        for runtime in runtimes { runtime.findOthers { [weak homes] shard in homes?.home(of: shard) } }
+        return homes
+    }
+}
+
+extension ShardSet {
+    /// Returns the shards of one of several homes: all shards if there is one, and as many as each other has.
+    fileprivate static func part(_ place: Int, of count: Int) -> ShardSet {
+        if count == 1 { return .all }
+        return ShardSet(ShardSet.all.shards.filter { Self.place(of: $0, in: count) == place })
+    }
+
+    fileprivate static func place(of shard: Shard, in count: Int) -> Int { Int(shard.number) * count / Shard.count }
 }

@@ -127,6 +127,7 @@ package final class HomeDomain: Sendable {
         pushes = store
         outbox = Outbox(store: store, shards: shards, limits: settings.outbox, time: time)
         shared.gateways.serve(outbox)
+        runtime.take(makeAnswers())
         runtime.inform(
             ArrivalListener(
                 admitted: { [weak self] device, proof in self?.devices.saw(device, by: proof) },

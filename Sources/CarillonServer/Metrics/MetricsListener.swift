@@ -12,7 +12,8 @@ struct MetricsListener: Service {
     let health: HealthRoutes
     let host: String
     let port: Int
-    let domain: HomeDomain
+    /// The homes of the process. What each counts is added up.
+    let homes: [HomeDomain]
     let handOvers: HandOverStatistics
     let readiness: Readiness
     let retry: ListenerRetry.Limits
@@ -25,7 +26,7 @@ struct MetricsListener: Service {
 
     func run() async throws {
         defer { onListening() }
-        let routes = Routes(domain.answers)
+        let routes = Routes(homes[0].answers)
         routes.on(.get, "/metrics") { _, _ in
             Response(
                 status: .ok, text: Array(registry.text(with: await samples()).utf8), type: PrometheusText.mediaType)
@@ -81,19 +82,19 @@ struct MetricsListener: Service {
     }
 
     private func samples() async -> [MetricsRegistry.Sample] {
-        let populations = domain.homes.here.map { home in home.population }
-        // A store that cannot be read shows by what is missing here.
-        let waiting = try? await domain.homes.here.first?.waitingInAll()
+        let populations = homes.map { $0.home.population }
+        // Each home reads this of the whole store. A store that cannot be read shows by what is missing here.
+        let waiting = try? await homes[0].home.waitingInAll()
         let own: [MetricsRegistry.Sample] = [
             .init(.buildInfo, CarillonVersion.text, value: 1),
             .init(.homes, value: Double(populations.count)),
             .init(.sessions, value: Double(populations.reduce(0) { $0 + $1.sessions })),
             .init(.waiters, value: Double(populations.reduce(0) { $0 + $1.waiters })),
-            .init(.callsUnderWay, value: Double(domain.work.underWay)),
-            .init(.pushesUnderWay, value: Double(domain.gateways.underWay)),
-            .init(.pushLanesPaused, value: Double(domain.gateways.faults.count)),
+            .init(.callsUnderWay, value: Double(homes.reduce(0) { $0 + $1.work.underWay })),
+            .init(.pushesUnderWay, value: Double(homes[0].gateways.underWay)),
+            .init(.pushLanesPaused, value: Double(homes[0].gateways.faults.count)),
         ]
         let inboxes = waiting.map(Self.samples) ?? []
-        return await ProcessStatistics.samples() + own + inboxes + handOvers.samples(in: domain.homes.shards)
+        return await ProcessStatistics.samples() + own + inboxes + handOvers.samples(in: homes[0].homes.shards)
     }
 }

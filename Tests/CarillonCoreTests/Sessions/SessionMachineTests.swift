@@ -293,13 +293,16 @@ struct SessionMachineTests {
         #expect(plain.ended(because: .serverStops).count == 1)
         var carillon = open(caughtUp: false)
         #expect(carillon.loaded(.page(.init(envelopes: [], isComplete: true)), at: Sample.now) == [.send(.caughtUp)])
-        var other = carillon
+        var (other, unlinked) = (carillon, carillon)
         let goodbye = carillon.ended(because: .serverStops)
         #expect(goodbye.first == .send(.goodbye(delaySeconds: 1)))
         #expect(closeCode(goodbye) == .restart)
         let unwritten = other.ended(because: .storageUnavailable)
         #expect(unwritten.first == .send(.goodbye(delaySeconds: 1)))
         #expect(closeCode(unwritten) == .tryLater)
+        let lost = unlinked.ended(because: .linkLost)
+        #expect(lost.first == .send(.goodbye(delaySeconds: 1)))
+        #expect(closeCode(lost) == .restart)
     }
 
     @Test func `an offer of TTL 0 is always answered`() {

@@ -68,8 +68,8 @@ struct InheritedSocketTests {
         try await ServedConnections.run {
             $0.inheritedSockets = sockets
         } _: { server in
-            let overTCP = ServedConnections(domain: server.domain, port: port)
-            let overUnix = ServedConnections(domain: server.domain, port: port, unixSocket: path)
+            let overTCP = ServedConnections(homes: server.homes, port: port)
+            let overUnix = ServedConnections(homes: server.homes, port: port, unixSocket: path)
             for connections in [overTCP, overUnix] {
                 let answer = try await connections.request("GET /health/ready")
                 #expect(answer.status == 200)

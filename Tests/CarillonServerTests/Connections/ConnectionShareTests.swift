@@ -126,20 +126,19 @@ struct ConnectionShareTests {
         try await ServedConnections.run { server in
             let (_, credential, _) = try await server.openChannel()
             let (_, other, _) = try await server.openChannel()
-            let sessions = server.domain.runtime.sessions
             var peers: [RawPeer] = []
             for _ in 0..<16 {
                 let peer = try RawPeer(port: server.port)
                 try peer.send(Self.ask("/v1/inbox?wait=200", credential))
                 peers.append(peer)
             }
-            try await eventually { sessions.population.waiters == 16 }
+            try await eventually { server.waiters == 16 }
             let refused = try await server.request("GET /v1/inbox?wait=200", ["Authorization: Bearer \(credential)"])
             #expect(refused.status == 429)
             #expect(refused.body.contains("rate_limited"))
             #expect(try await server.request("GET /v1/inbox", ["Authorization: Bearer \(other)"]).status == 200)
             peers = []
-            try await eventually { sessions.population.waiters == 0 }
+            try await eventually { server.waiters == 0 }
             #expect(try await server.request("GET /v1/inbox", ["Authorization: Bearer \(credential)"]).status == 200)
         }
     }
@@ -147,10 +146,9 @@ struct ConnectionShareTests {
     @Test func `a poll that waits is answered by what comes, by its time, and by a stop of its client`() async throws {
         try await ServedConnections.run { server in
             let (token, credential, _) = try await server.openChannel()
-            let sessions = server.domain.runtime.sessions
             let peer = try RawPeer(port: server.port)
             try peer.send(Self.ask("/v1/inbox?wait=100", credential))
-            try await eventually { sessions.population.waiters == 1 }
+            try await eventually { server.waiters == 1 }
             #expect(
                 try await server.request("POST /push/\(token)", ["TTL: 60", "Content-Encoding: identity"], "x").status == 201
             )
@@ -158,7 +156,7 @@ struct ConnectionShareTests {
             #expect(answer.contains("\"messageType\":\"notification\""))
             #expect(answer.lowercased().contains("carillon-server: \(server.domain.server)\r\n"))
             // The connection is used again; nothing is left of the first poll.
-            #expect(sessions.population.waiters == 0)
+            #expect(server.waiters == 0)
             try peer.send(Self.ask("/health/live"))
             _ = try await peer.read(until: "live")
             let (_, idle, _) = try await server.openChannel()
@@ -208,12 +206,11 @@ struct ConnectionShareTests {
             $0.connectionsPerAddress = 2
         } _: { server in
             let (_, credential, _) = try await server.openChannel()
-            let sessions = server.domain.runtime.sessions
             let peers = try (0..<2).map { _ in try RawPeer(port: server.port) }
             for peer in peers {
                 try peer.send(Self.ask("/v1/inbox?wait=200", credential, "X-Forwarded-For: 203.0.113.9:1\r\n"))
             }
-            try await eventually { sessions.population.waiters == 2 }
+            try await eventually { server.waiters == 2 }
             for same in ["203.0.113.9", "203.0.113.9:50001", "for=\"203.0.113.9:2\""] {
                 #expect(try await server.request("GET /v1/server", ["X-Forwarded-For: \(same)"]).status == 429, "\(same)")
             }

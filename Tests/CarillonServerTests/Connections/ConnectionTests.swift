@@ -31,7 +31,7 @@ struct ConnectionTests {
                 let answer = try await server.request("POST /push/\(token)", Self.message + fields, "x")
                 #expect(answer.status == 400, "\(fields)")
             }
-            #expect(try await server.domain.runtime.inbox.waitingCount(device: device) == 7)
+            #expect(try await server.home(of: device).runtime.inbox.waitingCount(device: device) == 7)
         }
     }
 
@@ -51,7 +51,7 @@ struct ConnectionTests {
                 #"{"notification":{"devices":[{"pushkey":"https://push.example.com/push/\#(encoded(token))"}]}}"#
             let matrix = try await server.request("POST /_matrix/push/v1/notify", [], body)
             #expect(matrix.body == #"{"rejected":[]}"#)
-            #expect(try await server.domain.runtime.inbox.waitingCount(device: device) == 2)
+            #expect(try await server.home(of: device).runtime.inbox.waitingCount(device: device) == 2)
             #expect(try await server.request("DELETE /message/\(encoded(id))").status == 204)
         }
     }
@@ -72,12 +72,12 @@ struct ConnectionTests {
 
     @Test func `a TTL is shortened to thirty days, and the answer says so`() async throws {
         try await ServedConnections.run { server in
-            let (token, _, _) = try await server.openChannel()
+            let (token, _, device) = try await server.openChannel()
             for ttl in ["2592001", "2147483648", "99999999999999999999"] {
                 let answer = try await server.request("POST /push/\(token)", Self.message + ["TTL: \(ttl)"], "x")
                 #expect(answer["ttl"] == "2592000")
                 let id = answer["location"]?.split(separator: "/").last.flatMap { MessageID(String($0)) }
-                let record = try await server.domain.runtime.inbox.record(of: try #require(id))
+                let record = try await server.home(of: device).runtime.inbox.record(of: try #require(id))
                 let kept = record.map { $0.expiresAt.milliseconds - $0.acceptedAt.milliseconds }
                 #expect(kept == 2_592_000_000)
             }
@@ -112,7 +112,7 @@ struct ConnectionTests {
                     #expect(answer.body.contains("vapid_invalid"))
                 }
             }
-            #expect(try await server.domain.runtime.inbox.waitingCount(device: device) == 0)
+            #expect(try await server.home(of: device).runtime.inbox.waitingCount(device: device) == 0)
             let good = Self.message + Self.field(try Self.token(key, claims: claims), key)
             #expect(try await server.request("POST /push/\(token)", good, "x").status == 201)
         }

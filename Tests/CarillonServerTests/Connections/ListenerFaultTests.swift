@@ -59,7 +59,7 @@ struct ListenerFaultTests {
             $0.metrics = ("127.0.0.1", port)
             $0.listenerRetry.delay = .seconds(5)
         } _: { server in
-            let metrics = ServedConnections(domain: server.domain, port: port)
+            let metrics = ServedConnections(homes: server.homes, port: port)
             let kept = try RawPeer(port: port)
             try kept.send("GET /health/live HTTP/1.1\r\nHost: h\r\n\r\n")
             _ = try await kept.read(until: "}")

@@ -4,16 +4,25 @@ import Logging
 import NIOCore
 import NIOPosix
 import TestStores
+import TestSupport
 
 @testable import CarillonCore
 @testable import CarillonServer
 
 /// A whole server in this process, and bytes to it over true connections.
 struct ServedConnections: Sendable {
-    let domain: HomeDomain
+    let homes: [HomeDomain]
     let port: Int
     /// The path of the Unix socket that the server listens on instead.
     var unixSocket: String?
+
+    /// The first home.
+    var domain: HomeDomain { homes[0] }
+
+    func home(of device: DeviceSerial) -> HomeDomain { homes.first { $0.home.has(device) } ?? domain }
+
+    /// The number of polls that wait.
+    var waiters: Int { homes.reduce(0) { $0 + $1.home.population.waiters } }
 
     /// The store of the server.
     var store: (any Store)? { domain.updateDelivery.store as? any Store }
@@ -28,6 +37,7 @@ struct ServedConnections: Sendable {
         var settings = ServerSettings(port: 0, dataDirectory: directory)
         settings.publicURL = "https://push.example.com"
         settings.anonymousApp = "anonymous"
+        settings.homes = TestHomes.count
         try configure(&settings)
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
@@ -41,7 +51,7 @@ struct ServedConnections: Sendable {
             }
             for await running in running {
                 try await body(
-                    ServedConnections(domain: running.domain, port: running.port, unixSocket: settings.unixSocket))
+                    ServedConnections(homes: running.homes, port: running.port, unixSocket: settings.unixSocket))
                 break
             }
             group.cancelAll()
@@ -57,7 +67,7 @@ struct ServedConnections: Sendable {
         if try await domain.apps.serial(of: app) == nil { _ = try await domain.apps.create(app) }
         let (device, credential) = try await domain.devices.register(app: app)
         var random = SystemRandomNumberGenerator()
-        let registration = try await domain.channels.register(
+        let registration = try await home(of: device.serial).channels.register(
             ChannelID.random(using: &random), device: device.serial, name: nil, vapidKey: vapidKey)
         return (registration.token, credential.text, device.serial)
     }

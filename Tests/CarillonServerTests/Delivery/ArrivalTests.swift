@@ -123,7 +123,7 @@ struct ArrivalTests {
     @Test func `a connection that ends while its device is looked up leaves nobody behind`() async throws {
         try await WatchedServer.run { server in
             let channel = try await server.openChannel()
-            let sessions = server.domain.runtime.sessions
+            let home = server.home(of: channel.device)
             for _ in 0..<40 {
                 let peer = try RawPeer(port: server.port)
                 try peer.send(
@@ -135,7 +135,7 @@ struct ArrivalTests {
                 try peer.sendFrame(hello)
                 try peer.sendFrame(0x8)
             }
-            try await eventually { sessions.population.sessions == 0 }
+            try await eventually { home.home.population.sessions == 0 }
         }
     }
 

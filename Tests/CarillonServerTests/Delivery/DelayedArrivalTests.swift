@@ -79,7 +79,10 @@ struct DelayedArrivalTests {
     private func run(_ body: @Sendable (World) async throws -> Void) async throws {
         let link = DelayedHome()
         try await WatchedServer.run(
-            settings: { $0.anonymousApp = "anonymous" }, link: { home in link.connected(to: home) }
+            settings: {
+                $0.anonymousApp = "anonymous"
+                $0.homes = 1
+            }, link: { home in link.connected(to: home) }
         ) { server in
             // No call waits for a test that failed.
             defer { link.release() }

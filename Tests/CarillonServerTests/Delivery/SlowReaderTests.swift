@@ -22,12 +22,15 @@ struct SlowReaderTests {
         let channel: PushChannel
         let peer: RawPeer
 
+        /// The home of the device.
+        var home: HomeDomain { server.home(of: channel.device) }
+
         func send(_ count: Int, bytes: Int, ttl: Int64 = 60, topic: String? = nil) async throws -> [MessageID] {
             let (receipts, accepted) = AsyncThrowingStream.makeStream(of: MessageID.self)
             for index in 0..<count {
                 let body = Array("\(index)-".utf8) + Array(repeating: UInt8(ascii: "x"), count: bytes)
                 let request = PublishRequest(body: body, coding: ContentCoding(.identity), ttl: ttl, topic: topic)
-                server.domain.publisher.publish(request, to: channel) { result in
+                home.publisher.publish(request, to: channel) { result in
                     switch result {
                     case .success(let receipt): accepted.yield(receipt.id)
                     case .failure(let error): accepted.finish(throwing: error)
@@ -76,7 +79,7 @@ struct SlowReaderTests {
             let text = try await world.peer.read(until: last.description)
             #expect(text.utf8.count < Self.underWayBytes)
             #expect(Self.notifications(in: text) < 40)
-            #expect(try await world.server.domain.runtime.inbox.waitingCount(device: world.channel.device) == 1)
+            #expect(try await world.home.runtime.inbox.waitingCount(device: world.channel.device) == 1)
         }
     }
 
@@ -85,7 +88,7 @@ struct SlowReaderTests {
         try await run(way) { world in
             let expiring = try await world.send(1500, bytes: 300, ttl: 1)
             let last = try #require(expiring.last)
-            while try await world.server.domain.runtime.inbox.record(of: last)?.settlement?.outcome != .expired {}
+            while try await world.home.runtime.inbox.record(of: last)?.settlement?.outcome != .expired {}
             let newest = try await world.send(1, bytes: 10)[0]
             let text = try await world.peer.read(until: newest.description)
             #expect(text.utf8.count < Self.underWayBytes)
@@ -116,7 +119,7 @@ struct SlowReaderTests {
         } _: { world in
             _ = try await world.send(60, bytes: 8000)
             let began = ContinuousClock.now
-            while world.server.domain.runtime.sessions.session(of: world.channel.device) != nil {
+            while world.home.runtime.sessions.session(of: world.channel.device) != nil {
                 _ = await world.peer.read(1)
                 try await Task.sleep(for: .milliseconds(20))
             }
@@ -165,7 +168,7 @@ struct SlowReaderTests {
                 guard sent < 64 << 20 else { break }
             }
             #expect(sent < 16 << 20)
-            while world.server.domain.runtime.sessions.session(of: world.channel.device) != nil {
+            while world.home.runtime.sessions.session(of: world.channel.device) != nil {
                 try await Task.sleep(for: .milliseconds(20))
             }
         }

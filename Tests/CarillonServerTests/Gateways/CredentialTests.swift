@@ -73,6 +73,19 @@ struct CredentialTests {
         await routes.domain.gateways.close()
     }
 
+    @Test func `the runner of a home that ends leaves the gateways to the others`() async throws {
+        let routes = try await routes()
+        let gateways = routes.domain.gateways
+        #expect(try await routes.request(.put, Self.path + "production", key: routes.admin, try token()).status == 200)
+        for _ in 0..<2 { gateways.addRunner() }
+        try await gateways.open()
+        let lane = PushLane(app: try await routes.domain.serial(ofApp: "com.example.app"), environment: .production)
+        await gateways.close()
+        #expect(gateways.isConfigured(lane))
+        await gateways.close()
+        #expect(!gateways.isConfigured(lane))
+    }
+
     @Test func `a token key is set, listed without its secret, set anew, and removed`() async throws {
         let routes = try await routes()
         let secret = P256.Signing.PrivateKey().pemRepresentation

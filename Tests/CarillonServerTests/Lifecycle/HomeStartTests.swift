@@ -20,6 +20,66 @@ struct HomeStartTests {
         }
     }
 
+    private static let configuration = HomeDomain.Configuration(
+        addresses: OwnAddresses("https://push.example.com"), scheduler: Scheduler { _, _ in },
+        logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+
+    @Test func `two homes have half of the shards each, and a home that starts alone takes all shards back`() async throws {
+        let store = try await stores.open()
+        var lastEpoch: Int64 = 0
+        for count in [1, 2, 1, 2] {
+            let homes = try await HomeDomain.open(store, Self.configuration, homes: count, link: { $0 }).homes
+            #expect(homes.count == count)
+            let places = homes.enumerated().map { number, home in
+                ShardMap.Place(node: NodeNumber(Int64(number + 1)), epoch: home.runtime.inbox.epoch)
+            }
+            let expected = ShardSet.all.shards.map { places[Int($0.number) * count / 1024] }
+            let map = try await store.shardMap().places
+            #expect(ShardSet.all.shards.compactMap { map[$0] } == expected)
+            let shards = homes.map { home in ShardSet.all.shards.filter { home.runtime.shards.contains($0) }.count }
+            #expect(shards == Array(repeating: 1024 / count, count: count))
+            let epochs = places.map(\.epoch)
+            #expect(Set(epochs).count == count && epochs.allSatisfy { $0 > lastEpoch })
+            lastEpoch = epochs.max() ?? 0
+        }
+    }
+
+    @Test func `each of two homes writes, knows the other one, and changes nothing after the next start`() async throws {
+        let store = try await stores.open()
+        let app = try #require(AppID("com.example.app"))
+        let (shared, homes) = try await HomeDomain.open(store, Self.configuration, homes: 2, link: { $0 })
+        _ = try await shared.apps.create(app)
+        for home in homes {
+            _ = try await home.devices.register(app: app)
+            #expect(home.shared === shared && home.homes === shared.homes)
+        }
+        for number in [UInt16(0), 511, 512, 1023] {
+            let home = shared.homes.home(of: Shard(number: number))
+            #expect(home === homes[Int(number) / 512].runtime)
+        }
+        #expect(shared.homes.shards == .all && !shared.homes.isOne)
+        _ = try await HomeDomain.open(store, Self.configuration, homes: 2, link: { $0 })
+        for home in homes {
+            let fault = await #expect(throws: StoreFault.self) { try await home.devices.register(app: app) }
+            #expect(fault?.kind == .fenced)
+        }
+    }
+
+    @Test func `two homes are released with their last user`() async throws {
+        weak var first: HomeDomain?
+        weak var second: HomeRuntime?
+        weak var process: Domain?
+        do {
+            let (shared, homes) = try await HomeDomain.open(stores.open(), Self.configuration, homes: 2) { home in
+                LinkedHome(home, random: .system)
+            }
+            (first, second, process) = (homes[0], homes[1].runtime, shared)
+            #expect(homes.map { $0.homes.here.count } == [2, 2])
+        }
+        let isReleased = first == nil && second == nil && process == nil
+        #expect(isReleased)
+    }
+
     @Test func `what a process has and what a home has are released with their last user`() async throws {
         weak var home: HomeDomain?
         weak var process: Domain?

@@ -16,12 +16,13 @@ struct UnreadAnswerTests {
         _ server: ServedConnections, messages: Int, bytes: Int = 8000
     ) async throws -> (credential: String, serial: DeviceSerial, ids: [MessageID]) {
         let (token, credential, serial) = try await server.openChannel()
-        let channel = try await server.domain.publisher.channel(of: token)
+        let publisher = server.home(of: serial).publisher
+        let channel = try await publisher.channel(of: token)
         let ids = try await withThrowingTaskGroup(of: MessageID.self) { group in
             for _ in 0..<messages {
                 group.addTask {
                     let body = Array(repeating: UInt8(ascii: "x"), count: bytes)
-                    return try await server.domain.publisher.publish(
+                    return try await publisher.publish(
                         PublishRequest(body: body, coding: ContentCoding(.identity), ttl: 600), to: channel
                     ).id
                 }

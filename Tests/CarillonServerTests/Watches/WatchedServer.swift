@@ -7,13 +7,16 @@ import Logging
 import NIOCore
 import NIOHTTP1
 import TestStores
+import TestSupport
 
 /// A whole server in this process, with one app, and the ways to it that a device and a back end have.
 struct WatchedServer: Sendable {
-    let domain: HomeDomain
+    let homes: [HomeDomain]
     let port: Int
     /// Has all lines of the log, and knows the secrets of all requests and answers.
     let watch: SecretWatch
+    /// The first home.
+    var domain: HomeDomain { homes[0] }
     var address: String { "http://127.0.0.1:\(port)" }
 
     struct Answer: Sendable {
@@ -34,23 +37,26 @@ struct WatchedServer: Sendable {
         let device: DeviceSerial
     }
 
+    func home(of device: DeviceSerial) -> HomeDomain { homes.first { $0.home.has(device) } ?? domain }
+
     static func directory() -> String {
         FileManager.default.temporaryDirectory.appendingPathComponent("carillon-\(UUID().uuidString)").path
     }
 
     /// Serves while the closure runs. Back ends are at this machine, pings may be a second apart.
     ///
-    /// - Parameter link: Returns how connections reach the home.
+    /// - Parameter link: Returns how connections and other homes reach a home.
     static func run(
         _ directory: String = directory(), configure: (inout OutwardSettings) -> Void = { _ in },
         settings change: (inout ServerSettings) -> Void = { _ in },
-        link: @escaping @Sendable (any Home) -> any Home = { $0 },
+        link: (@Sendable (any Home) -> any Home)? = nil,
         _ body: @Sendable (WatchedServer) async throws -> Void
     ) async throws {
         var settings = ServerSettings(port: 0, dataDirectory: directory)
         settings.outward.rules.allowsPrivate = true
         settings.outward.shortestPingSeconds = 1
         settings.outward.answerSeconds = 15
+        settings.homes = TestHomes.count
         configure(&settings.outward)
         change(&settings)
         let watch = SecretWatch()
@@ -63,7 +69,7 @@ struct WatchedServer: Sendable {
                 try await server.run()
             }
             for await running in running {
-                try await body(WatchedServer(domain: running.domain, port: running.port, watch: watch))
+                try await body(WatchedServer(homes: running.homes, port: running.port, watch: watch))
                 break
             }
             group.cancelAll()
@@ -104,7 +110,7 @@ struct WatchedServer: Sendable {
     private func openChannel(of device: DeviceSerial, _ credential: String) async throws -> Channel {
         var random = SystemRandomNumberGenerator()
         let id = ChannelID.random(using: &random)
-        let registration = try await domain.channels.register(id, device: device, name: nil, vapidKey: nil)
+        let registration = try await home(of: device).channels.register(id, device: device, name: nil, vapidKey: nil)
         return Channel(
             token: registration.token, id: id.description, credential: credential, device: device)
     }

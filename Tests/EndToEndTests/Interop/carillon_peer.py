@@ -26,6 +26,8 @@ PATIENCE = 30  # seconds that any single awaited event may take on a busy machin
 APP = "com.example.app"
 # What a server is started with: it refuses variables that it does not know.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("CARILLON_")}
+# The option of `serve` for the number of homes.
+HOMES = ["--homes", os.environ["CARILLON_TEST_HOMES"]] if "CARILLON_TEST_HOMES" in os.environ else []
 
 
 _ports = itertools.count(os.getpid() * 997)
@@ -147,6 +149,7 @@ class Server:
                     "--public-url",
                     self.public_url,
                     "--anonymous-devices",
+                    *HOMES,
                 ],
                 stdout=log,
                 stderr=log,

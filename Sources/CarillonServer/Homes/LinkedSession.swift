@@ -1,0 +1,200 @@
+import CarillonCore
+import CarillonWire
+import Synchronization
+
+/// A session that a home calls over a link.
+///
+/// The calls reach the session in their order, each after a delay. They are only queued while the home makes them, so that nothing calls the
+/// home back then. If the link is lost, the session ends with ``SessionEnd/linkLost``; what was offered to it and not answered counts as not
+/// given. A withdrawal is done when the session has ended.
+final class LinkedSession: LiveSession {
+    /// A call of the home.
+    private enum Call: Sendable {
+        case offer(Envelope)
+        case offerVolatile(Envelope, answer: @Sendable (Bool) -> Void)
+        case storedMore
+        case withdrew(DeliveryMachine.Withdrawal, done: @Sendable () -> Void)
+        case settled([MessageID])
+        case providersChanged
+        case end(SessionEnd)
+
+        /// Whether the home waits for an answer.
+        var isAnswered: Bool {
+            switch self {
+            case .offerVolatile, .withdrew: true
+            case .offer, .storedMore, .settled, .providersChanged, .end: false
+            }
+        }
+
+        var byteCount: Int {
+            switch self {
+            case .offer(let envelope), .offerVolatile(let envelope, _): envelope.byteCount
+            case .settled(let ids): Self.bytes * (1 + ids.count)
+            case .storedMore, .withdrew, .providersChanged, .end: Self.bytes
+            }
+        }
+
+        private static let bytes = 32
+    }
+
+    private enum Step {
+        case wait(until: ContinuousClock.Instant)
+        case pass(Call)
+        /// The session ends. The answers are those that are still expected from it.
+        case end([@Sendable (Bool) -> Void])
+        /// A call that comes after the end.
+        case late(Call)
+        case done
+    }
+
+    private struct State {
+        var queue = DelayedQueue<Call>()
+        /// Passes the calls on; nil if nothing waits.
+        var task: Task<Void, Never>?
+        var isLost = false
+        var hasEnded = false
+        var device: DeviceSerial?
+        /// The expected answers to offers of TTL 0.
+        var answers: [Int: @Sendable (Bool) -> Void] = [:]
+        var lastAnswer = 0
+
+        mutating func next() -> Step {
+            if isLost {
+                if !hasEnded {
+                    hasEnded = true
+                    defer { answers = [:] }
+                    return .end(Array(answers.values))
+                }
+                if let (call, _) = queue.popFirst() { return .late(call) }
+            } else if let due = queue.due {
+                if due > .now { return .wait(until: due) }
+                if let (call, _) = queue.popFirst() { return .pass(call) }
+            }
+            task = nil
+            return .done
+        }
+    }
+
+    /// The session of the connection.
+    let session: any LiveSession
+    private let delay: LinkDelay
+    private let limits: LinkedHome.Limits
+    private let onLost: @Sendable (LinkedSession) -> Void
+    private let state = Mutex(State())
+
+    /// - Parameter onLost: Called when the session has ended because the link was lost, or because more waited than the limits allow.
+    init(
+        _ session: any LiveSession, delay: LinkDelay, limits: LinkedHome.Limits,
+        onLost: @escaping @Sendable (LinkedSession) -> Void
+    ) {
+        self.session = session
+        self.delay = delay
+        self.limits = limits
+        self.onLost = onLost
+    }
+
+    /// The device that the home connected; nil before.
+    var device: DeviceSerial? { state.withLock { $0.device } }
+
+    func connected(_ device: DeviceSerial) { state.withLock { $0.device = device } }
+
+    /// The link was lost. The session ends soon.
+    func lose() {
+        let sleeping = state.withLock { state in
+            state.isLost = true
+            defer { begin(&state) }
+            return state.task
+        }
+        // It waits for no moment any more.
+        sleeping?.cancel()
+    }
+
+    // MARK: The queue
+
+    private func add(_ call: Call) {
+        let due = delay.due()
+        state.withLock { state in
+            guard !state.isLost || call.isAnswered else { return }
+            state.queue.append(call, bytes: call.byteCount, due: due)
+            if state.queue.count > limits.sessionCalls || state.queue.bytes > limits.sessionBytes { state.isLost = true }
+            begin(&state)
+        }
+    }
+
+    private func begin(_ state: inout State) {
+        guard state.task == nil else { return }
+        // Ends when nothing waits.
+        state.task = Task { await self.pass() }
+    }
+
+    private func pass() async {
+        while true {
+            switch state.withLock({ $0.next() }) {
+            case .wait(let due): try? await Task.sleep(until: due, clock: .continuous)
+            case .pass(let call): pass(call)
+            case .end(let answers):
+                session.end(because: .linkLost)
+                for answer in answers { answer(false) }
+                onLost(self)
+            case .late(.offerVolatile(_, let answer)): answer(false)
+            case .late(.withdrew(let withdrawal, let done)): session.withdrew(withdrawal, done: done)
+            case .late: break
+            case .done: return
+            }
+        }
+    }
+
+    private func pass(_ call: Call) {
+        switch call {
+        case .offer(let envelope): session.offer(envelope)
+        case .offerVolatile(let envelope, let answer):
+            let number = state.withLock { state in
+                state.lastAnswer += 1
+                state.answers[state.lastAnswer] = answer
+                return state.lastAnswer
+            }
+            session.offerVolatile(envelope) { self.answered(number, wasGiven: $0) }
+        case .storedMore: session.storedMore()
+        case .withdrew(let withdrawal, let done):
+            session.withdrew(withdrawal) { [delay] in
+                // Ends after the delay.
+                Task {
+                    await delay.pass()
+                    done()
+                }
+            }
+        case .settled(let ids): session.settled(ids)
+        case .providersChanged: session.providersChanged()
+        case .end(let reason): session.end(because: reason)
+        }
+    }
+
+    private func answered(_ number: Int, wasGiven: Bool) {
+        // Ends after the delay.
+        Task {
+            await delay.pass()
+            let answer = state.withLock { $0.answers.removeValue(forKey: number) }
+            answer?(wasGiven)
+        }
+    }
+
+    // MARK: Calls of the home
+
+    func offer(_ envelope: Envelope) { add(.offer(envelope)) }
+
+    func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {
+        add(.offerVolatile(envelope, answer: answer))
+    }
+
+    func storedMore() { add(.storedMore) }
+
+    func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) {
+        add(.withdrew(withdrawal, done: done))
+    }
+
+    func settled(_ ids: [MessageID]) { add(.settled(ids)) }
+
+    func providersChanged() { add(.providersChanged) }
+
+    func end(because reason: SessionEnd) { add(.end(reason)) }
+}

@@ -1,0 +1,37 @@
+import CarillonCore
+import Logging
+
+extension HomeDomain {
+    /// The settings and sources of a process that opens its homes.
+    struct Configuration: Sendable {
+        /// The addresses of endpoints.
+        var addresses: OwnAddresses
+        var scheduler: Scheduler
+        var logger: Logger
+        var watchSettings = WatchRegistrar.Settings()
+        var workLimits = WorkPace.Limits()
+        var allowances = Allowances.Settings()
+        var gatewaySettings = GatewaySettings()
+        var userKeys = UserKeySource.none
+        var vetoSource = VetoSource.none
+        var itemLimits = ItemEngine.Limits()
+        var updateLimits = UpdateLimits()
+        var turnLimits = SharedTurns.Limits()
+        var attachmentFiles: any AttachmentFiles = NoAttachmentFiles()
+        var attachmentLimits = AttachmentLimits()
+        var answerBytes = AnswerMemory.standardBytes
+        /// The key that wraps the key ring; nil without one.
+        var wrapping: WrappingKey? = nil
+        var time = TimeSource.system
+        var ticks = TickSource.system
+        /// The last sequence of the claimed epoch that the homes do not use; 0 if they use the whole epoch.
+        var positionsUsed: Int64 = 0
+
+        /// The limits of each home.
+        var ofHome: Settings {
+            Settings(
+                watches: watchSettings, work: workLimits, items: itemLimits, updates: updateLimits,
+                attachments: attachmentLimits, outbox: .init(underWay: gatewaySettings.underWay))
+        }
+    }
+}
