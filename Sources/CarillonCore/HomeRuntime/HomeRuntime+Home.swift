@@ -35,6 +35,8 @@ extension HomeRuntime: Home {
         if let shard = question.shard, !has(shard) { throw .moved(to: shard) }
         do {
             return .success(try await duties.answers.answer(question))
+        } catch let fault as HomeFault {
+            throw fault
         } catch {
             return .failure(error)
         }
