@@ -1,5 +1,3 @@
-package import CarillonWire
-
 /// What a home asks another home for one of its features.
 ///
 /// A question and its answer are values, so that a link between processes can write them as bytes. It is safe to ask a question twice: the

@@ -1,5 +1,3 @@
-package import CarillonWire
-
 /// The other homes of the server, as the features of one home ask them.
 ///
 /// A feature asks its own home (``LocalHome``) for what concerns a device of it, and the other homes for the rest.
