@@ -28,7 +28,7 @@ struct SubscriptionRoutes: Sendable {
 
     private func address(_ request: Request, _ context: RouteContext) -> NetworkAddress? {
         if let session = context.session { return session.address }
-        return clientAddress.of(context.connection, request.headers)
+        return clientAddress.of(context.origin, request.headers)
     }
 
     private func id(_ context: RouteContext) throws -> SubscriptionID {
