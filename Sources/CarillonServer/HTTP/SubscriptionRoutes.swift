@@ -120,9 +120,12 @@ struct SubscriptionRoutes: Sendable {
 
     // MARK: Operators
 
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device.
     private func deviceOfOperator(_ request: Request, _ context: RouteContext) async throws -> Device {
         _ = try await domain.keys.authorize(bearer: request.bearer, as: [.admin])
-        return try await domain.devices.find(try DeviceID.checked(try context.parameters.require("device")))
+        let device = try await domain.devices.find(try DeviceID.checked(try context.parameters.require("device")))
+        try domain.home.checkHas(device.serial)
+        return device
     }
 
     @Sendable private func listForOperator(_ request: Request, _ context: RouteContext) async throws -> Response {
