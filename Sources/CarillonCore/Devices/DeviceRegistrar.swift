@@ -269,8 +269,6 @@ package struct DeviceRegistrar: Sendable {
         return device
     }
 
-    package func newUserAgentID() -> UserAgentID { UserAgentID(random: random) }
-
     /// Nil when it was deleted.
     package func find(_ serial: DeviceSerial) async throws -> Device? { try await devices.device(serial) }
 

@@ -92,16 +92,21 @@ package struct CarillonServer: Service {
         var quiet = logger
         quiet.logLevel = max(logger.logLevel, .warning)
         let limit = ConnectionLimit(limit: settings.maximumSockets, gauge: .sockets, refused: .socketsRefused)
-        let responder = Routes.all(
-            domain: domain, addresses: addresses, store: store, settings: settings, readiness: readiness, sockets: limit
-        ).router().buildResponder()
+        let routes = Routes.all(
+            domain: domain, addresses: addresses, store: store, settings: settings, readiness: readiness, sockets: limit)
+        let local = routes.router().buildResponder()
+        let responder: any HTTPResponder<RouteContext> =
+            domain.homes.isOne
+            ? local
+            : RequestForwarder(
+                domain: domain.shared, homes: domain.homes, routes: routes, local: local,
+                clientAddress: settings.clientAddress)
         let sockets = SocketHandler.Shared(
-            domain: domain,
+            domain: domain.shared,
             settings: settings,
-            identifier: SocketIdentifier(devices: domain.devices, homes: domain.homes, anonymousApp: anonymousApp),
+            identifier: SocketIdentifier(homes: domain.homes, anonymousApp: anonymousApp),
             requests: SocketRequests(
-                devices: domain.devices, channels: domain.channels, addresses: addresses, anonymousApp: anonymousApp,
-                responder: responder, answers: domain.answers, logger: logger),
+                domain: domain, addresses: addresses, anonymousApp: anonymousApp, responder: local, logger: logger),
             limit: limit)
         let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2, time: domain.time)
         let (othersListen, othersListening) = AsyncStream.makeStream(of: Void.self)
