@@ -33,8 +33,8 @@ enum RouteHome: Hashable, CaseIterable, Sendable {
     case newAttachment
     /// The home of the attachment whose id is the path parameter `attachment`.
     case attachment
-    /// Each home does the part of the request that concerns its shards. What concerns no shard is done once, where the request arrives.
+    /// The request runs where it arrives. Its route asks each home to do the part that concerns the shards of the home.
     case eachHome
-    /// The request is divided where it arrives. Each part of the body has a home, and a result of its own.
+    /// The request runs where it arrives. Each part of the body has a home, which the route asks, and a result of its own.
     case parts
 }
