@@ -52,15 +52,15 @@ extension HomeDomain {
     /// Adds the answers to questions about channels and what is published to them.
     func addChannelAnswers(to answers: inout HomeAnswers) {
         answers.on(PublishNotification.self) { [weak self] question in
-            guard let self else { throw HomeDomain.isGone }
+            guard let self else { throw HomeDomain.endFault }
             try await publish(question)
         }
         answers.on(OpenChannel.self) { [weak self] question in
-            guard let self else { throw HomeDomain.isGone }
+            guard let self else { throw HomeDomain.endFault }
             return try await open(question)
         }
         answers.on(CloseChannel.self) { [weak self] question in
-            guard let self else { throw HomeDomain.isGone }
+            guard let self else { throw HomeDomain.endFault }
             try await close(question)
         }
     }

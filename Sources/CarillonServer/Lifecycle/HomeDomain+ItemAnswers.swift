@@ -21,13 +21,13 @@ extension HomeDomain {
     /// Adds the answers to questions about items.
     func addItemAnswers(to answers: inout HomeAnswers) {
         answers.on(PublishItems.self) { [weak self] question in
-            guard let self else { throw HomeDomain.isGone }
+            guard let self else { throw HomeDomain.endFault }
             return await publish(question)
         }
     }
 
     /// What a home throws that is asked after its end.
-    static let isGone = StoreFault(.unavailable, "the home has ended")
+    static let endFault = StoreFault(.unavailable, "the home has ended")
 
     /// Publishes updates of items, each at the home of its item. The results are in the order of the updates.
     func publishAtHomes(
