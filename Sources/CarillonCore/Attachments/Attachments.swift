@@ -8,17 +8,19 @@ package struct Attachments: Sendable {
     package let limits: AttachmentLimits
     private let records: any AttachmentRecordStore
     private let files: any AttachmentFiles
+    private let home: any LocalHome
     private let turns = UploadTurns()
     private let transfers: Transfers
     private let time: TimeSource
     private let random: RandomSource
 
     package init(
-        records: any AttachmentRecordStore, files: any AttachmentFiles, limits: AttachmentLimits, time: TimeSource,
-        random: RandomSource
+        records: any AttachmentRecordStore, files: any AttachmentFiles, home: any LocalHome, limits: AttachmentLimits,
+        time: TimeSource, random: RandomSource
     ) {
         self.records = records
         self.files = files
+        self.home = home
         self.limits = limits
         transfers = Transfers(limits)
         self.time = time
@@ -34,8 +36,7 @@ package struct Attachments: Sendable {
             throw Refusal(.attachmentTooLarge, "An attachment may have \(limits.fileBytes) bytes.")
         }
         guard try await files.freeBytes() - length >= limits.freeBytes else { throw Refusal.attachmentStorageFull }
-        var random = random
-        let id = AttachmentID.random(using: &random)
+        let id = newID()
         // Before its row: what is found without one is swept away.
         try await storing { try await files.create(id) }
         do {
@@ -65,6 +66,15 @@ package struct Attachments: Sendable {
         } catch {
             try? await files.remove([id])
             throw error
+        }
+    }
+
+    /// Makes an id in a shard of this home, which has the turns of the upload.
+    private func newID() -> AttachmentID {
+        var random = random
+        while true {
+            let id = AttachmentID.random(using: &random)
+            if home.shards.contains(Shard(of: id)) { return id }
         }
     }
 

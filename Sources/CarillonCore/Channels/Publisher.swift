@@ -31,8 +31,11 @@ package final class Publisher: Sendable {
     }
 
     /// The open channel that a token leads to.
+    ///
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device of the channel.
     package func channel(of token: String) async throws -> PushChannel {
         let contents = try contents(of: token)
+        try home.checkHas(contents.device)
         guard let channel = try await directory.channel(contents.channel), channel.device == contents.device else {
             throw Self.channelGone
         }

@@ -45,15 +45,17 @@ package struct DeviceRegistrar: Sendable {
     ///   - user: Finds out what it says of its user, when its allowance was taken.
     ///   - key: The key that allowed it.
     ///   - address: Where the device is, whose allowance it takes; nil takes none.
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device. Nothing was done then.
     package func register(
         app: AppID, registration: String? = nil, saying profile: DeviceProfile? = nil,
         of user: () async throws -> UserWord? = { nil }, with key: KeyID? = nil, from address: NetworkAddress? = nil
     ) async throws -> (device: Device, credential: DeviceCredential) {
+        try await checkHas(registration, of: app)
         try allowances.takeDevice(from: address)
         let hash = try registration.map(Self.hash(ofRegistration:))
         let user = try await user()
         try await vetoes.ask(.registration(profile, user, isAnonymous: false), of: app, serial: nil)
-        let proposed = DeviceID(random: random, in: hash.map { Shard(of: app, registration: $0) })
+        let proposed = newID(in: hash.map { Shard(of: app, registration: $0) })
         let secret: DeviceCredential.Secret =
             registration.map { DeviceCredential.Secret.ofRegistration($0) }
             ?? .random(random.bytes(DeviceCredential.secretByteCount))
@@ -80,6 +82,23 @@ package struct DeviceRegistrar: Sendable {
         }
     }
 
+    /// With several homes, the device that a registration leads to is read first: its shard can be another one than that of a new device.
+    private func checkHas(_ registration: String?, of app: AppID) async throws {
+        guard home.shards != .all, let hash = try registration.map(Self.hash(ofRegistration:)) else { return }
+        let known = try await devices.device(registeredBy: hash, in: app)
+        try home.checkHas(known.map { Shard(of: $0.serial) } ?? Shard(of: app, registration: hash))
+    }
+
+    /// Makes the id of a new device in a shard of this home.
+    ///
+    /// - Parameter shard: Nil for a random one.
+    private func newID(in shard: Shard?) -> DeviceID {
+        while true {
+            let id = DeviceID(random: random, in: shard)
+            if shard != nil || home.shards.contains(Shard(of: id)) { return id }
+        }
+    }
+
     private static func hash(ofRegistration secret: String) throws -> SecretHash {
         guard (32...128).contains(secret.utf8.count), Base64URL.decodeLeniently(secret) != nil else {
             throw Refusal(
@@ -89,13 +108,16 @@ package struct DeviceRegistrar: Sendable {
     }
 
     /// Stores a device that came without registration, under the name that it was given at its `hello`.
+    ///
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device. Nothing was done then.
     package func registerAnonymous(
         _ userAgent: UserAgentID, app: AppID, from address: NetworkAddress?
     ) async throws -> Device {
+        let hash = userAgent.hash
+        try home.checkHas(Shard(ofUserAgent: hash))
         try allowances.takeDevice(from: address)
         let share = try allowances.anonymousShare(of: address)
         try await vetoes.ask(.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
-        let hash = userAgent.hash
         let proposed = DeviceID(random: random, in: Shard(ofUserAgent: hash))
         let new = NewDevice(proposed, app: app, isAnonymous: true, share: share)
         let inserted = try await devices.insertDevice(new, at: time.now(), credential: .fixed(hash))
@@ -192,19 +214,28 @@ package struct DeviceRegistrar: Sendable {
 
     private static let deviceGone = Refusal(.deviceUnknown, "The device was deleted.")
 
-    /// The device that a credential opens.
+    /// The device that a credential opens, which was seen then.
+    ///
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device, which is not seen then.
     package func authenticate(bearer: String?) async throws -> Device {
-        let credential = try Self.credential(bearer)
-        guard let device = try await devices.device(credential.device), admits(device, with: credential.hash)
-        else { throw Self.credentialInvalid }
+        let device = try await device(bearer: bearer)
+        try home.checkHas(device.serial)
+        sawRegistered(device)
         return device
     }
 
-    /// Whether a credential is the device's, which was seen then.
-    package func admits(_ device: Device, with credential: SecretHash) -> Bool {
-        guard device.credentialHash.matches(credential) else { return false }
-        sawRegistered(device)
-        return true
+    /// The same of a device of any home. It is seen if it is a device of this home.
+    package func authenticateOfAnyHome(bearer: String?) async throws -> Device {
+        let device = try await device(bearer: bearer)
+        if home.has(device.serial) { sawRegistered(device) }
+        return device
+    }
+
+    private func device(bearer: String?) async throws -> Device {
+        let credential = try Self.credential(bearer)
+        guard let device = try await devices.device(credential.device), device.credentialHash.matches(credential.hash)
+        else { throw Self.credentialInvalid }
+        return device
     }
 
     /// Gives a device another credential, of a secret that it chose: the one before is invalid from then on, and whoever is
@@ -235,11 +266,13 @@ package struct DeviceRegistrar: Sendable {
         .credentialInvalid, "The device's credential is unknown or mistyped; register the device again.")
 
     /// The anonymous device of a user agent identifier, if it was stored.
+    ///
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device.
     package func device(of userAgent: UserAgentID) async throws -> Device? {
-        try await devices.device(withCredential: userAgent.hash)
+        let device = try await devices.device(withCredential: userAgent.hash)
+        if let device { try home.checkHas(device.serial) }
+        return device
     }
-
-    package func newUserAgentID() -> UserAgentID { UserAgentID(random: random) }
 
     /// Nil when it was deleted.
     package func find(_ serial: DeviceSerial) async throws -> Device? { try await devices.device(serial) }

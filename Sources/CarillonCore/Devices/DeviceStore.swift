@@ -31,6 +31,8 @@ package protocol DeviceStore: Sendable {
     func device(_ serial: DeviceSerial) async throws -> Device?
     /// Returns the device with this credential at present; nil without one.
     func device(withCredential hash: SecretHash) async throws -> Device?
+    /// Returns the device that a registration with this secret leads to; nil if such a registration makes a new device.
+    func device(registeredBy secret: SecretHash, in app: AppID) async throws -> Device?
     /// Returns a part of an app's devices in the order of their registration, with their registrations.
     ///
     /// - Parameter place: The end of the part before; nil for the first.

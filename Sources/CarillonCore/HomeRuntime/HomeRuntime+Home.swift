@@ -40,22 +40,34 @@ extension HomeRuntime: Home {
 
     package func handle(_ request: HomeRequest) async throws(HomeFault) -> HomeResponse {
         guard let handler else { throw .unreachable }
-        guard let gate, let shard = request.shard else { return try await handler(request) }
+        guard let gate, let shard = request.shard else { return try await handler(request, nil) }
         try await gate.enter(shard)
-        defer { gate.leave(shard) }
-        return try await handler(request)
+        let pass = ShardPass(of: shard, at: gate)
+        defer { pass.leave() }
+        return try await handler(request, pass)
     }
 
     package func ask<Question: HomeQuestion>(
         _ question: Question
     ) async throws(HomeFault) -> Result<Question.Answer, any Error> {
         guard let answers else { throw .unreachable }
-        if let gate, let shard = question.shard {
-            try await gate.enter(shard)
-            defer { gate.leave(shard) }
-            return await answers.result(of: question)
+        guard let gate, let shard = question.shard else { return try await result(of: question, answers) }
+        try await gate.enter(shard)
+        defer { gate.leave(shard) }
+        return try await result(of: question, answers)
+    }
+
+    /// - Throws: ``HomeFault`` if the feature found that another home has what the question is about.
+    private func result<Question: HomeQuestion>(
+        of question: Question, _ answers: HomeAnswers
+    ) async throws(HomeFault) -> Result<Question.Answer, any Error> {
+        do {
+            return .success(try await answers.answer(question))
+        } catch let fault as HomeFault {
+            throw fault
+        } catch {
+            return .failure(error)
         }
-        return await answers.result(of: question)
     }
 
     package func leave(_ session: any LiveSession, of device: DeviceSerial) { sessions.leave(session, device: device) }

@@ -16,8 +16,8 @@ package final class HomeRuntime: Sendable {
     private let handling = AtomicLazyReference<Kept<Handler>>()
     private let finder = AtomicLazyReference<Kept<@Sendable (Shard) -> (any Home)?>>()
 
-    /// Runs a whole request at the home.
-    package typealias Handler = @Sendable (HomeRequest) async throws(HomeFault) -> HomeResponse
+    /// Runs a whole request at the home. A request that waits for long leaves its pass before.
+    package typealias Handler = @Sendable (HomeRequest, ShardPass?) async throws(HomeFault) -> HomeResponse
 
     /// A value that is set once.
     private final class Kept<Value: Sendable>: Sendable {

@@ -25,20 +25,12 @@ package struct HomeAnswers: Sendable {
         answers[kind] = answer as Answering<Question>
     }
 
-    /// - Throws: What the feature throws; ``StoreFault`` if no feature answers such questions.
+    /// - Throws: What the feature throws: ``Refusal``, ``StoreFault``, or ``HomeFault/moved(to:)`` before anything was changed. ``StoreFault``
+    ///   also if no feature answers such questions.
     package func answer<Question: HomeQuestion>(_ question: Question) async throws -> Question.Answer {
         guard let answer = answers[ObjectIdentifier(Question.self)] as? Answering<Question> else {
             throw StoreFault(.unavailable, "the home has no answer for \(Question.self)")
         }
         return try await answer(question)
-    }
-
-    /// Returns the answer, or what ``answer(_:)`` throws.
-    package func result<Question: HomeQuestion>(of question: Question) async -> Result<Question.Answer, any Error> {
-        do {
-            return .success(try await answer(question))
-        } catch {
-            return .failure(error)
-        }
     }
 }

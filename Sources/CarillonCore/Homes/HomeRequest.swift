@@ -6,7 +6,7 @@ package struct HomeRequest: Sendable {
     /// The header fields in their order. Names are in lower case.
     package var fields: [(name: String, value: String)]
     package var body: HomeBody
-    /// The address of the client, if its share is counted.
+    /// The address of the client; nil if it is not known.
     package var address: NetworkAddress?
     /// Whether only the head of the response is wanted. The method is GET then.
     package var isHead: Bool

@@ -66,6 +66,9 @@ package final class Homes: Sendable {
     /// Returns the shard of a device that is not read yet, as far as it is known.
     package func shard(of name: DeviceName) -> Shard { moved.shard(of: name) }
 
+    /// Returns the shard of a device that is not read yet, as far as it is known.
+    package func shard(of device: DeviceID) -> Shard { moved.shard(of: device) }
+
     /// A home said that the device is in another shard.
     package func note(_ name: DeviceName, in shard: Shard) { moved.note(name, in: shard) }
 
@@ -121,6 +124,25 @@ package final class Homes: Sendable {
             } catch {
                 return .failure(StoreFault(error, logger: logger))
             }
+        }
+    }
+
+    /// Runs a whole request at the home of a shard. If the home says that what the request names has moved, the home of the other shard is
+    /// asked. After another fault nothing is repeated.
+    ///
+    /// - Parameter device: The device that decided the shard, which is remembered if it has moved.
+    /// - Throws: ``HomeFault``. A body that comes in parts was not read before ``HomeFault/moved(to:)`` and ``HomeFault/unreachable``.
+    package func handle(
+        _ request: HomeRequest, at shard: Shard, of device: DeviceID? = nil
+    ) async throws(HomeFault) -> HomeResponse {
+        do throws(HomeFault) {
+            return try await home(of: shard).handle(request)
+        } catch {
+            guard case .moved(let shard) = error else { throw error }
+            if let device { moved.note(device, in: shard) }
+            var again = request
+            if again.shard != nil { again.shard = shard }
+            return try await home(of: shard).handle(again)
         }
     }
 

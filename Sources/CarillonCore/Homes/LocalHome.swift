@@ -125,6 +125,16 @@ package protocol LocalHome: AnyObject, Sendable {
 }
 
 extension LocalHome {
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device.
+    package func checkHas(_ device: DeviceSerial) throws(HomeFault) {
+        guard has(device) else { throw .moved(to: Shard(of: device)) }
+    }
+
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the shard.
+    package func checkHas(_ shard: Shard) throws(HomeFault) {
+        guard shards.contains(shard) else { throw .moved(to: shard) }
+    }
+
     /// Brings an envelope without rules to a device, and returns when the promise of the mode is kept.
     package func deliver(
         to device: DeviceSerial, _ mode: DeliveryMode, _ make: @escaping @Sendable (MessageID) -> Envelope

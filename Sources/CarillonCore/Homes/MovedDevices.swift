@@ -27,10 +27,20 @@ package final class MovedDevices: Sendable {
         shards.withLock { $0[Key(name)] } ?? Shard(of: name)
     }
 
+    /// Returns the shard of a device, as far as it is known.
+    package func shard(of device: DeviceID) -> Shard {
+        shards.withLock { $0[.id(device)] } ?? Shard(of: device)
+    }
+
     /// A home said that the device is in another shard.
     package func note(_ name: DeviceName, in shard: Shard) {
         // Names of newer devices are not kept.
         shards.withLock { $0[Key(name)] = shard == Shard(of: name) ? nil : shard }
+    }
+
+    /// A home said that the device is in another shard.
+    package func note(_ device: DeviceID, in shard: Shard) {
+        shards.withLock { $0[.id(device)] = shard == Shard(of: device) ? nil : shard }
     }
 }
 

@@ -29,10 +29,15 @@ package struct Shard: Hashable, Sendable {
     /// Returns the shard that the identifier of a device names in its last 10 bits.
     package init(of device: DeviceID) { number = Self.lastBits(of: Int64(bitPattern: device.value.low)) }
 
+    /// Returns the shard of what an app has once for all its devices, such as its updates and its audit.
+    package init(of app: AppSerial) { number = Self.hash(of: UInt64(bitPattern: app.rawValue)) }
+
     /// Returns the shard of an item. Names with other bytes are other items.
     package init(of app: AppSerial, item name: String) {
         self.init(hashing: UInt64(bitPattern: app.rawValue), name.utf8)
     }
+
+    package init(of attachment: AttachmentID) { number = Self.hash(of: attachment.value.high ^ attachment.value.low) }
 
     /// Returns the shard of the device that the position was assigned to.
     package init(of position: Int64) { number = Self.lastBits(of: position) }

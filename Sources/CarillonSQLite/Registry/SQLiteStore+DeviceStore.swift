@@ -58,6 +58,15 @@ extension SQLiteStore: DeviceStore {
         try await read { db in try Self.device(.credential(hash), in: db) }
     }
 
+    package func device(registeredBy secret: SecretHash, in app: AppID) async throws -> Device? {
+        try await read { db in
+            var select = try BoundStatement(db, Self.selectByRegistration)
+            select.bind(app.text)
+            select.bind(secret.bytes)
+            return try select.first { try Device($0) }
+        }
+    }
+
     private static func device(_ id: DeviceID, in db: Database) throws -> Device? {
         var select = try BoundStatement(db, selectByID)
         select.bind(id.value)
@@ -167,6 +176,12 @@ extension SQLiteStore: DeviceStore {
     private static let selectByID = selectDevices + " WHERE device.id = ?"
     private static let selectByIDAndCredential = selectByID + " AND device.credential_hash = ?"
     private static let selectByCredential = selectDevices + " WHERE device.credential_hash = ?"
+    private static let selectByRegistration = """
+        SELECT \(Device.columns) FROM app
+        JOIN registration ON registration.app = app.serial AND registration.secret_hash = ?2
+        JOIN device ON device.serial = registration.device
+        WHERE app.id = ?1 AND app.ended_at IS NULL
+        """
     /// The keys are compared outside the statement, so that its limit is the number of rows that it reads.
     private static let selectKeysOfDevices = """
         SELECT serial, access_key FROM device WHERE app = (SELECT serial FROM app WHERE id = ?) AND serial > ?

@@ -10,9 +10,13 @@ package struct ClientAddress: Sendable {
 
     package init(header: String? = nil) { self.header = header }
 
-    func of(_ connection: any NIOCore.Channel, _ fields: HTTPFields) -> NetworkAddress? {
-        let forwarded = header.flatMap { HTTPField.Name($0) }.flatMap { ForwardedAddress(lastOf: fields[values: $0]) }
-        return forwarded?.address ?? NetworkAddress(connection.remoteAddress)
+    func of(_ origin: RequestOrigin, _ fields: HTTPFields) -> NetworkAddress? {
+        switch origin {
+        case .connection(let connection):
+            let forwarded = header.flatMap { HTTPField.Name($0) }.flatMap { ForwardedAddress(lastOf: fields[values: $0]) }
+            return forwarded?.address ?? NetworkAddress(connection.remoteAddress)
+        case .entry(let address): return address
+        }
     }
 
     /// Returns what the proxy says; nil without a proxy, or if its field is absent.

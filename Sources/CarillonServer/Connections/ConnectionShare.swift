@@ -2,7 +2,8 @@ import CarillonCore
 import CarillonWire
 import Synchronization
 
-/// Of one connection for HTTP: whose it is, and what its request waits for. Routes and the connection both use it.
+/// Of one connection for HTTP: whose it is, and what its request waits for. Routes and the connection both use it. A request from another
+/// process has one of its own.
 final class ConnectionShare: Sendable {
     private struct State {
         var isClosed = false
@@ -19,9 +20,15 @@ final class ConnectionShare: Sendable {
     }
 
     private let shares: ConnectionShares
+    /// The address of a connection that another process counts.
+    private let countedAddress: NetworkAddress?
     private let state = Mutex(State())
 
-    init(of shares: ConnectionShares) { self.shares = shares }
+    /// - Parameter address: The address of the client, if another process accepted the connection and counts it.
+    init(of shares: ConnectionShares, countedFor address: NetworkAddress? = nil) {
+        self.shares = shares
+        countedAddress = address
+    }
 
     // MARK: The connection
 
@@ -112,7 +119,7 @@ final class ConnectionShare: Sendable {
     var device: DeviceSerial? { state.withLock { $0.device } }
 
     /// The client's address, nil where it has no share.
-    var address: NetworkAddress? { state.withLock { $0.address } }
+    var address: NetworkAddress? { countedAddress ?? state.withLock { $0.address } }
 
     /// The request was answered. Until the next one the connection is no device's, and a proxy's is no address's.
     func requestEnded() {

@@ -36,12 +36,14 @@ struct AttachmentRoutes: Sendable {
         if let bearer = request.bearer, KeySecret(parsing: bearer) != nil {
             return AttachmentUser(app: try await domain.appOfSender(request).serial, party: .senders)
         }
-        let device = try await domain.device(request, context)
+        let device = try await domain.deviceOfAnyHome(request, context)
         return AttachmentUser(app: device.app, party: .device(device.serial))
     }
 
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the attachment.
     private func id(_ context: RouteContext) throws -> AttachmentID {
         guard let id = AttachmentID(try context.parameters.require("attachment")) else { throw Refusal.attachmentUnknown }
+        try domain.home.checkHas(Shard(of: id))
         return id
     }
 

@@ -43,7 +43,7 @@ struct DeviceRoutes: Sendable {
             app: app, registration: registration,
             saying: body.names.isDisjoint(with: DeviceProfile.memberNames) ? nil : try DeviceProfile(body),
             of: { try await userWord(in: body, of: app) }, with: key.id,
-            from: clientAddress.of(context.connection, request.headers))
+            from: clientAddress.of(context.origin, request.headers))
         if body[UserRules.tokenMember] != nil { await domain.services.endDueIfPossible() }
         return Response(
             status: .created,
@@ -61,7 +61,7 @@ struct DeviceRoutes: Sendable {
         let device = try await device(request, context)
         let body = try await request.object(of: DeviceProfile.memberNames.union([UserRules.tokenMember]))
         let profile = try DeviceProfile(body)
-        let address = clientAddress.of(context.connection, request.headers)
+        let address = clientAddress.of(context.origin, request.headers)
         let registration = try await domain.services.changing(device) {
             try await domain.devices.update(
                 device, from: address, confirms: true, of: { try await domain.users.word(in: body, of: device.app) }
@@ -73,7 +73,7 @@ struct DeviceRoutes: Sendable {
     @Sendable private func change(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request, context)
         let patch = try await request.object(of: DeviceProfile.memberNames.union([UserRules.tokenMember]))
-        let address = clientAddress.of(context.connection, request.headers)
+        let address = clientAddress.of(context.origin, request.headers)
         let confirms = patch["pushToken"] != nil
         let update = {
             try await domain.devices.update(
@@ -104,12 +104,12 @@ struct DeviceRoutes: Sendable {
             throw Refusal(.fieldMissing, "The field \"secret\" is missing.")
         }
         try await domain.devices.renewCredential(
-            of: device, secret: secret, from: clientAddress.of(context.connection, request.headers))
+            of: device, secret: secret, from: clientAddress.of(context.origin, request.headers))
         return Response(status: .noContent)
     }
 
     @Sendable private func resetBadge(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let address = clientAddress.of(context.connection, request.headers)
+        let address = clientAddress.of(context.origin, request.headers)
         try await domain.devices.resetBadge(of: try await device(request, context), from: address)
         return Response(status: .noContent)
     }
@@ -125,7 +125,7 @@ struct DeviceRoutes: Sendable {
         let registration = try await domain.channels.register(
             try ChannelID.checked(body.channelID), device: device.serial, name: body.name,
             vapidKey: try body.key.map(ChannelRegistrar.parseVapidKey), wake: try body.wake.map(WakeMode.checked),
-            from: clientAddress.of(context.connection, request.headers))
+            from: clientAddress.of(context.origin, request.headers))
         return Response(
             status: .created,
             json: RegisteredChannel(

@@ -23,6 +23,8 @@ struct GNPRoutes: Sendable {
         do {
             try await perform(request)
             return Self.response(.ok)
+        } catch let fault as HomeFault {
+            throw fault
         } catch {
             return Self.response(to: error, logger: context.logger)
         }

@@ -5,12 +5,32 @@ import Hummingbird
 extension HomeDomain {
     /// The device that makes a request: of its socket, or whose credential the request has.
     ///
-    /// - Throws: ``ErrorCode/rateLimited`` if it has as many connections as it may.
+    /// - Throws: ``ErrorCode/rateLimited`` if it has as many connections as it may. ``HomeFault/moved(to:)`` if another home has it.
     func device(_ request: Request, _ context: RouteContext) async throws -> Device {
         if let session = context.session { return session.device }
         let device = try await devices.authenticate(bearer: request.bearer)
         try context.share?.claim(device.serial)
         return device
+    }
+
+    /// The same of a device of any home, for a request about something else than the device.
+    func deviceOfAnyHome(_ request: Request, _ context: RouteContext) async throws -> Device {
+        if let session = context.session { return session.device }
+        let device = try await devices.authenticateOfAnyHome(bearer: request.bearer)
+        try context.share?.claim(device.serial)
+        return device
+    }
+
+    /// With several homes, checks that this home has a device, if there is such a device.
+    ///
+    /// - Throws: ``HomeFault/moved(to:)``.
+    func checkHas(_ id: DeviceID) async throws {
+        guard !homes.isOne else { return }
+        do {
+            try home.checkHas(try await devices.find(id).serial)
+        } catch is Refusal {
+            // The caller says that there is none.
+        }
     }
 }
 
@@ -29,22 +49,11 @@ extension HomeDomain {
 
     /// The app of a sender key, or the one that an operator names.
     func appOfSender(_ request: Request) async throws -> (serial: AppSerial, id: AppID, key: KeyID) {
-        let key = try await keys.authorize(bearer: request.bearer, as: [.sender, .admin])
-        let named = try request.uri.queryParameters["app"].map { try AppID.checked(String($0)) }
-        guard let id = key.app ?? named else {
-            throw Refusal(.parameterInvalid, "An admin key is of no app: say which is meant with ?app=….")
-        }
-        if let app = key.app, let named, app != named { throw Refusal(.roleForbidden, "The key is of app \(app).") }
-        return (try await serial(of: id), id, key.id)
+        try await shared.appOfSender(request)
     }
 
     /// The same of a name that may be none.
     package func serial(ofApp name: String) async throws -> AppSerial { try await serial(of: try AppID.checked(name)) }
 
-    private func serial(of app: AppID) async throws -> AppSerial {
-        guard let serial = try await shared.apps.serial(of: app) else {
-            throw Refusal(.appUnknown, "There is no app \"\(app)\".")
-        }
-        return serial
-    }
+    private func serial(of app: AppID) async throws -> AppSerial { try await shared.serial(of: app) }
 }

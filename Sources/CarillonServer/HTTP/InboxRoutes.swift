@@ -17,9 +17,11 @@ struct InboxRoutes: Sendable {
     }
 
     @Sendable private func read(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await domain.device(request, context)
+        let isStream = Self.isStream(request)
+        // The home of the stream's device marks the device as seen when the stream arrives.
+        let device = try await isStream ? domain.deviceOfAnyHome(request, context) : domain.device(request, context)
         let version = try request.number("carillon", in: 1...CarillonVersion.ofExtension, default: 1)
-        if request.headers[.accept]?.contains("text/event-stream") == true { return stream(device, version) }
+        if isStream { return stream(device, version) }
         let wait = try request.number("wait", in: 0...Limits.pollWaitSeconds, default: 0)
         let max = try request.number("max", in: 1...Limits.pollEnvelopes, default: 100)
         let poll = InboxPoll(domain: domain, readiness: readiness)
@@ -28,6 +30,11 @@ struct InboxRoutes: Sendable {
     }
 
     // MARK: Server-sent events
+
+    /// Whether a request for the inbox wants an event stream.
+    static func isStream(_ request: Request) -> Bool {
+        request.headers[.accept]?.contains("text/event-stream") == true
+    }
 
     private func stream(_ device: Device, _ version: Int) -> Response {
         let feed = InboxFeed(

@@ -27,9 +27,15 @@ struct ItemRoutes: Sendable {
         try ItemName.checked(try context.parameters.require("item").removingPercentEncoding ?? "")
     }
 
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the item.
+    private func checkHas(_ name: ItemName, of app: AppSerial) throws(HomeFault) {
+        try domain.home.checkHas(Shard(of: app, item: name.text))
+    }
+
     @Sendable private func update(_ request: Request, _ context: RouteContext) async throws -> Response {
         let app = try await domain.appOfSender(request).serial
         let name = try name(context)
+        try checkHas(name, of: app)
         let update = try WrittenUpdate(try await request.bytes(upTo: Limits.apiBodyBytes), namesItem: false)
         let receipt = try await domain.items.publish(update.fields, place: update.place, to: name, of: app)
         return Response(status: .ok, json: receipt.json)
@@ -75,7 +81,11 @@ struct ItemRoutes: Sendable {
             case .failure(let refusal): taken.refuse(line.number, refusal)
             }
         }
-        let results = await domain.items.publish(updates.map { ($0.item, $0.written.fields, $0.written.place) }, of: app)
+        let results =
+            domain.homes.isOne
+            ? await domain.items.publish(updates.map { ($0.item, $0.written.fields, $0.written.place) }, of: app)
+            : await domain.publishAtHomes(
+                updates.map { .init(item: $0.item, fields: $0.written.fields, place: $0.written.place) }, of: app)
         for (update, result) in zip(updates, results) {
             switch result {
             case .success(let receipt): taken.accept(receipt)
@@ -93,13 +103,17 @@ struct ItemRoutes: Sendable {
 
     @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
         let name = try name(context)
-        let item = try await domain.items.item(name, of: try await domain.appOfSender(request).serial)
+        let app = try await domain.appOfSender(request).serial
+        try checkHas(name, of: app)
+        let item = try await domain.items.item(name, of: app)
         return Response(status: .ok, text: item.json(name), type: "application/json")
     }
 
     @Sendable private func delete(_ request: Request, _ context: RouteContext) async throws -> Response {
         let app = try await domain.appOfSender(request).serial
-        try await domain.items.delete(try name(context), of: app)
+        let name = try name(context)
+        try checkHas(name, of: app)
+        try await domain.items.delete(name, of: app)
         return Response(status: .noContent)
     }
 
@@ -134,6 +148,7 @@ struct ItemRoutes: Sendable {
 
     @Sendable private func setRules(_ request: Request, _ context: RouteContext) async throws -> Response {
         let app = try await domain.appSerial(request, context)
+        try domain.home.checkHas(Shard(of: app))
         let rules = try ItemRules(try await request.object(of: ItemRules.memberNames))
         let ends: Int
         switch request.uri.queryParameters["validate"] {

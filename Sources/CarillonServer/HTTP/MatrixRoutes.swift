@@ -57,25 +57,19 @@ struct MatrixRoutes: Sendable {
     private func deliver(_ notification: MatrixNotification, to device: MatrixNotification.Device) async throws -> Outcome {
         guard let token = device.token else { return .rejected }
         do {
-            let channel = try await domain.publisher.channel(of: token)
             switch notification.message(for: device) {
             case .tooLarge:
-                try domain.publisher.admitMessage(to: channel, by: nil)
+                try await domain.publishAtHome(token, nil, ttlSeconds: Self.ttlSeconds)
                 return .tooLarge
             case .whole(let body):
-                try await publish(body, to: channel)
+                try await domain.publishAtHome(token, body, ttlSeconds: Self.ttlSeconds)
                 return .delivered
             case .shortened(let body):
-                try await publish(body, to: channel)
+                try await domain.publishAtHome(token, body, ttlSeconds: Self.ttlSeconds)
                 return .shortened
             }
         } catch let refusal as Refusal where !refusal.code.isRetryable {
             return .rejected
         }
-    }
-
-    private func publish(_ body: [UInt8], to channel: PushChannel) async throws {
-        let message = PublishRequest(body: body, coding: ContentCoding(.identity), ttl: Self.ttlSeconds)
-        _ = try await domain.publisher.publish(message, to: channel)
     }
 }

@@ -41,7 +41,11 @@ struct OperatorRoutes: Sendable {
 
     @Sendable private func deleteApp(_ request: Request, _ context: RouteContext) async throws -> Response {
         try await authorize(request)
-        try await domain.deleteApp(try AppID.checked(try context.parameters.require("app")))
+        let app = try AppID.checked(try context.parameters.require("app"))
+        if !domain.homes.isOne, let serial = try await domain.apps.serial(of: app) {
+            try domain.home.checkHas(Shard(of: serial))
+        }
+        try await domain.deleteApp(app)
         return Response(status: .noContent)
     }
 
@@ -134,7 +138,10 @@ struct OperatorRoutes: Sendable {
         return Response(status: .noContent)
     }
 
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device.
     private func device(_ context: RouteContext) async throws -> Device {
-        try await domain.devices.find(try DeviceID.checked(try context.parameters.require("device")))
+        let device = try await domain.devices.find(try DeviceID.checked(try context.parameters.require("device")))
+        try domain.home.checkHas(device.serial)
+        return device
     }
 }

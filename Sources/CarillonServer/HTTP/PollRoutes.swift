@@ -109,10 +109,10 @@ struct PollRoutes: Sendable {
         let credential = try DeviceRegistrar.credential(request.bearer)
         let hash = credential.hash
         let name = DeviceName.id(credential.device, credential: hash)
-        let visit = try await domain.updateDelivery.visit(of: name) { [domain] device in
-            domain.devices.admits(device, with: hash)
-        }
+        let visit = try await domain.updateDelivery.visit(of: name) { device in device.credentialHash.matches(hash) }
         guard let visit else { throw DeviceRegistrar.credentialInvalid }
+        try domain.home.checkHas(visit.device.serial)
+        domain.devices.sawRegistered(visit.device)
         try context.share?.claim(visit.device.serial)
         return visit
     }

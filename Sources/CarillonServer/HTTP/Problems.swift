@@ -55,7 +55,8 @@ extension Response {
     }
 }
 
-/// Turns everything that a route throws into a problem document: the one place where faults meet HTTP.
+/// Turns everything that a route throws into a problem document: the one place where faults meet HTTP. A fault of a home passes, because
+/// the request runs at another home then.
 struct ProblemMiddleware: RouterMiddleware {
     let addresses: [KnownAddress]
 
@@ -65,6 +66,8 @@ struct ProblemMiddleware: RouterMiddleware {
     ) async throws -> Response {
         do {
             return try await next(request, context)
+        } catch let fault as HomeFault {
+            throw fault
         } catch let error as any HTTPResponseError where error.status == .notFound {
             return notFound(request)
         } catch let error as any HTTPResponseError {
@@ -99,6 +102,9 @@ extension Refusal {
         case let fault as StoreFault:
             logger.error("a request met a store fault", metadata: ["reason": "\(fault.message)"])
             self.init(fault)
+        case let fault as HomeFault:
+            logger.error("a request did not reach its home", metadata: ["reason": "\(fault)"])
+            self.init(fault)
         case is CancellationError:
             self.init(.stopping, "The server is stopping; ask again soon.", retryAfterSeconds: 2)
         default:
@@ -114,6 +120,19 @@ extension Refusal {
         case .unavailable, .damaged, .fenced:
             self.init(
                 .storageUnavailable, "The server cannot use its store now; nothing was accepted.", retryAfterSeconds: 5)
+        }
+    }
+
+    init(_ fault: HomeFault) {
+        switch fault {
+        case .moved, .unreachable:
+            self.init(
+                .storageUnavailable, "The server cannot reach the home of the request now; nothing was accepted.",
+                retryAfterSeconds: 1)
+        case .outcomeUnknown:
+            self.init(
+                .storageUnavailable, "The home of the request did not answer; it may have accepted the request.",
+                retryAfterSeconds: 1)
         }
     }
 

@@ -5,7 +5,7 @@ import NIOCore
 import NIOHTTP1
 
 /// The sender's door (RFC 8030 section 5): `POST /push/{token}`. Most requests are answered without a task: only a
-/// channel that is not remembered, and what the ``Publisher`` itself has to wait for, take one.
+/// channel that is not remembered, what the ``Publisher`` itself has to wait for, and a device of another home take one.
 final class PublishDoor: Sendable {
     typealias Reply = @Sendable (HTTPAnswer) -> Void
 
@@ -31,6 +31,9 @@ final class PublishDoor: Sendable {
         _ request: RequestMachine.Request, to token: Substring, on executor: EventLoopExecutor,
         then reply: @escaping Reply
     ) {
+        if !domain.homes.isOne, let contents = domain.tokens.open(token) {
+            return forward(request, at: Shard(of: contents.device), on: executor, then: reply)
+        }
         do {
             if let channel = try domain.publisher.rememberedChannel(of: token) {
                 return publish(request, to: channel, then: reply)
@@ -48,11 +51,47 @@ final class PublishDoor: Sendable {
         }
     }
 
+    /// Publishes at the home of the device.
+    private func forward(
+        _ request: RequestMachine.Request, at shard: Shard, on executor: EventLoopExecutor, then reply: @escaping Reply
+    ) {
+        // Ends with the answer of the home.
+        Task(executorPreference: executor) { [self] in
+            do {
+                let head = request.head
+                let forwarded = HomeRequest(
+                    method: head.method.rawValue, path: head.uri,
+                    fields: head.headers.map { ($0.name.lowercased(), $0.value) }, body: HomeBody(request.body),
+                    shard: shard)
+                reply(HTTPAnswer(try await domain.homes.handle(forwarded, at: shard)))
+            } catch {
+                reply(answer(error))
+            }
+        }
+    }
+
+    /// Publishes for the process that accepted the request.
+    ///
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device of the channel.
+    func publish(_ request: HomeRequest, to token: String) async throws(HomeFault) -> HomeResponse {
+        do {
+            let channel = try await domain.publisher.channel(of: token)
+            guard case .whole(let body) = request.body else { throw Self.tooLarge }
+            let headers = PublishHeaders(HTTPHeaders(request.fields.map { ($0.name, $0.value) }))
+            let receipt = try await domain.publisher.publish(try headers.request(body: body), to: channel)
+            return HomeResponse(answer(receipt))
+        } catch let fault as HomeFault {
+            throw fault
+        } catch {
+            return HomeResponse(answer(error))
+        }
+    }
+
+    private static let tooLarge = Refusal(.bodyTooLarge, "The body may have \(Limits.messageBodyBytes) bytes.")
+
     private func publish(_ request: RequestMachine.Request, to channel: PushChannel, then reply: @escaping Reply) {
         do {
-            guard case .whole(let body) = request.body else {
-                throw Refusal(.bodyTooLarge, "The body may have \(Limits.messageBodyBytes) bytes.")
-            }
+            guard case .whole(let body) = request.body else { throw Self.tooLarge }
             let headers = PublishHeaders(request.head.headers)
             domain.publisher.publish(try headers.request(body: Array(buffer: body)), to: channel) { [self] result in
                 switch result {

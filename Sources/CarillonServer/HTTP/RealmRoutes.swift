@@ -55,13 +55,17 @@ struct RealmRoutes: Sendable {
     @Sendable private func setServer(_ request: Request, _ context: RouteContext) async throws -> Response {
         let app = try await domain.appSerial(request, context)
         let device = try device(context)
+        try await domain.checkHas(device)
         let place = try ClusterPlace(try await request.object(of: ["host", "port", "priority"], mayBeMissing: true))
         try await services.setPlace(place, of: device, app: app)
         return Response(status: .ok, json: place.body(of: device))
     }
 
     @Sendable private func removeServer(_ request: Request, _ context: RouteContext) async throws -> Response {
-        try await services.removePlace(of: try device(context), app: try await domain.appSerial(request, context))
+        let device = try device(context)
+        let app = try await domain.appSerial(request, context)
+        try await domain.checkHas(device)
+        try await services.removePlace(of: device, app: app)
         return Response(status: .noContent)
     }
 }

@@ -1,13 +1,18 @@
 import CarillonCore
 import HTTPTypes
 import Hummingbird
-import NIOCore
+import Logging
 import NIOHTTP1
 
 /// What a request carries through the routes.
 struct RouteContext: RequestContext {
+    struct Source: RequestContextSource {
+        var origin: RequestOrigin
+        var logger: Logger
+    }
+
     var coreContext: CoreRequestContextStorage
-    let connection: any NIOCore.Channel
+    let origin: RequestOrigin
     /// Whether the head of the answer is all that is wanted. The method is GET then.
     var isHead = false
     /// Tells something before the answer, where the peer understands it; of a request whose body comes as it likes.
@@ -23,8 +28,11 @@ struct RouteContext: RequestContext {
         var address: NetworkAddress?
     }
 
-    init(source: ApplicationRequestContextSource) {
-        connection = source.channel
+    /// Whether the body comes in parts, as its sender likes.
+    var hasStreamedBody: Bool { tell != nil }
+
+    init(source: Source) {
+        origin = source.origin
         coreContext = .init(source: source)
     }
 }

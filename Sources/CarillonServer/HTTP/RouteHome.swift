@@ -1,7 +1,7 @@
 /// Says how the home that runs a request of a route is found.
 ///
-/// ``table`` has a case for each route. A server has one home, so no request is forwarded, and no code finds the home of a request. Only
-/// tests read the table.
+/// ``table`` has a case for each route. In a server with several homes, ``HomeFinder`` finds the home of a request, and
+/// ``RequestForwarder`` brings the request there. With one home, each request runs where it arrives, and nothing reads the table.
 enum RouteHome: Hashable, CaseIterable, Sendable {
     /// No home decides. The process that accepted the request answers from its own settings and memory.
     case process
@@ -16,7 +16,7 @@ enum RouteHome: Hashable, CaseIterable, Sendable {
     /// The home of the shard in the position of the message. Its id is the path parameter `id`.
     case message
     /// The home that the app of the client key and the field `registration` of the body decide, so that a repetition reaches it as well. A
-    /// request without the field runs where it arrives.
+    /// request without the field runs where it arrives, and the id of the device is made in a shard of the home that runs it.
     case newDevice
     /// The home of the device whose credential the request has. A request through a socket runs at the home of the socket's device. An event
     /// stream stays in the process that accepted it, and is a session at this home.
@@ -29,12 +29,12 @@ enum RouteHome: Hashable, CaseIterable, Sendable {
     case appInPath
     /// The home of the app of the sender key. With an operator's key, the query names the app.
     case appOfSender
-    /// No home decides. The id is made where the request arrives.
+    /// No home decides. The request runs where it arrives, and the id is made in a shard of the home that runs it.
     case newAttachment
     /// The home of the attachment whose id is the path parameter `attachment`.
     case attachment
-    /// Each home does the part of the request that concerns its shards. What concerns no shard is done once, where the request arrives.
+    /// The request runs where it arrives. Its route asks each home to do the part that concerns the shards of the home.
     case eachHome
-    /// The request is divided where it arrives. Each part of the body has a home, and a result of its own.
+    /// The request runs where it arrives. Each part of the body has a home, which the route asks, and a result of its own.
     case parts
 }

@@ -51,9 +51,9 @@ struct SenderRoutes: Sendable {
     }
 
     private func message(_ context: RouteContext) async throws -> (MessageID, MessageRecord) {
-        guard let id = MessageID(try context.parameters.require("id")),
-            let record = try await domain.home.record(of: id)
-        else { throw Self.unknown }
+        guard let id = MessageID(try context.parameters.require("id")) else { throw Self.unknown }
+        try domain.home.checkHas(Shard(of: id.position))
+        guard let record = try await domain.home.record(of: id) else { throw Self.unknown }
         return (id, record)
     }
 

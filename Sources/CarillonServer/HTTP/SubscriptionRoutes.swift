@@ -28,7 +28,7 @@ struct SubscriptionRoutes: Sendable {
 
     private func address(_ request: Request, _ context: RouteContext) -> NetworkAddress? {
         if let session = context.session { return session.address }
-        return clientAddress.of(context.connection, request.headers)
+        return clientAddress.of(context.origin, request.headers)
     }
 
     private func id(_ context: RouteContext) throws -> SubscriptionID {
@@ -120,9 +120,12 @@ struct SubscriptionRoutes: Sendable {
 
     // MARK: Operators
 
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device.
     private func deviceOfOperator(_ request: Request, _ context: RouteContext) async throws -> Device {
         _ = try await domain.keys.authorize(bearer: request.bearer, as: [.admin])
-        return try await domain.devices.find(try DeviceID.checked(try context.parameters.require("device")))
+        let device = try await domain.devices.find(try DeviceID.checked(try context.parameters.require("device")))
+        try domain.home.checkHas(device.serial)
+        return device
     }
 
     @Sendable private func listForOperator(_ request: Request, _ context: RouteContext) async throws -> Response {

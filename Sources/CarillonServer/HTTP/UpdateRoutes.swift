@@ -31,8 +31,15 @@ struct UpdateRoutes: Sendable {
 
     // MARK: Senders
 
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the updates of the app.
+    private func sender(_ request: Request) async throws -> (serial: AppSerial, id: AppID, key: KeyID) {
+        let sender = try await domain.appOfSender(request)
+        try domain.home.checkHas(Shard(of: sender.serial))
+        return sender
+    }
+
     @Sendable private func publish(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let (app, appID, key) = try await domain.appOfSender(request)
+        let (app, appID, key) = try await sender(request)
         let definition = try Update.Definition(try await request.object(of: Update.Definition.memberNames))
         switch request.uri.queryParameters["validate"] {
         case "true"?:
@@ -48,7 +55,7 @@ struct UpdateRoutes: Sendable {
 
     /// For whom an audience is, or that of an update, and why others are not.
     @Sendable private func explain(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let (app, appID, _) = try await domain.appOfSender(request)
+        let (app, appID, _) = try await sender(request)
         let body = try await request.object(of: ["audience", "update", "device"])
         var audience = try body.textMember("audience")
         if let text = try body.textMember("update") {
@@ -72,7 +79,7 @@ struct UpdateRoutes: Sendable {
     }
 
     @Sendable private func list(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let app = try await domain.appOfSender(request).serial
+        let app = try await sender(request).serial
         let limit = try request.number("limit", in: 1...500, default: 100)
         let status = request.uri.queryParameters["status"].map(String.init)
         guard let filter = status.map({ UpdateFilter(rawValue: $0) }) ?? .all else {
@@ -109,19 +116,19 @@ struct UpdateRoutes: Sendable {
     private static let listedAtOnce = 20
 
     @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let update = try await domain.updates.update(try id(context), of: try await domain.appOfSender(request).serial)
+        let update = try await domain.updates.update(try id(context), of: try await sender(request).serial)
         let counts = try await domain.updates.counts(of: update)
         return Response(status: .ok, text: update.json(counts).bytes, type: "application/json")
     }
 
     @Sendable private func withdraw(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let sender = try await domain.appOfSender(request)
+        let sender = try await sender(request)
         try await domain.updates.withdraw(try id(context), of: sender.serial, by: sender.key)
         return Response(status: .noContent)
     }
 
     @Sendable private func devices(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let update = try await domain.updates.update(try id(context), of: try await domain.appOfSender(request).serial)
+        let update = try await domain.updates.update(try id(context), of: try await sender(request).serial)
         let limit = try request.number("limit", in: 1...500, default: 100)
         var state: CompletionMachine.State?
         if let name = request.uri.queryParameters["state"] {
@@ -142,7 +149,7 @@ struct UpdateRoutes: Sendable {
     }
 
     @Sendable private func requeue(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let sender = try await domain.appOfSender(request)
+        let sender = try await sender(request)
         let body = try await request.object(of: ["device"], mayBeMissing: true)
         let device = try body.textMember("device").map { try DeviceID.checked($0) }
         let count = try await domain.updates.requeue(
@@ -153,7 +160,7 @@ struct UpdateRoutes: Sendable {
     }
 
     @Sendable private func resume(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let sender = try await domain.appOfSender(request)
+        let sender = try await sender(request)
         let update = try await domain.updates.resume(try id(context), of: sender.serial, by: sender.key)
         return Response(status: .ok, text: update.json().bytes, type: "application/json")
     }
@@ -168,6 +175,7 @@ struct UpdateRoutes: Sendable {
 
     @Sendable private func audit(_ request: Request, _ context: RouteContext) async throws -> Response {
         let app = try await domain.appSerial(request, context)
+        try domain.home.checkHas(Shard(of: app))
         let limit = try request.number("limit", in: 1...500, default: 100)
         let before = try request.uri.queryParameters["before"].map { text throws(Refusal) in
             guard let number = Int64(text) else { throw Refusal(.parameterInvalid, "before is the next of a list.") }

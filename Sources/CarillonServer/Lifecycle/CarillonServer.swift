@@ -92,18 +92,21 @@ package struct CarillonServer: Service {
         var quiet = logger
         quiet.logLevel = max(logger.logLevel, .warning)
         let limit = ConnectionLimit(limit: settings.maximumSockets, gauge: .sockets, refused: .socketsRefused)
-        let routes = HomeRoutes(of: homes) { home in
+        let shares = ConnectionShares(settings.shares, isBehindProxy: settings.clientAddress.header != nil)
+        let routes = HomeRoutes(
+            of: homes, addresses: addresses, shares: shares, clientAddress: settings.clientAddress, logger: quiet
+        ) { home in
             Routes.all(
                 domain: home, addresses: addresses, store: store, settings: settings, readiness: readiness, sockets: limit)
         }
+        // The homes refer to what handles their requests weakly.
+        defer { withExtendedLifetime(routes) {} }
         let sockets = SocketHandler.Shared(
-            domain: domain,
+            domain: domain.shared,
             settings: settings,
-            identifier: SocketIdentifier(
-                devices: domain.devices, homes: domain.homes, anonymousApp: anonymousApp, logger: logger),
+            identifier: SocketIdentifier(homes: domain.homes, anonymousApp: anonymousApp, logger: logger),
             requests: SocketRequests(
-                devices: domain.devices, channels: domain.channels, addresses: addresses, anonymousApp: anonymousApp,
-                responder: routes.responder, answers: domain.answers, logger: logger),
+                domain: domain, addresses: addresses, anonymousApp: anonymousApp, responder: routes.local, logger: logger),
             limit: limit)
         let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2, time: domain.time)
         let (othersListen, othersListening) = AsyncStream.makeStream(of: Void.self)
@@ -132,7 +135,7 @@ package struct CarillonServer: Service {
                 clientAddress: settings.clientAddress,
                 limit: ConnectionLimit(
                     limit: settings.maximumConnections, gauge: .connections, refused: .connectionsRefused),
-                shares: ConnectionShares(settings.shares, isBehindProxy: settings.clientAddress.header != nil),
+                shares: shares,
                 settings: settings.requests,
                 sharing: CrossOriginSharing(origins: settings.allowedOrigins.on(own: addresses.own))),
             loops: loops, readiness: readiness, retry: settings.listenerRetry, logger: logger, others: othersListen

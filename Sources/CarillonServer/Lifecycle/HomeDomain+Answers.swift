@@ -9,6 +9,7 @@ extension HomeDomain {
         addUpdateAnswers(to: &answers)
         addRegistryAnswers(to: &answers)
         addItemAnswers(to: &answers)
+        addChannelAnswers(to: &answers)
         return answers
     }
 }

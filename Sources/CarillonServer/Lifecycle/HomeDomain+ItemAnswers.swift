@@ -1,6 +1,77 @@
 import CarillonCore
+import CarillonWire
+
+/// Publishes updates of items of one home. An update without a place in a sequence is taken again if the question is asked twice, as if its
+/// publisher had repeated it.
+struct PublishItems: HomeQuestion {
+    typealias Answer = [Result<ItemReceipt, Refusal>]
+
+    struct Update: Sendable {
+        var item: ItemName
+        var fields: [WrittenField]
+        var place: ItemUpdate.Place?
+    }
+
+    var shard: Shard?
+    var app: AppSerial
+    var updates: [Update]
+}
 
 extension HomeDomain {
     /// Adds the answers to questions about items.
-    func addItemAnswers(to answers: inout HomeAnswers) {}
+    func addItemAnswers(to answers: inout HomeAnswers) {
+        answers.on(PublishItems.self, at: self) { home, question in
+            await home.publish(question)
+        }
+    }
+
+    /// Publishes updates of items, each at the home of its item. The results are in the order of the updates.
+    func publishAtHomes(
+        _ updates: [PublishItems.Update], of app: AppSerial
+    ) async -> [Result<ItemReceipt, any Error>] {
+        // The places of the updates of each home. A home is found by the first shard.
+        var parts: [ObjectIdentifier: (shard: Shard, places: [Int])] = [:]
+        for (place, update) in updates.enumerated() {
+            let shard = Shard(of: app, item: update.item.text)
+            parts[ObjectIdentifier(homes.home(of: shard)), default: (shard, [])].places.append(place)
+        }
+        let unanswered = StoreFault(.unavailable, "a home answered for fewer updates than it was asked to publish")
+        var results = [Result<ItemReceipt, any Error>](repeating: .failure(unanswered), count: updates.count)
+        await withTaskGroup(of: (places: [Int], answers: [Result<ItemReceipt, any Error>]).self) { group in
+            for part in parts.values {
+                let question = PublishItems(shard: part.shard, app: app, updates: part.places.map { updates[$0] })
+                group.addTask { [self] in (part.places, await outcomes(of: question, at: part.shard)) }
+            }
+            for await part in group {
+                for (place, answer) in zip(part.places, part.answers) { results[place] = answer }
+            }
+        }
+        return results
+    }
+
+    private func outcomes(of question: PublishItems, at shard: Shard) async -> [Result<ItemReceipt, any Error>] {
+        do {
+            let isOwn = home.shards.contains(shard)
+            let answers = isOwn ? await publish(question) : try await others.ask(question)
+            return answers.map { answer in answer.mapError { $0 as any Error } }
+        } catch {
+            return question.updates.map { _ in .failure(error) }
+        }
+    }
+
+    private func publish(_ question: PublishItems) async -> PublishItems.Answer {
+        let shards = home.shards
+        let areOwn = question.updates.map { shards.contains(Shard(of: question.app, item: $0.item.text)) }
+        var own: [(item: ItemName, fields: [WrittenField], place: ItemUpdate.Place?)] = []
+        for (update, isOwn) in zip(question.updates, areOwn) where isOwn {
+            own.append((update.item, update.fields, update.place))
+        }
+        var results = await items.publish(own, of: question.app)[...]
+        return zip(question.updates, areOwn).map { update, isOwn in
+            guard isOwn else {
+                return .failure(Refusal(HomeFault.moved(to: Shard(of: question.app, item: update.item.text))))
+            }
+            return results.removeFirst().mapError { error in Refusal(error, logger: shared.logger) }
+        }
+    }
 }

@@ -17,26 +17,21 @@ struct RequeueParkedPushes: HomeQuestion {
 extension HomeDomain {
     /// Adds the answers to questions about registrations, apps, keys and pushes.
     func addRegistryAnswers(to answers: inout HomeAnswers) {
-        answers.on(DevicesRemoved.self) { [weak self] question in
-            guard let self else { throw HomeDomain.ended }
-            deletions.note(question.removed)
+        answers.on(DevicesRemoved.self, at: self) { home, question in
+            home.deletions.note(question.removed)
         }
-        answers.on(KeyDevicesEnded.self) { [weak self] question in
-            guard let self else { throw HomeDomain.ended }
-            try await devices.deleteDevices(registeredWith: question.key, of: question.app)
+        answers.on(KeyDevicesEnded.self, at: self) { home, question in
+            try await home.devices.deleteDevices(registeredWith: question.key, of: question.app)
         }
-        answers.on(StatusChanged.self) { [weak self] _ in
-            guard let self else { throw HomeDomain.ended }
-            try await statusNews.tell()
+        answers.on(StatusChanged.self, at: self) { home, _ in
+            _ = try await home.statusNews.tell()
         }
-        answers.on(AppDeleted.self) { [weak self] question in
-            guard let self else { throw HomeDomain.ended }
-            deletions.forgetChannels()
-            await forget(question.app)
+        answers.on(AppDeleted.self, at: self) { home, question in
+            home.deletions.forgetChannels()
+            await home.forget(question.app)
         }
-        answers.on(RequeueParkedPushes.self) { [weak self] question in
-            guard let self else { throw HomeDomain.ended }
-            return try await requeueOwnPushes(of: question.app)
+        answers.on(RequeueParkedPushes.self, at: self) { home, question in
+            try await home.requeueOwnPushes(of: question.app)
         }
     }
 

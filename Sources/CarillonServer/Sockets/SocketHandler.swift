@@ -14,7 +14,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     /// What all sockets of a server share; a class, so that each holds one pointer.
     final class Shared: Sendable {
-        let domain: HomeDomain
+        let domain: Domain
         let settings: ServerSettings
         let sessionSettings: SessionMachine.Settings
         let identifier: SocketIdentifier
@@ -22,7 +22,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         let limit: ConnectionLimit
 
         init(
-            domain: HomeDomain, settings: ServerSettings, identifier: SocketIdentifier, requests: SocketRequests,
+            domain: Domain, settings: ServerSettings, identifier: SocketIdentifier, requests: SocketRequests,
             limit: ConnectionLimit
         ) {
             self.domain = domain

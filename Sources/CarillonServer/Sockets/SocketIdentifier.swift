@@ -9,7 +9,6 @@ struct SocketIdentifier: Sendable {
         var reason: String
     }
 
-    let devices: DeviceRegistrar
     let homes: Homes
     /// The app of devices that never registered; nil refuses them.
     let anonymousApp: AppID?
@@ -23,7 +22,7 @@ struct SocketIdentifier: Sendable {
     }
 
     private func newcomer() -> SessionMachine.Identity {
-        let userAgent = devices.newUserAgentID()
+        let userAgent = UserAgentID(random: .system)
         return .init(owner: .provisional(userAgent), uaid: userAgent.text)
     }
 

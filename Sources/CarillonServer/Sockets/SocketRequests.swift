@@ -6,15 +6,14 @@ import Logging
 import NIOCore
 import Synchronization
 
-/// Does what clients ask for over the socket.
+/// Does what clients ask for over the socket, at the home of the client's device.
 struct SocketRequests: Sendable {
-    let devices: DeviceRegistrar
-    let channels: ChannelRegistrar
+    /// A home of this process. If it is the only home, it is asked directly.
+    let domain: HomeDomain
     let addresses: Addresses
     let anonymousApp: AppID?
-    /// What may be asked by HTTP.
+    /// The routes of the home, for what may be asked by HTTP.
     let responder: any HTTPResponder<RouteContext>
-    let answers: AnswerMemory
     let logger: Logger
 
     /// What a session is answered, and the memory of the answer until the peer has taken it.
@@ -46,11 +45,14 @@ struct SocketRequests: Sendable {
             let vapidKey = try register.key.map(ChannelRegistrar.parseVapidKey)
             try ChannelRegistrar.check(name: register.name)
             let wake = try register.wake.map(WakeMode.checked)
-            let device = try await self.device(of: owner, from: address)
-            let registration = try await channels.register(
-                id, device: device, name: register.name, vapidKey: vapidKey, wake: wake, from: address)
+            let channel = OpenChannel(
+                owner: try self.owner(owner), id: id, name: register.name, vapidKey: vapidKey, wake: wake, address: address)
+            let homes = domain.homes
+            let opened =
+                homes.isOne
+                ? try await domain.open(channel) : try await homes.ask(channel, at: channel.owner.shard(in: homes))
             return .registered(
-                asWritten: register.channelID, endpoint: addresses.endpoint(token: registration.token), device: device)
+                asWritten: register.channelID, endpoint: addresses.endpoint(token: opened.token), device: opened.device)
         } catch {
             let refusal = Refusal(error, logger: logger)
             refusal.count()
@@ -63,7 +65,12 @@ struct SocketRequests: Sendable {
     ) async -> SessionMachine.Answer {
         guard case .device(let device) = owner else { return .unregistered(asWritten: asWritten) }
         do {
-            _ = try await channels.unregister(id, device: device)
+            let channel = CloseChannel(device: device, id: id)
+            if domain.homes.isOne {
+                try await domain.close(channel)
+            } else {
+                try await domain.homes.ask(channel, at: Shard(of: device))
+            }
             return .unregistered(asWritten: asWritten)
         } catch {
             logger.error("channel closing failed", metadata: ["reason": "\(error)"])
@@ -71,17 +78,13 @@ struct SocketRequests: Sendable {
         }
     }
 
-    /// Returns the device of a session. A client without registration is stored with its first channel.
-    private func device(
-        of owner: SessionMachine.Owner, from address: NetworkAddress?
-    ) async throws -> DeviceSerial {
+    private func owner(_ owner: SessionMachine.Owner) throws(Refusal) -> OpenChannel.Owner {
         switch owner {
         case .device(let device):
-            return device
+            return .device(device)
         case .provisional(let userAgent):
             guard let anonymousApp else { throw Refusal(.credentialMissing, "Register the device by HTTP first.") }
-            if let known = try await devices.device(of: userAgent) { return known.serial }
-            return try await devices.registerAnonymous(userAgent, app: anonymousApp, from: address).serial
+            return .userAgent(userAgent, app: anonymousApp)
         }
     }
 
@@ -112,14 +115,22 @@ struct SocketRequests: Sendable {
             }
             guard let method = HTTPRequest.Method(rawValue: request.method), target.utf8.allSatisfy(Self.isOfURL)
             else { throw Refusal(.requestInvalid, "The request could not be understood.") }
-            guard case .device(let serial) = owner, let device = try await asker.device(serial, in: devices) else {
-                throw DeviceRegistrar.credentialInvalid
+            guard case .device(let serial) = owner else { throw DeviceRegistrar.credentialInvalid }
+            if domain.homes.isOne {
+                guard let device = try await asker.device(serial, in: domain.devices) else {
+                    throw DeviceRegistrar.credentialInvalid
+                }
+                var context = RouteContext(source: .init(origin: .connection(channel), logger: logger))
+                context.session = .init(device: device, address: address)
+                let head = HTTPRequest(method: method, scheme: nil, authority: nil, path: target)
+                response = try await responder.respond(
+                    to: Request(head: head, body: RequestBody(buffer: ByteBuffer(bytes: request.body))), context: context)
+            } else {
+                let forwarded = HomeRequest(
+                    method: request.method, path: target, fields: [], body: .whole(request.body), address: address,
+                    session: serial, shard: Shard(of: serial))
+                response = Response(try await domain.homes.handle(forwarded, at: Shard(of: serial)))
             }
-            var context = RouteContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
-            context.session = .init(device: device, address: address)
-            let head = HTTPRequest(method: method, scheme: nil, authority: nil, path: target)
-            response = try await responder.respond(
-                to: Request(head: head, body: RequestBody(buffer: ByteBuffer(bytes: request.body))), context: context)
         } catch let refusal as Refusal {
             response = Response(refusal: refusal)
         } catch {
@@ -131,7 +142,7 @@ struct SocketRequests: Sendable {
         do {
             // The answer waits for the peer as one frame.
             if let length = response.body.contentLength, case .device(let device) = owner {
-                place = try await answers.place(for: length, of: device, or: nil, from: address)
+                place = try await domain.answers.place(for: length, of: device, or: nil, from: address)
             }
         } catch {
             response = Response(refusal: error)
@@ -161,6 +172,16 @@ struct SocketRequests: Sendable {
         var bytes = ByteBuffer()
         func write(_ buffer: ByteBuffer) { bytes.add(buffer) }
         func finish(_ trailingHeaders: HTTPFields?) {}
+    }
+}
+
+extension OpenChannel.Owner {
+    /// Returns the shard whose home is asked first.
+    fileprivate func shard(in homes: Homes) -> Shard {
+        switch self {
+        case .device(let device): Shard(of: device)
+        case .userAgent(let userAgent, _): homes.shard(of: DeviceName.credential(userAgent.hash))
+        }
     }
 }
 

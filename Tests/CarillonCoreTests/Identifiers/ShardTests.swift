@@ -35,6 +35,16 @@ struct ShardTests {
         for high in [0, 1, UInt64.max] { #expect(Shard(of: DeviceID(Bytes16(high: high, low: low))).number == number) }
     }
 
+    @Test func `the shards of apps and attachments never change, as every node computes them`() {
+        let apps = [1, 2, 1000, 1 << 40].map { Shard(of: AppSerial($0)).number }
+        #expect(apps == [632, 241, 34, 297])
+        let values: [Bytes16] = [
+            .init(high: 1, low: 2), .init(high: .max, low: 0), .init(high: 1 << 63, low: 1), .init(high: 0, low: 0),
+        ]
+        let attachments = values.map { Shard(of: AttachmentID($0)).number }
+        #expect(attachments == [874, 391, 120, 0])
+    }
+
     @Test func `a registration has a shard by its app and its secret, and a user agent by its id`() throws {
         let app = try #require(AppID("com.example.app"))
         let game = try #require(AppID("com.example.game"))

@@ -26,8 +26,7 @@ struct ArrivalTests {
         let sessions = domain.runtime.sessions
         let first = feed(domain, of: device)
         await first.begin()
-        let identifier = SocketIdentifier(
-            devices: domain.devices, homes: domain.homes, anonymousApp: nil, logger: domain.logger)
+        let identifier = SocketIdentifier(homes: domain.homes, anonymousApp: nil, logger: domain.logger)
         let intruder = feed(domain, of: device)
         let forged = DeviceCredential(
             device: device.id, secret: Array(repeating: 1, count: DeviceCredential.secretByteCount)
@@ -62,7 +61,7 @@ struct ArrivalTests {
         let app = try AppID.checked("com.example.app")
         _ = try await domain.apps.create(app)
         let (device, credential) = try await domain.devices.register(app: app)
-        let userAgent = domain.devices.newUserAgentID()
+        let userAgent = UserAgentID(random: .system)
         let anonymous = try await domain.devices.registerAnonymous(userAgent, app: app, from: nil)
         world.clock.pass(2 * 86_400)
         func seen() async throws -> [Timestamp?] {

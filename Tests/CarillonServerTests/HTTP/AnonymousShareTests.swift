@@ -30,7 +30,7 @@ struct AnonymousShareTests {
 
         func register(from address: String?) async throws -> Device {
             try await devices.registerAnonymous(
-                devices.newUserAgentID(), app: app, from: address.flatMap { NetworkAddress($0) })
+                UserAgentID(random: .system), app: app, from: address.flatMap { NetworkAddress($0) })
         }
 
         func code(from address: String) async -> ErrorCode? {

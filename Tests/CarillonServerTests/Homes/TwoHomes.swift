@@ -28,17 +28,9 @@ struct TwoHomes {
         let homes = Homes(zip(links, runtimes).map { Homes.Place($0, local: $1) }) { Self.place(of: $0) }
         let shared = try await Self.domain(of: homes, over: store, time: clock.time)
         domains = runtimes.map { runtime in
-            let domain = HomeDomain(
+            HomeDomain(
                 shared, runtime: runtime, records: store, attachmentFiles: NoAttachmentFiles(),
                 settings: HomeDomain.Settings(items: items))
-            var answers = HomeAnswers()
-            domain.addServiceAnswers(to: &answers)
-            domain.addSubscriptionAnswers(to: &answers)
-            runtime.take(
-                HomeRuntime.Duties(answers) { (_: HomeRequest) async throws(HomeFault) -> HomeResponse in
-                    throw HomeFault.unreachable
-                })
-            return domain
         }
         app = try #require(AppID("com.example.app"))
         (self.store, self.links, self.clock) = (store, links, clock)

@@ -69,7 +69,7 @@ struct DeviceCollectorTests {
         func anonymous() async throws -> Device {
             let devices = routes.domain.devices
             return try await devices.registerAnonymous(
-                devices.newUserAgentID(), app: try #require(AppID("com.example.app")), from: nil)
+                UserAgentID(random: .system), app: try #require(AppID("com.example.app")), from: nil)
         }
 
         func knows(_ id: String) async throws -> Bool {

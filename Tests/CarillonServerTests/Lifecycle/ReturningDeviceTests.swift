@@ -16,7 +16,7 @@ struct ReturningDeviceTests {
         _ = try await world.routes.domain.apps.create(app)
         for _ in 0..<2 {
             if reason.isOfAnonymous {
-                _ = try await devices.registerAnonymous(devices.newUserAgentID(), app: app, from: nil)
+                _ = try await devices.registerAnonymous(UserAgentID(random: .system), app: app, from: nil)
             } else {
                 let device = try await devices.register(app: app).device
                 if reason == .suspended { _ = try await devices.suspend(device) }

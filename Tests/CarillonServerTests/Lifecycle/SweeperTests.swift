@@ -136,7 +136,7 @@ struct SweeperTests {
                 return { [store] in try await store.untoldStatuses(in: .all, limit: 10).isEmpty }
             case .anonymousDevices:
                 let anonymous = try await domain.devices.registerAnonymous(
-                    domain.devices.newUserAgentID(), app: app, from: nil)
+                    UserAgentID(random: .system), app: app, from: nil)
                 clocks.pass(31 * Self.day)
                 return { [store] in try await store.device(anonymous.id) == nil }
             default:

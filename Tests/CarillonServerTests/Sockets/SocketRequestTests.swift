@@ -29,8 +29,8 @@ struct SocketRequestTests {
             self.phone = phone
             let domain = world.routes.domain
             requests = SocketRequests(
-                devices: domain.devices, channels: domain.channels, addresses: Addresses(base: "https://push.example.com"),
-                anonymousApp: nil, responder: world.routes.responder, answers: domain.answers,
+                domain: domain, addresses: Addresses(base: "https://push.example.com"), anonymousApp: nil,
+                responder: world.routes.responder,
                 logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         }
 
@@ -64,10 +64,9 @@ struct SocketRequestTests {
         let domain = routes.domain
         let app = try await domain.apps.create(try AppID.checked(Self.app))
         let requests = SocketRequests(
-            devices: domain.devices, channels: domain.channels, addresses: Addresses(base: "https://push.example.com"),
-            anonymousApp: app.id, responder: routes.responder, answers: domain.answers,
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
-        let userAgent = domain.devices.newUserAgentID()
+            domain: domain, addresses: Addresses(base: "https://push.example.com"), anonymousApp: app.id,
+            responder: routes.responder, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        let userAgent = UserAgentID(random: .system)
         var random = SystemRandomNumberGenerator()
         // The second time the device is found.
         for _ in 0..<2 {

@@ -211,7 +211,7 @@ struct VetoTests {
         backEnd.says(403)
         await #expect(throws: Refusal.self) {
             _ = try await routes.domain.devices.registerAnonymous(
-                routes.domain.devices.newUserAgentID(), app: try AppID.checked("com.example.app"), from: nil)
+                UserAgentID(random: .system), app: try AppID.checked("com.example.app"), from: nil)
         }
         #expect(backEnd.types == ["device.register"])
         let data = JSONValue(parsing: try #require(backEnd.questions.first).body)?["data"]

@@ -17,6 +17,7 @@ extension StoreCase {
         StoreCase("what is refused leaves no device and changes none", whatIsRefusedLeavesNothing),
         StoreCase("what a device said goes with it, and its token is free", registrationGoesWithItsDevice),
         StoreCase("a device that registers once more is still who it was", registeringOnceMoreKeeps),
+        StoreCase("a device is found by the secret that registers it once more", secretLeadsToItsDevice),
     ]
 }
 
@@ -220,4 +221,28 @@ private func registeringOnceMoreKeeps(_ stores: any StoreMaker) async throws {
     _ = try await fixture.store.insertDevice(wish, at: start, credential: .made(of: secret))
     let hash = DeviceCredential(device: first.id, of: secret).hash
     #expect(try await fixture.store.device(withCredential: hash)?.id == first.id, "of the identifier that it has")
+}
+
+private func secretLeadsToItsDevice(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let (store, app) = (fixture.store, try StoreFixture.appID)
+    let (other, unknown) = (try #require(AppID("com.example.other")), try #require(AppID("com.example.unknown")))
+    _ = try await store.createApp(other, at: start)
+    func register(_ number: UInt64, in app: AppID) async throws -> Device {
+        let new = NewDevice(DeviceID(Bytes16(high: 9, low: number)), app: app, registration: SecretHash(of: [5]))
+        return try #require(try await fixture.insert(new, secret: [9, UInt8(number)]))
+    }
+    func found(_ secret: UInt8, in app: AppID) async throws -> DeviceSerial? {
+        try await store.device(registeredBy: SecretHash(of: [secret]), in: app)?.serial
+    }
+    let (first, second) = (try await register(1, in: app), try await register(2, in: other))
+    #expect(first.serial != second.serial)
+    #expect(try await found(5, in: app) == first.serial)
+    #expect(try await found(5, in: other) == second.serial)
+    #expect(try await found(6, in: app) == nil)
+    #expect(try await found(5, in: unknown) == nil)
+    #expect(try await store.renewCredential(of: first.serial, to: SecretHash(of: [7])))
+    #expect(try await found(5, in: app) == nil, "the next registration makes another device")
+    _ = try await store.deleteDevice(second.serial, at: start)
+    #expect(try await found(5, in: other) == nil)
 }

@@ -101,6 +101,7 @@ private final class ScriptedDeviceStore: DeviceStore {
     func device(_ id: DeviceID) async throws -> Device? { throw NotAsked() }
     func device(_ serial: DeviceSerial) async throws -> Device? { throw NotAsked() }
     func device(withCredential hash: SecretHash) async throws -> Device? { throw NotAsked() }
+    func device(registeredBy secret: SecretHash, in app: AppID) async throws -> Device? { throw NotAsked() }
     func devices(app: AppID, _ filter: DeviceFilter, after place: DeviceSerial?, limit: Int) async throws -> DevicePart {
         throw NotAsked()
     }

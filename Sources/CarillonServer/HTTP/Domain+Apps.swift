@@ -1,0 +1,25 @@
+import CarillonCore
+import CarillonWire
+import Hummingbird
+
+/// Which app a request is about.
+extension Domain {
+    /// The app of a sender key, or the one that an operator names.
+    func appOfSender(_ request: Request) async throws -> (serial: AppSerial, id: AppID, key: KeyID) {
+        let key = try await keys.authorize(bearer: request.bearer, as: [.sender, .admin])
+        let named = try request.uri.queryParameters["app"].map { try AppID.checked(String($0)) }
+        guard let id = key.app ?? named else {
+            throw Refusal(.parameterInvalid, "An admin key is of no app: say which is meant with ?app=….")
+        }
+        if let app = key.app, let named, app != named { throw Refusal(.roleForbidden, "The key is of app \(app).") }
+        return (try await serial(of: id), id, key.id)
+    }
+
+    /// - Throws: ``Refusal`` if there is no such app.
+    func serial(of app: AppID) async throws -> AppSerial {
+        guard let serial = try await apps.serial(of: app) else {
+            throw Refusal(.appUnknown, "There is no app \"\(app)\".")
+        }
+        return serial
+    }
+}

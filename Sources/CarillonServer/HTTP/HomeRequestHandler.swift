@@ -1,0 +1,156 @@
+import CarillonCore
+import CarillonWire
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+
+/// Runs requests that another process accepted, or the entry of this process, at their home.
+final class HomeRequestHandler: Sendable {
+    private let domain: HomeDomain
+    private let responder: any HTTPResponder<RouteContext>
+    private let publishDoor: PublishDoor
+    private let shares: ConnectionShares
+    private let logger: Logger
+
+    /// - Parameters:
+    ///   - responder: The routes of the home.
+    ///   - shares: The connections of devices, which are counted at their home.
+    init(
+        domain: HomeDomain, responder: any HTTPResponder<RouteContext>, publishDoor: PublishDoor, shares: ConnectionShares,
+        logger: Logger
+    ) {
+        self.domain = domain
+        self.responder = responder
+        self.publishDoor = publishDoor
+        self.shares = shares
+        self.logger = logger
+    }
+
+    /// Runs a whole request. A long poll is answered when it is over. If the task is cancelled, the request ends.
+    ///
+    /// - Parameter pass: Left when the request begins to wait, so that its shard can move.
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has what the request names. Nothing was done then, and a body that comes in parts
+    ///   was not read.
+    func handle(_ request: HomeRequest, _ pass: ShardPass? = nil) async throws(HomeFault) -> HomeResponse {
+        do {
+            if request.method == "POST", let token = PublishDoor.token(of: request.path) {
+                return try await publishDoor.publish(request, to: String(token))
+            }
+            return try await run(request, pass)
+        } catch let fault as HomeFault {
+            throw fault
+        } catch {
+            // This response takes the place of the route's.
+            var answer = HTTPAnswer(Refusal(error, logger: logger))
+            answer.headers.replaceOrAdd(name: HeaderNames.server, value: domain.server.description)
+            return HomeResponse(answer)
+        }
+    }
+
+    private func run(_ request: HomeRequest, _ pass: ShardPass?) async throws -> HomeResponse {
+        guard let head = request.head else {
+            throw Refusal(.requestInvalid, "The request could not be understood.")
+        }
+        var context = RouteContext(source: .init(origin: .entry(request.address), logger: logger))
+        context.isHead = request.isHead
+        let routed = Request(head: head, body: RequestBody(request.body))
+        if let device = request.session {
+            context.session = .init(device: try await self.device(device), address: request.address)
+            let response = try await responder.respond(to: routed, context: context)
+            return HomeResponse(response, body: .whole(try await response.body.bytes()))
+        }
+        let share = ConnectionShare(of: shares, countedFor: request.address)
+        context.share = share
+        do {
+            var response = try await responder.respond(to: routed, context: context)
+            if let poll = share.takePoll() {
+                pass?.leave()
+                response = try await answer(of: poll)
+            }
+            return try await answer(response, to: request, routed.bearer, share)
+        } catch {
+            share.closed()
+            throw error
+        }
+    }
+
+    /// The device of a socket, whose session proved who it is.
+    private func device(_ serial: DeviceSerial) async throws -> Device {
+        try domain.home.checkHas(serial)
+        guard let device = try await domain.devices.find(serial) else { throw DeviceRegistrar.credentialInvalid }
+        return device
+    }
+
+    // MARK: The response
+
+    /// Waits as a connection does, but in the task of the request.
+    private func answer(of poll: WaitingPoll) async throws -> Response {
+        let (looks, next) = AsyncStream.makeStream(of: Bool.self)
+        // Ends with the time of the poll, or is cancelled.
+        let clock = Task {
+            try await Task.sleep(for: .seconds(poll.waitSeconds))
+            next.yield(true)
+        }
+        defer {
+            clock.cancel()
+            poll.end()
+        }
+        poll.onNews { next.yield(false) }
+        for await isLast in looks {
+            if var response = try await poll.look(isLast: isLast) {
+                // No route returns this response.
+                response.headers[.carillonServer] = domain.server.description
+                return response
+            }
+            poll.onNews { next.yield(false) }
+        }
+        throw CancellationError()
+    }
+
+    /// Ends the share with the response. A large body is counted as long as it is read, in parts; a small one by the process that gets it.
+    private func answer(
+        _ response: Response, to request: HomeRequest, _ bearer: String?, _ share: ConnectionShare
+    ) async throws -> HomeResponse {
+        let kept = share.takeAnswer()
+        let length = response.body.contentLength
+        if request.isHead {
+            share.closed()
+            return HomeResponse(response, body: .none(length: length))
+        }
+        if let length, length <= AnswerMemory.partBytes {
+            let body = HomeBody.whole(try await response.body.bytes())
+            kept?.giveBack()
+            share.closed()
+            return HomeResponse(response, body: body)
+        }
+        var place = kept
+        if place == nil, let length {
+            place = try await domain.answers.place(for: length, of: share.device, or: bearer, from: share.address)
+        }
+        let parts = BodyParts(of: response.body, upTo: AnswerMemory.partBytes) { [place] in
+            place?.giveBack()
+            share.closed()
+        }
+        return HomeResponse(response, body: .parts(parts))
+    }
+}
+
+extension ResponseBody {
+    /// All of the body.
+    fileprivate func bytes() async throws -> [UInt8] {
+        let collected = Collected()
+        try await write(Collector(collected: collected))
+        return Array(buffer: collected.bytes)
+    }
+
+    private final class Collected {
+        var bytes = ByteBuffer()
+    }
+
+    private struct Collector: ResponseBodyWriter {
+        let collected: Collected
+        func write(_ buffer: ByteBuffer) { collected.bytes.add(buffer) }
+        func finish(_ trailingHeaders: HTTPFields?) {}
+    }
+}

@@ -1,0 +1,66 @@
+import Hummingbird
+
+/// Finds the route of a request, as the router does: by the method and the path.
+struct RouteTable: Sendable {
+    struct Found {
+        var home: RouteHome
+        /// Its name in ``Routes/names``.
+        var route: String
+        /// The parameters of the path, as the path has them.
+        var parameters: [Substring: Substring]
+    }
+
+    private struct Route {
+        var name: String
+        var home: RouteHome
+        /// The parts of the path; `{name}` stands for anything.
+        var parts: [Substring]
+
+        /// The parts that stand for anything count later.
+        var order: String { parts.map { $0.first == "{" ? "1" : "0" }.joined() }
+
+        /// Returns the parameters of a path; nil if the path is another one.
+        func parameters(of path: [Substring]) -> [Substring: Substring]? {
+            var parameters: [Substring: Substring] = [:]
+            for (part, value) in zip(parts, path) {
+                if part.first == "{" {
+                    parameters[part.dropFirst().dropLast()] = value
+                } else if part != value {
+                    return nil
+                }
+            }
+            return parameters
+        }
+    }
+
+    private struct Shape: Hashable {
+        var method: String
+        var partCount: Int
+    }
+
+    /// Routes with fixed parts come before those with a parameter in their place.
+    private let routes: [Shape: [Route]]
+
+    /// - Parameter names: See ``Routes/names``. A name that is not in ``RouteHome/table`` is left out.
+    init(_ names: [String]) {
+        var routes: [Shape: [Route]] = [:]
+        for name in names {
+            let words = name.split(separator: " ")
+            guard words.count == 2, let home = RouteHome.table[name] else { continue }
+            let parts = words[1].split(separator: "/")
+            routes[Shape(method: String(words[0]), partCount: parts.count), default: []]
+                .append(Route(name: name, home: home, parts: parts))
+        }
+        self.routes = routes.mapValues { $0.sorted { $0.order < $1.order } }
+    }
+
+    /// Returns the route of a request; nil if there is none.
+    func route(of request: Request) -> Found? {
+        let path = request.uri.path.split(separator: "/")
+        for route in routes[Shape(method: request.method.rawValue, partCount: path.count)] ?? [] {
+            guard let parameters = route.parameters(of: path) else { continue }
+            return Found(home: route.home, route: route.name, parameters: parameters)
+        }
+        return nil
+    }
+}
