@@ -1,3 +1,4 @@
+package import CarillonWire
 package import Logging
 import Synchronization
 

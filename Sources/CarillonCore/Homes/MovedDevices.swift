@@ -1,4 +1,4 @@
-import CarillonWire
+package import CarillonWire
 import Synchronization
 
 /// Remembers the shards of devices whose names lead to another shard: devices from before the identifier of a device had its shard.
