@@ -16,8 +16,8 @@ package final class HomeRuntime: Sendable {
     private let finder = AtomicLazyReference<Finder>()
 
     private final class Finder: Sendable {
-        let home: @Sendable (Shard) -> any Home
-        init(_ home: @escaping @Sendable (Shard) -> any Home) { self.home = home }
+        let home: @Sendable (Shard) -> (any Home)?
+        init(_ home: @escaping @Sendable (Shard) -> (any Home)?) { self.home = home }
     }
 
     /// What the home does for callers of ``Home/ask(_:)`` and ``Home/handle(_:)``.
@@ -58,10 +58,10 @@ package final class HomeRuntime: Sendable {
         precondition(first === duties, "A home has its duties already.")
     }
 
-    /// Finds the homes of shards that this home gave away. It is set once, before the first move.
-    package func findOthers(by home: @escaping @Sendable (Shard) -> any Home) { _ = finder.storeIfNil(Finder(home)) }
+    /// Finds the homes of shards that this home gave away. A later finder is ignored. The home keeps the finder, which must not keep the home.
+    func findOthers(by home: @escaping @Sendable (Shard) -> (any Home)?) { _ = finder.storeIfNil(Finder(home)) }
 
-    /// Returns the home that a shard was given to; nil if no shard moves.
+    /// Returns the home that a shard was given to; nil if no shard moved.
     func laterHome(_ shard: Shard) -> (any Home)? { finder.load()?.home(shard) }
 
     /// Nil if the home answers nothing yet.

@@ -12,7 +12,8 @@ struct HomePartsTests {
     private static let owners: Set = [
         "CarillonCore/HomeRuntime.inbox", "CarillonCore/HomeRuntime.sessions", "CarillonCore/HomeRuntime.store",
         "CarillonCore/Inbox.sessions", "CarillonCore/Inbox.writer", "CarillonCore/InboxWriter.sessions",
-        "CarillonCore/OpenedStore.store", "CarillonCore/Store", "CarillonServer/HomeDomain.runtime",
+        "CarillonCore/OpenedStore.store", "CarillonCore/ShardMove.Party.home", "CarillonCore/Store",
+        "CarillonServer/HomeDomain.runtime",
     ]
 
     /// The files that use the property `runtime` of a `HomeDomain`, with the members that they use; "" if they use the property itself.
