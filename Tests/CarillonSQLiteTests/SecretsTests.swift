@@ -30,7 +30,7 @@ struct SecretsTests {
             store: store, home: home, conditions: conditions, styles: .none, payloadSize: { _ in 0 }, time: time)
         let documents = AppDocuments(store: store)
         let engine = ItemEngine(
-            store: store, shards: .all, documents: documents, firings: firings, conditions: conditions, time: time,
+            store: store, home: home, documents: documents, firings: firings, conditions: conditions, time: time,
             ticks: TickSource { 0 }, logger: Logger(label: "test"))
         let subscriptions = SubscriptionRegistrar(
             store: store, engine: engine,

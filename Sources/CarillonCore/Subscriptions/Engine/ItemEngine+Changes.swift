@@ -2,8 +2,8 @@ import Logging
 
 /// Rows of subscriptions changed: the engine follows.
 extension ItemEngine {
-    /// Returns when the engine knows some subscriptions as they are. Those of a subscription are followed one after the other, so that
-    /// what is read last is done last; others are not waited for.
+    /// Returns when the engine knows some subscriptions as they are, on items of this home. Those of a subscription are followed one after
+    /// the other, so that what is read last is done last; others are not waited for.
     ///
     /// - Parameter looks: What is armed by it may fire at once, with what stands in its items.
     /// - Returns: Those that there are not any more.
@@ -51,7 +51,7 @@ extension ItemEngine {
     private func followNow(_ subscriptions: [SubscriptionSerial: Bool]) async throws -> Set<SubscriptionSerial> {
         let rows = try await store.armed(Array(subscriptions.keys))
         var wanted: [ItemKey: [ArmedSubscription]] = [:]
-        for row in rows {
+        for row in rows where home.has(row.item.shard) {
             if row.isArmed {
                 wanted[row.item, default: []].append(row)
             } else if let item = try await loadedItem(row.item) {
@@ -135,12 +135,14 @@ extension ItemEngine {
 
     /// Looks at subscriptions that were armed and never fired, or whose last crossing was refused, after a start. A server that was
     /// killed may not have looked at the last of them. It takes a while if many items are watched.
-    package func lookAtNeverFired() async throws {
+    ///
+    /// - Parameter shards: The shards of the items; nil for all of the home.
+    package func lookAtNeverFired(in shards: ShardSet? = nil) async throws {
         var place = WatchPlace.start
         while !Task.isCancelled {
-            let part = try await store.itemsNeverFired(in: shards, after: place, limit: 1000)
+            let part = try await store.itemsNeverFired(in: shards ?? home.shards, after: place, limit: 1000)
             // What is in memory was looked at when it came there.
-            for key in part.items where items[key] == nil { _ = try await item(key) }
+            for key in part.items where items[key] == nil && home.has(key.shard) { _ = try await item(key) }
             guard let end = part.end else { return }
             place = end
         }

@@ -31,8 +31,8 @@ package actor ItemEngine {
     }
 
     let store: any SubscriptionStore & HandOverStore
-    /// The shards whose items this engine has.
-    let shards: ShardSet
+    /// The home of the items.
+    let home: any LocalHome
     let documents: AppDocuments
     let firings: Firings
     package nonisolated let conditions: ItemConditions
@@ -69,6 +69,12 @@ package actor ItemEngine {
     var failedSubscriptions = 0
     /// Work that waits until a deleted item is loaded again.
     var carriedOver: [ItemKey: [WatchedItem.Work]] = [:]
+    /// How many calls tell the firings of items beside their updates.
+    var restTellers: [ItemKey: Int] = [:]
+    /// The shards of the hand-overs that are being applied.
+    var handOverShards: Set<Shard> = []
+    /// Shards that the home took, and whose subscriptions were not looked at since.
+    var taken = ShardSet.none
 
     private let accepted = ServerMetric.itemUpdates.counter("accepted")
     private let repeated = ServerMetric.itemUpdates.counter("repeated")
@@ -77,11 +83,11 @@ package actor ItemEngine {
     let overCost = ServerMetric.conditionsOverCost.counter()
 
     package init(
-        store: any SubscriptionStore & HandOverStore, shards: ShardSet, documents: AppDocuments, firings: Firings,
+        store: any SubscriptionStore & HandOverStore, home: any LocalHome, documents: AppDocuments, firings: Firings,
         conditions: ItemConditions, time: TimeSource, ticks: TickSource, logger: Logger, limits: Limits = .init()
     ) {
         self.store = store
-        self.shards = shards
+        self.home = home
         self.documents = documents
         self.firings = firings
         self.conditions = conditions
