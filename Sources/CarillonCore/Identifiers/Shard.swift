@@ -34,6 +34,8 @@ package struct Shard: Hashable, Sendable {
         self.init(hashing: UInt64(bitPattern: app.rawValue), name.utf8)
     }
 
+    package init(of attachment: AttachmentID) { number = Self.hash(of: attachment.value.high ^ attachment.value.low) }
+
     /// Returns the shard of the device that the position was assigned to.
     package init(of position: Int64) { number = Self.lastBits(of: position) }
 
