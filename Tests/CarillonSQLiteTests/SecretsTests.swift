@@ -31,7 +31,7 @@ struct SecretsTests {
             time: time)
         let documents = AppDocuments(store: store)
         let engine = ItemEngine(
-            store: store, shards: .all, documents: documents, firings: firings, conditions: conditions, time: time,
+            store: store, home: home, documents: documents, firings: firings, conditions: conditions, time: time,
             ticks: TickSource { 0 }, logger: Logger(label: "test"))
         let subscriptions = SubscriptionRegistrar(
             store: store, engine: engine,

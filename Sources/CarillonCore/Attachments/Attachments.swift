@@ -130,6 +130,9 @@ package struct Attachments: Sendable {
         }
     }
 
+    /// Ends the uploads of attachments in a shard that has another home. Their senders go on there.
+    package func endUploads(in shard: Shard) async { await turns.end { Shard(of: $0) == shard } }
+
     private func share(of user: AttachmentUser) async throws -> String {
         // Whoever is gone has nothing to fetch, and is told so where that is looked up.
         try await records.attachmentShare(of: user) ?? ""

@@ -79,6 +79,12 @@ package final class UploadTurns: Sendable {
         return try await body(turn)
     }
 
+    /// Takes over the uploads that meet a condition, as a newer request does, and returns when nobody works on them any more.
+    package func end(where isEnded: (AttachmentID) -> Bool) async {
+        // Where somebody newer came meanwhile, the work is his.
+        for id in turns.withLock({ $0.keys.filter(isEnded) }) { try? await take(id) { _ in } }
+    }
+
     /// How many uploads are being worked on.
     package var count: Int { turns.withLock(\.count) }
 }

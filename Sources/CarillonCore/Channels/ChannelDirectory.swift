@@ -59,6 +59,14 @@ package final class ChannelDirectory: Sendable {
         }
     }
 
+    /// Forgets the channels of the devices in a shard.
+    package func forget(_ shard: Shard) {
+        state.withLock { state in
+            state.changes += 1
+            state.channels.removeValues { Shard(of: $0.device) == shard }
+        }
+    }
+
     package func forget(_ serials: [ChannelSerial]) {
         state.withLock { state in
             state.changes += 1

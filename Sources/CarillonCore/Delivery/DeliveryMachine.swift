@@ -78,8 +78,8 @@ package struct DeliveryMachine: Sendable {
     private var wantsMore = true
     private var toldCaughtUp = false
     private var isOutputPaused = false
-    /// Whether the device moves to another home, which has not made this connection its session yet.
-    private var isMoving = false
+    /// The number of moves of the device that have begun, and whose end is not known here.
+    private var moves = 0
     /// What was withdrawn while a load is under way that may have read it before.
     private var withdrawn: Set<Withdrawal> = []
     /// More was withdrawn than is remembered: what the load brings is read again.
@@ -218,15 +218,30 @@ package struct DeliveryMachine: Sendable {
     // MARK: Another home
 
     /// The device moves to another home: nothing is given or loaded until it has moved, and what is being loaded is not given.
-    package mutating func moving() { isMoving = true }
+    package mutating func moving() {
+        moves += 1
+        // It can end after the move, and have what is withdrawn at the new home before this connection is a session there.
+        distrustsLoad = distrustsLoad || isLoading
+    }
+
+    /// Takes back what was given and is not written to the peer, because it can be withdrawn without word to this connection. It is loaded
+    /// again. What was given of TTL 0 is lost.
+    ///
+    /// - Parameter written: The position of the last envelope that was written to the peer.
+    /// - Returns: The envelopes that were taken back.
+    package mutating func takeBack(after written: Int64) -> (envelopes: [MessageID], actions: [Action]) {
+        let taken = given.take(after: written)
+        if let first = taken.stored.map(\.position).min() { position = min(position, first - 1) }
+        return (taken.stored + taken.volatile, taken.volatile.map { .settle($0, .dropped) })
+    }
 
     /// The connection is the session at the device's new home, or the device stays. What was stored meanwhile is loaded.
     package mutating func moved(at now: Timestamp) -> [Action] {
-        isMoving = false
+        moves = max(0, moves - 1)
         return storedMore(at: now)
     }
 
-    private var isHeld: Bool { isOutputPaused || isMoving }
+    private var isHeld: Bool { isOutputPaused || moves > 0 }
 
     // MARK: The window
 

@@ -48,6 +48,13 @@ struct GivenEnvelopes: Sendable {
         return slots.filter(\.isVolatile).map(\.id)
     }
 
+    /// Forgets what is behind a position, and names it.
+    mutating func take(after position: Int64) -> (stored: [MessageID], volatile: [MessageID]) {
+        let taken = slots.filter { $0.id.position > position }
+        _ = remove { $0.id.position > position }
+        return (taken.filter { !$0.isVolatile }.map(\.id), taken.filter(\.isVolatile).map(\.id))
+    }
+
     private mutating func remove(where isOver: (Slot) -> Bool) -> Bool {
         let count = slots.count
         var freed = 0

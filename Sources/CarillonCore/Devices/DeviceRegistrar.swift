@@ -340,9 +340,12 @@ package struct DeviceRegistrar: Sendable {
     private static let registeredSeenSeconds: Int64 = 86_400
 
     /// Writes down which devices were seen. Devices of which that fails are written the next time.
-    package func writeSeen() async throws {
-        let (anonymous, registered) = seen.take()
-        var (unwritten, came) = ([(anonymous[...], true), (registered[...], false)], seen.takeThoseWhoCame()[...])
+    ///
+    /// - Parameter shard: The shard of the devices; nil for all.
+    package func writeSeen(in shard: Shard? = nil) async throws {
+        let (anonymous, registered) = seen.take(in: shard)
+        var unwritten = [(anonymous[...], true), (registered[...], false)]
+        var came = seen.takeThoseWhoCame(in: shard)[...]
         defer {
             for (devices, areAnonymous) in unwritten {
                 for device in devices { seen.saw(device, isAnonymous: areAnonymous) }

@@ -25,17 +25,29 @@ final class SeenDevices: Sendable {
         }
     }
 
-    func takeThoseWhoCame() -> [DeviceSerial] {
+    /// - Parameter shard: The shard of the devices that are taken; nil for all.
+    func takeThoseWhoCame(in shard: Shard? = nil) -> [DeviceSerial] {
         registered.withLock { registered in
-            defer { registered = [] }
-            return Array(registered)
+            guard let shard else {
+                defer { registered = [] }
+                return Array(registered)
+            }
+            let taken = registered.filter { Shard(of: $0) == shard }
+            registered.subtract(taken)
+            return Array(taken)
         }
     }
 
-    func take() -> (anonymous: [DeviceSerial], registered: [DeviceSerial]) {
+    /// - Parameter shard: The shard of the devices that are taken; nil for all.
+    func take(in shard: Shard? = nil) -> (anonymous: [DeviceSerial], registered: [DeviceSerial]) {
         let all = devices.withLock { devices in
-            defer { devices = [:] }
-            return devices
+            guard let shard else {
+                defer { devices = [:] }
+                return devices
+            }
+            let taken = devices.filter { Shard(of: $0.key) == shard }
+            for device in taken.keys { devices[device] = nil }
+            return taken
         }
         return (all.filter(\.value).map(\.key), all.filter { !$0.value }.map(\.key))
     }

@@ -2,14 +2,16 @@ extension HomeRuntime {
     /// The session joins after the proof was checked: an earlier join would let anybody end the session of a device.
     ///
     /// - Returns: Nil if there is no such device, or the proof is not valid.
+    /// - Throws: ``HomeFault`` also if another home has the device, or the device moves.
     func arrival(
         of name: DeviceName, _ proof: DeviceProof, as session: any LiveSession, _ load: InboxLoad
     ) async throws -> ArrivedDevice? {
         // Reads can end in another order than that in which the connections were opened.
         let turn = sessions.nextTurn()
-        let moment = sessions.changes.now()
-        guard let first = try await inbox.arrival(of: name, load), try admits(first.device, proof) else { return nil }
-        let visit = Visit(name: name, proof: proof, session: session, load: load, turn: turn, moment: moment)
+        let (moment, takes) = (sessions.changes.now(), gate?.takes)
+        guard let first = try await inbox.arrival(of: name, load), proof.isValid(for: first.device) else { return nil }
+        let visit = Visit(
+            name: name, proof: proof, session: session, load: load, turn: turn, moment: moment, takes: takes)
         guard let gate else { return try await join(first, visit) }
         let shard = Shard(of: first.device.serial)
         try await gate.enter(shard)
@@ -25,11 +27,14 @@ extension HomeRuntime {
         /// The turn and the moment before the first read.
         var turn: LiveSessions.Turn
         var moment: InboxChangeClock.Moment
+        /// ``ShardGate/takes`` before the first read.
+        var takes: Int?
     }
 
     private func join(_ first: ArrivedDevice, _ visit: Visit) async throws -> ArrivedDevice? {
         let (session, moment) = (visit.session, visit.moment)
         let device = first.device.serial
+        arrivalListener?.admitted(first.device, visit.proof)
         var arrived = first
         guard sessions.join(session, device: device, of: first.device.app, in: visit.turn) else {
             // Withdrawals reach the session of the newer connection only.
@@ -38,10 +43,10 @@ extension HomeRuntime {
         }
         // The session is informed of each later change (`storedMore`). An earlier change that the page lacks is either still
         // queued, and then the session loads it, or was noted after `moment`, and then the page is read again. A change is
-        // noted before it leaves the queue, so the queue is checked first.
+        // noted before it leaves the queue, so the queue is checked first. Changes at a former home of the device are not noted here.
         let isQueued = inbox.hasQueued(device)
         if sessions.changes.mayHaveChanged(device, since: moment)
-            || sessions.changes.mayHaveChanged(allOf: first.device.app, since: moment)
+            || sessions.changes.mayHaveChanged(allOf: first.device.app, since: moment) || gate?.takes != visit.takes
         {
             var again = visit.load
             // The session loads the page when the queue is empty.
@@ -60,20 +65,15 @@ extension HomeRuntime {
     ) async throws -> ArrivedDevice? {
         do {
             let second = try await inbox.arrival(of: visit.name, load)
-            if let second, second.device.serial == device, try admits(second.device, visit.proof) { return second }
+            if let second, second.device.serial == device, visit.proof.isValid(for: second.device) {
+                arrivalListener?.admitted(second.device, visit.proof)
+                return second
+            }
         } catch {
             sessions.leave(visit.session, device: device)
             throw error
         }
         sessions.leave(visit.session, device: device)
         return nil
-    }
-
-    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device.
-    private func admits(_ device: Device, _ proof: DeviceProof) throws(HomeFault) -> Bool {
-        guard proof.isValid(for: device) else { return false }
-        guard has(device.serial) else { throw .moved(to: Shard(of: device.serial)) }
-        arrivalListener?.admitted(device, proof)
-        return true
     }
 }

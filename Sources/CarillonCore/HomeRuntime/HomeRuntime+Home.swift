@@ -1,4 +1,5 @@
-/// A home of this process does each call itself. It throws only ``HomeFault/moved(to:)``, for shards that it does not have.
+/// A home of this process does each call itself. It throws ``HomeFault/moved(to:)`` for shards that it does not have, and
+/// ``HomeFault/unreachable`` for shards that move and have no new home in time (``ShardGate/longestWait``).
 extension HomeRuntime: Home {
     package func arrive(
         _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
@@ -32,10 +33,12 @@ extension HomeRuntime: Home {
             inbox.settle(answer.id, device: device, answer.outcome, code: answer.code)
             return gate.leave(shard)
         }
-        gate.whenDecided(shard) { [weak self] in
+        let isKept = gate.whenDecided(shard) { [weak self] in
             guard let self else { return }
             if gate.has(shard) { settle(answer, of: device) } else { laterHome(shard)?.settle(answer, of: device) }
         }
+        // The envelope comes again.
+        if !isKept { sessions.end([device], because: .storageUnavailable) }
     }
 
     package func handle(_ request: HomeRequest) async throws(HomeFault) -> HomeResponse {

@@ -3,7 +3,11 @@ package import CarillonWire
 extension HomeRuntime: LocalHome {
     package var shards: ShardSet { gate?.openShards ?? .all }
 
+    package func has(_ shard: @autoclosure () -> Shard) -> Bool { gate?.has(shard()) ?? true }
+
     package func has(_ device: DeviceSerial) -> Bool { gate?.has(Shard(of: device)) ?? true }
+
+    package func isOpen(_ shard: @autoclosure () -> Shard) -> Bool { gate?.isOpen(shard()) ?? true }
 
     package var epoch: Int64 { inbox.epoch }
 
@@ -55,10 +59,14 @@ extension HomeRuntime: LocalHome {
         return try await work()
     }
 
-    /// - Throws: ``StoreFault`` if the device is not let in.
-    private func inside<Result>(of device: DeviceSerial, _ work: () async throws -> Result) async throws -> Result {
-        guard let result = try await inside(device, work) else { throw Self.isMoving }
-        return result
+    package func inside<Result>(of device: DeviceSerial, _ work: () async throws -> Result) async throws -> Result {
+        guard let gate else { return try await work() }
+        let shard = Shard(of: device)
+        if !gate.enterNow(shard) {
+            do throws(HomeFault) { try await gate.enter(shard) } catch { throw StoreFault(error) }
+        }
+        defer { gate.leave(shard) }
+        return try await work()
     }
 
     /// - Throws: ``StoreFault`` if the message's device is not let in.
@@ -144,6 +152,8 @@ extension HomeRuntime: LocalHome {
 
     package func addWaiter(_ waiter: any LiveSession, for device: DeviceSerial) {
         sessions.addWaiter(waiter, for: device)
+        // What is stored for the device from now on is stored at its new home.
+        if !has(device) { waiter.end(because: .moved) }
     }
 
     package func removeWaiter(_ waiter: any LiveSession, for device: DeviceSerial) {

@@ -50,7 +50,7 @@ package final class HomeRuntime: Sendable {
         precondition(first === kept, "A home has its answers already.")
     }
 
-    /// Finds the homes of shards that this home gave away. It is set once, before the first move.
+    /// Finds the homes of shards that this home gave away. A later finder is ignored. The home keeps the finder, which must not keep the home.
     package func findOthers(by home: @escaping @Sendable (Shard) -> (any Home)?) { _ = finder.storeIfNil(Kept(home)) }
 
     /// Returns the home that a shard was given to; nil if no shard moves.

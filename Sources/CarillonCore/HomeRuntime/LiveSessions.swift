@@ -176,30 +176,37 @@ package final class LiveSessions: Sendable {
 
     // MARK: A shard that moves
 
-    /// Returns when no session of a shard gives or loads anything more. Those who wait for an inbox of the shard end.
-    func moving(_ shard: Shard) async {
+    /// Calls `done` when no session of a shard gives or loads anything more. Those who wait for an inbox of the shard end.
+    func moving(_ shard: Shard, done: @escaping @Sendable () -> Void) {
         let presences = shards.flatMap { box in
             box.presences.withLock { $0.filter { Shard(of: $0.key) == shard }.map(\.value) }
         }
         for waiter in presences.flatMap(\.waiters.values) { waiter.moving {} }
         let sessions = presences.compactMap(\.session)
+        guard !sessions.isEmpty else { return done() }
         let answers = Answers<Void>(sessions.count)
         for (place, session) in sessions.enumerated() { session.moving { answers.note(place, ()) } }
-        _ = await answers.all()
+        // Ends with the last answer.
+        Task {
+            _ = await answers.all()
+            done()
+        }
     }
 
     /// Ends a move. If the shard has another home, its sessions leave, and arrive there.
     func moved(_ shard: Shard, isGiven: Bool) {
-        let sessions = shards.flatMap { box in
-            box.presences.withLock { presences in
-                presences.keys.filter { Shard(of: $0) == shard }.compactMap { device in
-                    let session = presences[device]?.session
-                    if isGiven { presences[device] = nil }
-                    return session
-                }
+        let presences = shards.flatMap { box in
+            box.presences.withLock { presences -> [Presence] in
+                let moved = presences.filter { Shard(of: $0.key) == shard }
+                if isGiven { for device in moved.keys { presences[device] = nil } }
+                return Array(moved.values)
             }
         }
-        for session in sessions { session.moved(isGiven ? .gone : .stays) }
+        for presence in presences {
+            presence.session?.moved(isGiven ? .gone : .stays)
+            // They can have begun to wait while the shard was closed.
+            if isGiven { for waiter in presence.waiters.values { waiter.end(because: .moved) } }
+        }
     }
 
     private func shard(of device: DeviceSerial) -> ShardBox {

@@ -15,6 +15,20 @@ package final class ShardGate: Sendable {
         var underWay = [Int](repeating: 0, count: Shard.count)
         var waiting = 0
         var nextWaiter = 0
+        /// The number of shards that the home took.
+        var takes = 0
+
+        func entry(to shard: Shard, isPart: Bool) -> Entry {
+            guard owned.contains(shard) else { return .absent }
+            guard let closing = closing[shard] else { return .entered }
+            return isPart && !closing.isClosed && underWay[Int(shard.number)] > 0 ? .entered : .closing
+        }
+
+        mutating func enter(_ shard: Shard, isPart: Bool) -> Entry {
+            let entry = entry(to: shard, isPart: isPart)
+            if entry == .entered { underWay[Int(shard.number)] += 1 }
+            return entry
+        }
     }
 
     private struct Closing {
@@ -50,6 +64,9 @@ package final class ShardGate: Sendable {
     /// Whether the home has the shard, also if the shard is closing.
     package func has(_ shard: Shard) -> Bool { state.withLock { $0.owned.contains(shard) } }
 
+    /// The number of shards that the home took from other homes. What was read of a device before such a change can be outdated.
+    package var takes: Int { state.withLock { $0.takes } }
+
     // MARK: Calls
 
     /// Lets a call in, which must ``leave(_:)``.
@@ -59,7 +76,7 @@ package final class ShardGate: Sendable {
     package func enter(_ shard: Shard) async throws(HomeFault) {
         let deadline = ContinuousClock.now + Self.longestWait
         while true {
-            switch state.withLock({ Self.let(in: shard, isPart: false, &$0) }) {
+            switch state.withLock({ $0.enter(shard, isPart: false) }) {
             case .entered: return
             case .absent: throw .moved(to: shard)
             case .closing: break
@@ -73,42 +90,43 @@ package final class ShardGate: Sendable {
     ///
     /// - Returns: Whether it is let in. It is, while another call is under way, also if the shard is closing.
     package func enterNow(_ shard: Shard) -> Bool {
-        state.withLock { Self.let(in: shard, isPart: true, &$0) == .entered }
+        state.withLock { $0.enter(shard, isPart: true) == .entered }
+    }
+
+    /// Whether ``enterNow(_:)`` would let something in.
+    package func isOpen(_ shard: Shard) -> Bool {
+        state.withLock { $0.entry(to: shard, isPart: true) == .entered }
     }
 
     package func leave(_ shard: Shard) {
         let drained = state.withLock { state -> Waiter? in
             state.underWay[Int(shard.number)] -= 1
             precondition(state.underWay[Int(shard.number)] >= 0, "A call leaves that was not let in.")
-            guard state.underWay[Int(shard.number)] == 0, let drained = state.closing[shard]?.drained else { return nil }
+            guard state.underWay[Int(shard.number)] == 0, let closing = state.closing[shard] else { return nil }
             state.closing[shard]?.drained = nil
             state.closing[shard]?.isClosed = true
-            return drained
+            return closing.drained
         }
         drained?()
     }
 
-    /// Calls `work` when the shard is not closing: at once, or after the move. Work beyond the limit is not called.
-    package func whenDecided(_ shard: Shard, _ work: @escaping @Sendable () -> Void) {
-        let isDecided = state.withLock { state in
-            guard state.closing[shard] != nil else { return true }
-            _ = Self.add(work, to: shard, &state, mostWaiting)
-            return false
+    /// Calls `work` when the shard is not closing: at once, or after the move.
+    ///
+    /// - Returns: False if too much waits. The work is not called then.
+    @discardableResult
+    package func whenDecided(_ shard: Shard, _ work: @escaping @Sendable () -> Void) -> Bool {
+        let isKept = state.withLock { state -> Bool? in
+            guard state.closing[shard] != nil else { return nil }
+            return Self.add(work, to: shard, &state, mostWaiting) != nil
         }
-        if isDecided { work() }
+        guard let isKept else {
+            work()
+            return true
+        }
+        return isKept
     }
 
     private enum Entry { case entered, closing, absent }
-
-    private static func `let`(in shard: Shard, isPart: Bool, _ state: inout State) -> Entry {
-        guard state.owned.contains(shard) else { return .absent }
-        let place = Int(shard.number)
-        if let closing = state.closing[shard] {
-            guard isPart, !closing.isClosed, state.underWay[place] > 0 else { return .closing }
-        }
-        state.underWay[place] += 1
-        return .entered
-    }
 
     /// Returns the key of the waiter; nil if too many wait.
     private static func add(_ waiter: @escaping Waiter, to shard: Shard, _ state: inout State, _ most: Int) -> Int? {
@@ -144,6 +162,7 @@ package final class ShardGate: Sendable {
     private final class Once: Sendable {
         private let continuation: Mutex<CheckedContinuation<Bool, Never>?>
         init(_ continuation: CheckedContinuation<Bool, Never>) { self.continuation = Mutex(continuation) }
+        var isResumed: Bool { continuation.withLock { $0 == nil } }
         func resume(_ value: Bool) {
             let waiting = continuation.withLock { continuation in
                 defer { continuation = nil }
@@ -165,18 +184,27 @@ package final class ShardGate: Sendable {
             return true
         }
         guard isMine else { return false }
-        let isClosed = await withCheckedContinuation { continuation in
-            let once = Once(continuation)
+        let isClosed = await waits(atMost: time) { done in
             let isClosed = state.withLock { state in
                 if state.closing[shard]?.isClosed == true { return true }
-                state.closing[shard]?.drained = { once.resume(true) }
+                state.closing[shard]?.drained = done
                 return false
             }
-            if isClosed { return once.resume(true) }
-            scheduler.run(time) { once.resume(false) }
+            if isClosed { done() }
         }
         if !isClosed { reopen(shard) }
         return isClosed
+    }
+
+    /// Begins something, and waits until `done` is called.
+    ///
+    /// - Returns: Whether it was called in time.
+    func waits(atMost time: Duration, for begin: (_ done: @escaping @Sendable () -> Void) -> Void) async -> Bool {
+        await withCheckedContinuation { continuation in
+            let once = Once(continuation)
+            begin { once.resume(true) }
+            if !once.isResumed { scheduler.run(time) { once.resume(false) } }
+        }
     }
 
     /// Opens a shard again that was closed.
@@ -186,7 +214,12 @@ package final class ShardGate: Sendable {
     package func give(_ shard: Shard) { decide(shard) { $0.remove(shard) } }
 
     /// The home has a further shard.
-    package func take(_ shard: Shard) { state.withLock { $0.owned.insert(shard) } }
+    package func take(_ shard: Shard) {
+        state.withLock { state in
+            state.owned.insert(shard)
+            state.takes += 1
+        }
+    }
 
     private func decide(_ shard: Shard, _ change: (inout ShardSet) -> Void) {
         let waiters = state.withLock { state -> [Waiter] in

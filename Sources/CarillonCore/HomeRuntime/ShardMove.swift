@@ -6,7 +6,7 @@ import CarillonWire
 package struct ShardMove: Sendable {
     package enum Result: Equatable, Sendable {
         case moved
-        /// Calls under way, or the work on an item, did not end in time.
+        /// Calls under way or the work of a feature did not end in time, a session did not answer, or a change cannot be written now.
         case busy
     }
 
@@ -16,24 +16,31 @@ package struct ShardMove: Sendable {
         package var node: NodeNumber
         /// The place of the home in ``Homes``.
         package var place: Int
-        /// Ends the work of the home's features on a shard, and forgets what they remember of it. Returns whether the work ended in time.
+        /// Ends the work of the home's features on a shard that is closed, writes what only their memory has of it, and forgets the rest.
+        /// Returns whether that was done in time.
         package var giveUp: @Sendable (Shard) async -> Bool
+        /// Begins what the home's features must do for a shard that it has from now on.
+        package var took: @Sendable (Shard) async -> Void
 
         package init(
-            _ home: HomeRuntime, node: NodeNumber, place: Int, giveUp: @escaping @Sendable (Shard) async -> Bool
+            _ home: HomeRuntime, node: NodeNumber, place: Int, giveUp: @escaping @Sendable (Shard) async -> Bool,
+            took: @escaping @Sendable (Shard) async -> Void
         ) {
             self.home = home
             self.node = node
             self.place = place
             self.giveUp = giveUp
+            self.took = took
         }
     }
 
     private let homes: Homes
     private let store: any NodeStore & ServerStore
 
-    /// Calls that wait for a shard wait a little longer than this.
-    package static let longestDrain = Duration.milliseconds(350)
+    /// The longest wait for calls under way. Calls that wait for the shard wait longer than this (``ShardGate/longestWait``).
+    package static let longestDrain = Duration.milliseconds(300)
+    /// The longest wait for sessions.
+    package static let longestHold = Duration.milliseconds(100)
 
     package init(homes: Homes, store: any NodeStore & ServerStore) {
         self.homes = homes
@@ -47,25 +54,36 @@ package struct ShardMove: Sendable {
         guard let gate = giver.home.gate, let other = taker.home.gate else {
             preconditionFailure("A home that has all shards gives and takes none.")
         }
+        for party in [giver, taker] { party.home.findOthers { [weak homes] shard in homes?.home(of: shard) } }
         guard await gate.close(shard, atMost: Self.longestDrain) else { return .busy }
-        do {
-            guard await giver.giveUp(shard), await giver.home.hasWritten() else {
-                gate.reopen(shard)
-                return .busy
-            }
-            // What a session read from the former home must not be given after a sender took it back at the new one.
-            await giver.home.sessions.moving(shard)
-            try await assign(shard, from: giver, to: taker)
-        } catch {
+        guard await giver.giveUp(shard), await giver.home.hasWritten() else {
             gate.reopen(shard)
-            giver.home.sessions.moved(shard, isGiven: false)
+            return .busy
+        }
+        // What a session read from the former home must not be given after a sender took it back at the new one.
+        let sessions = giver.home.sessions
+        let areHeld = await gate.waits(atMost: Self.longestHold) { done in sessions.moving(shard, done: done) }
+        do {
+            if areHeld { try await assign(shard, from: giver, to: taker) }
+        } catch {
+            stay(shard, at: giver, gate)
             throw error
+        }
+        guard areHeld else {
+            stay(shard, at: giver, gate)
+            return .busy
         }
         other.take(shard)
         homes.move(ShardSet([shard]), to: taker.place)
         gate.give(shard)
-        giver.home.sessions.moved(shard, isGiven: true)
+        sessions.moved(shard, isGiven: true)
+        await taker.took(shard)
         return .moved
+    }
+
+    private func stay(_ shard: Shard, at giver: Party, _ gate: ShardGate) {
+        gate.reopen(shard)
+        giver.home.sessions.moved(shard, isGiven: false)
     }
 
     /// Writes the new owner. Positions that the new home assigns are later than those of the former one.

@@ -5,10 +5,19 @@ package import CarillonWire
 /// A feature has the home that it works for. Requests ask ``Homes`` for the home of a device. A caller passes a home only devices and
 /// messages of that home. Connections use a ``Home``.
 package protocol LocalHome: AnyObject, Sendable {
-    /// The shards of this home.
+    /// The shards of this home, without those that move to another home now.
     var shards: ShardSet { get }
-    /// Whether the device is in a shard of this home.
+    /// Whether the shard is one of this home, also while it moves to another home. A home that has all shards does not compute it.
+    func has(_ shard: @autoclosure () -> Shard) -> Bool
+    /// Whether the device is in a shard of this home, also while it moves to another home.
     func has(_ device: DeviceSerial) -> Bool
+    /// Whether work on the shard can begin at this home. Work under way for a shard that moves can go on until the move waits for nothing
+    /// more.
+    func isOpen(_ shard: @autoclosure () -> Shard) -> Bool
+    /// Does work for a device, during which the device does not move to another home. Waits for the end of a move, a short time.
+    ///
+    /// - Throws: What the work throws; ``StoreFault`` if the device still moves then, or is not in a shard of this home.
+    func inside<Result>(of device: DeviceSerial, _ work: () async throws -> Result) async throws -> Result
     /// The present epoch of positions.
     var epoch: Int64 { get }
 

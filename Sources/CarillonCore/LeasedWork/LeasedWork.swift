@@ -35,16 +35,16 @@ package final class LeasedWork<User: WorkUser>: Sendable {
     }
 
     private let store: any LeasedWorkStore
-    private let shards: ShardSet
+    private let shards: @Sendable () -> ShardSet
     private let user: User
     private let time: TimeSource
     private let steps = BackwardSteps()
     private let state: Mutex<State>
 
-    /// - Parameter shards: The shards of the home.
+    /// - Parameter shards: Returns the present shards of the home.
     package init(
-        store: any LeasedWorkStore, shards: ShardSet = .all, user: User, limits: WorkPace.Limits = .init(),
-        time: TimeSource
+        store: any LeasedWorkStore, shards: @escaping @Sendable () -> ShardSet = { .all }, user: User,
+        limits: WorkPace.Limits = .init(), time: TimeSource
     ) {
         self.store = store
         self.shards = shards
@@ -99,7 +99,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
             )
         }
         guard room > 0 else { return ([], true) }
-        let due = try await store.dueWork(in: shards, at: now, besides: crowds, limit: max(8, 2 * room))
+        let due = try await store.dueWork(in: shards(), at: now, besides: crowds, limit: max(8, 2 * room))
         let (candidates, chosen) = state.withLock { state in
             let answered = Set(state.unwritten.map(\.item.due.serial))
             let candidates = due.filter { !answered.contains($0.serial) }
@@ -194,7 +194,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
     // MARK: The clock
 
     private func followClock(_ now: Timestamp) async throws {
-        try await steps.follow(now) { _ in try await store.bringBackWork(in: shards, at: now) }
+        try await steps.follow(now) { _ in try await store.bringBackWork(in: shards(), at: now) }
     }
 }
 

@@ -40,6 +40,12 @@ package struct RecentValues<Key: Hashable & Sendable, Value: Sendable>: Sendable
         for key in older.keys.filter(isRemoved) { older[key] = nil }
     }
 
+    /// Removes the values that meet a condition.
+    @inlinable package mutating func removeValues(where isRemoved: (Value) -> Bool) {
+        newer = newer.filter { !isRemoved($0.value) }
+        older = older.filter { !isRemoved($0.value) }
+    }
+
     @inlinable package mutating func removeAll() {
         newer = [:]
         older = [:]

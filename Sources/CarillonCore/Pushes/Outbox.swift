@@ -33,14 +33,17 @@ package final class Outbox: Sendable {
     }
 
     private let store: any PushStore
-    private let shards: ShardSet
+    private let shards: @Sendable () -> ShardSet
     private let limits: Limits
     private let time: TimeSource
     private let steps = BackwardSteps()
     private let state = Mutex(State())
 
-    /// - Parameter shards: The shards of the home.
-    package init(store: any PushStore, shards: ShardSet = .all, limits: Limits = .init(), time: TimeSource) {
+    /// - Parameter shards: Returns the present shards of the home.
+    package init(
+        store: any PushStore, shards: @escaping @Sendable () -> ShardSet = { .all }, limits: Limits = .init(),
+        time: TimeSource
+    ) {
         self.store = store
         self.shards = shards
         self.limits = limits
@@ -72,7 +75,7 @@ package final class Outbox: Sendable {
         let now = time.now()
         try await followClock(now)
         var all = LeasedPushes()
-        for lane in turned(try await store.dueLanes(in: shards, at: now).filter(isConfigured)) {
+        for lane in turned(try await store.dueLanes(in: shards(), at: now).filter(isConfigured)) {
             let room = state.withLock { state in
                 let free = limits.underWay - state.underWay
                 let share = free > 0 ? max(1, free / 2) : 0
@@ -81,7 +84,7 @@ package final class Outbox: Sendable {
             guard room > 0 else { continue }
             do {
                 let leased = try await store.leasePushes(
-                    of: lane, in: shards, limit: room, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds))
+                    of: lane, in: shards(), limit: room, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds))
                 let generation = state.withLock { state in
                     state.underWay += leased.pushes.count
                     state.lanes[lane, default: LaneMachine()].began(leased.pushes.count)
@@ -188,7 +191,7 @@ package final class Outbox: Sendable {
 
     private func followClock(_ now: Timestamp) async throws {
         await writeUnwritten()
-        try await steps.follow(now) { _ in try await store.bringBackPushes(in: shards, at: now) }
+        try await steps.follow(now) { _ in try await store.bringBackPushes(in: shards(), at: now) }
     }
 }
 

@@ -4,14 +4,15 @@ import Metrics
 /// What is to be called for watches: pings, and the callbacks of channels that ended.
 package struct WatchWork: WorkUser {
     private let watches: any WatchStore
-    private let shards: ShardSet
+    private let shards: @Sendable () -> ShardSet
     private let news: ChannelNews
     private let sealer: SecretSealer
     private let random: RandomSource
 
-    /// - Parameter shards: The shards of the home.
+    /// - Parameter shards: Returns the present shards of the home.
     package init(
-        watches: any WatchStore, shards: ShardSet = .all, news: ChannelNews, sealer: SecretSealer, random: RandomSource
+        watches: any WatchStore, shards: @escaping @Sendable () -> ShardSet = { .all }, news: ChannelNews,
+        sealer: SecretSealer, random: RandomSource
     ) {
         self.watches = watches
         self.shards = shards
@@ -21,7 +22,7 @@ package struct WatchWork: WorkUser {
     }
 
     package func beganAfterPause(at now: Timestamp) async throws {
-        try await watches.spreadOverduePings(in: shards, at: now)
+        try await watches.spreadOverduePings(in: shards(), at: now)
     }
 
     package func lease(

@@ -34,6 +34,10 @@ final class InboxFeed: LiveSession {
         /// Of envelopes that were given and are not written yet.
         var waitingBytes = 0
         var isPaused = false
+        /// The position of the last envelope that was written.
+        var written: Int64 = 0
+        /// How many times an envelope is in ``batches`` that was taken back. It comes again behind that.
+        var takenBack: [MessageID: Int] = [:]
     }
 
     let batches: AsyncStream<Batch>
@@ -101,10 +105,19 @@ final class InboxFeed: LiveSession {
 
     // MARK: The output
 
-    /// Whether what was taken out of ``batches`` may still be given: it can have been withdrawn, or have expired, meanwhile.
+    /// Whether what was taken out of ``batches`` may still be given: it can have been withdrawn, have expired, or have been taken back
+    /// meanwhile. If it may, it counts as written.
     func isWanted(_ envelope: Envelope) -> Bool {
-        if !envelope.isVolatile, envelope.isExpired(at: time.now()) { return false }
-        return state.withLock { $0.machine.holds(envelope.id) }
+        let isExpired = !envelope.isVolatile && envelope.isExpired(at: time.now())
+        return state.withLock { state in
+            if let copies = state.takenBack[envelope.id] {
+                state.takenBack[envelope.id] = copies > 1 ? copies - 1 : nil
+                return false
+            }
+            guard !isExpired, state.machine.holds(envelope.id) else { return false }
+            state.written = max(state.written, envelope.position)
+            return true
+        }
     }
 
     /// An envelope was written to the peer, or is not wanted any more.
@@ -144,10 +157,14 @@ final class InboxFeed: LiveSession {
     // MARK: Another home
 
     func moving(done: @escaping @Sendable () -> Void) {
-        handle { machine, _ in
-            machine.moving()
-            return []
+        let lost = state.withLock { state -> [DeliveryMachine.Action] in
+            guard state.isOpen else { return [] }
+            state.machine.moving()
+            let (envelopes, lost) = state.machine.takeBack(after: state.written)
+            for envelope in envelopes { state.takenBack[envelope, default: 0] += 1 }
+            return lost
         }
+        perform(lost)
         done()
     }
 
@@ -156,6 +173,7 @@ final class InboxFeed: LiveSession {
         case .stays: handle { machine, now in machine.moved(at: now) }
         case .gone: self.end(because: .moved)
         case .arrives(let again):
+            guard state.withLock({ $0.isOpen }) else { return }
             // Ends with the answer of the home.
             Task {
                 let arrived = await again()
@@ -197,7 +215,12 @@ final class InboxFeed: LiveSession {
             if items.last?.isLast == true { output.finish() }
             return rest
         }
-        for action in rest {
+        perform(rest)
+        return wasGiven
+    }
+
+    private func perform(_ actions: [DeliveryMachine.Action]) {
+        for action in actions {
             switch action {
             case .load(let load): start(load)
             case .settle(let id, let outcome):
@@ -205,7 +228,6 @@ final class InboxFeed: LiveSession {
             default: break
             }
         }
-        return wasGiven
     }
 
     private func given(_ envelope: Envelope, _ state: inout State) {

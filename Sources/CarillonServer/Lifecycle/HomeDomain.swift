@@ -62,7 +62,8 @@ package final class HomeDomain: Sendable {
         _ shared: Domain, runtime: HomeRuntime, records: any AttachmentRecordStore, attachmentFiles: any AttachmentFiles,
         settings: Settings
     ) {
-        let (store, shards, random) = (runtime.store, runtime.shards, RandomSource.system)
+        let (store, random) = (runtime.store, RandomSource.system)
+        let shards: @Sendable () -> ShardSet = { runtime.shards }
         let (documents, allowances, time, ticks) = (shared.documents, shared.allowances, shared.time, shared.ticks)
         self.shared = shared
         self.runtime = runtime
@@ -87,7 +88,7 @@ package final class HomeDomain: Sendable {
             store: store, home: runtime, others: others, conditions: conditions, styles: FoundationStyles.styles,
             payloadSize: payloadSize, time: time)
         itemEngine = ItemEngine(
-            store: store, shards: shards, documents: documents, firings: firings, conditions: conditions, time: time,
+            store: store, home: runtime, documents: documents, firings: firings, conditions: conditions, time: time,
             ticks: ticks, logger: shared.logger, limits: settings.items)
         items = AppItems(store: store, documents: documents, engine: itemEngine, allowances: allowances, time: time)
         subscriptions = SubscriptionRegistrar(

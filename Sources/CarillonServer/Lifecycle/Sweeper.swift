@@ -85,15 +85,18 @@ struct Sweeper: Service {
         }
     }
 
-    /// Once, after the start.
+    /// Once after the start, and for each shard that the home takes later.
     private func lookAtSubscriptions() async {
         var isDone = false
-        while !Task.isCancelled, !isDone {
+        while !Task.isCancelled {
             await report("subscriptions that never fired") {
-                try await domain.itemEngine.lookAtNeverFired()
-                isDone = true
+                if !isDone {
+                    try await domain.itemEngine.lookAtNeverFired()
+                    isDone = true
+                }
+                try await domain.itemEngine.lookAtTaken()
             }
-            if !isDone { try? await Task.sleep(for: .seconds(settings.sweepSeconds)) }
+            try? await Task.sleep(for: .seconds(settings.sweepSeconds))
         }
     }
 

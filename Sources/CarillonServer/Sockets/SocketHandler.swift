@@ -469,7 +469,12 @@ extension SocketHandler: LiveSession {
         case .stays: perform(machine.moved(at: time.now()))
         case .gone: perform(machine.ended(because: .moved))
         case .arrives(let again):
-            guard let device = machine.device ?? joined else { return perform(machine.ended(because: .moved)) }
+            guard context != nil, !isClosing else { return }
+            guard let device = machine.device ?? joined else {
+                // The answer of the former home, where the device arrived before it moved, is on its way.
+                eventLoop.assumeIsolated().scheduleTask(in: Self.untilIdentified) { self.hasMoved(end) }
+                return
+            }
             start {
                 await again()
             } then: { handler, arrived in
@@ -485,6 +490,8 @@ extension SocketHandler: LiveSession {
             }
         }
     }
+
+    private static let untilIdentified = TimeAmount.milliseconds(10)
 
     func end(because reason: SessionEnd) {
         // When the server stops, closings are spread over time, so that not all clients come back at once.

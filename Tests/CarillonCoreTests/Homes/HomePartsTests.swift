@@ -12,7 +12,8 @@ struct HomePartsTests {
     private static let owners: Set = [
         "CarillonCore/HomeRuntime.inbox", "CarillonCore/HomeRuntime.sessions", "CarillonCore/HomeRuntime.store",
         "CarillonCore/Inbox.sessions", "CarillonCore/Inbox.writer", "CarillonCore/InboxWriter.sessions",
-        "CarillonCore/OpenedStore.store", "CarillonCore/Store", "CarillonServer/HomeDomain.runtime",
+        "CarillonCore/OpenedStore.store", "CarillonCore/ShardMove.Party.home", "CarillonCore/Store",
+        "CarillonServer/HomeDomain.runtime",
     ]
 
     /// The files that use the property `runtime` of a `HomeDomain`, with the members that they use; "" if they use the property itself.
@@ -21,6 +22,8 @@ struct HomePartsTests {
         // Make the home and its features.
         "CarillonServer/Lifecycle/HomeDomain.swift": ["", "inform", "shards", "store", "take"],
         "CarillonServer/Lifecycle/HomeDomain+Opening.swift": [""],
+        // Lets the home give and take shards.
+        "CarillonServer/Lifecycle/HomeDomain+Moving.swift": [""],
         // Writes what only the memory of the home has.
         "CarillonServer/Lifecycle/HomeDomain+Stop.swift": ["flush", "hasUnwritten", "writeUnwritten"],
         // Passes the handle of a home to the sweeper of the store.

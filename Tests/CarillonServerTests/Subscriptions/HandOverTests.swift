@@ -118,7 +118,8 @@ struct HandOverTests {
     @Test func `hand-overs that cannot be applied are logged when that begins`() async throws {
         let (world, catcher) = (try await EngineWorld(stores.open()), LogCatcher())
         let engine = ItemEngine(
-            store: world.store, shards: .all, documents: AppDocuments(store: world.store), firings: world.domain.firings,
+            store: world.store, home: world.domain.runtime, documents: AppDocuments(store: world.store),
+            firings: world.domain.firings,
             conditions: world.domain.itemEngine.conditions, time: world.domain.time, ticks: .system, logger: catcher.logger)
         _ = try await world.subscribe("price > 10.0")
         try await suspend(world)
@@ -199,8 +200,11 @@ struct HandOverTests {
             Shard(of: world.item.app, item: world.item.name.text), Shard(of: another.app, item: another.name.text)
         )
         try #require(shard != elsewhere)
+        let runtime = world.domain.runtime
+        let gate = ShardGate(ShardSet([shard]), scheduler: Scheduler { _, _ in })
+        let home = HomeRuntime(inbox: runtime.inbox, sessions: runtime.sessions, store: store, gate: gate)
         let engine = ItemEngine(
-            store: store, shards: ShardSet([shard]), documents: AppDocuments(store: store), firings: world.domain.firings,
+            store: store, home: home, documents: AppDocuments(store: store), firings: world.domain.firings,
             conditions: world.domain.itemEngine.conditions, time: world.domain.time, ticks: .system,
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         var subscriptions: [Subscription] = []

@@ -14,7 +14,8 @@ struct ItemCostLimitTests {
         _ world: EngineWorld, _ documents: DocumentReadings, _ catcher: LogCatcher = LogCatcher()
     ) -> ItemEngine {
         ItemEngine(
-            store: world.store, shards: .all, documents: AppDocuments(store: documents), firings: world.domain.firings,
+            store: world.store, home: world.domain.runtime, documents: AppDocuments(store: documents),
+            firings: world.domain.firings,
             conditions: world.domain.itemEngine.conditions, time: world.domain.time, ticks: .system,
             logger: catcher.logger)
     }

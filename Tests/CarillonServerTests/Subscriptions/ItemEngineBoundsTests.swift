@@ -78,7 +78,7 @@ struct ItemEngineBoundsTests {
     ) -> ItemEngine {
         let store = store ?? world.store
         return ItemEngine(
-            store: store, shards: .all, documents: AppDocuments(store: store), firings: world.domain.firings,
+            store: store, home: world.domain.runtime, documents: AppDocuments(store: store), firings: world.domain.firings,
             conditions: world.domain.itemEngine.conditions, time: world.domain.time, ticks: .system,
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
             limits: limits)

@@ -147,7 +147,8 @@ struct RefusedCrossingTests {
                 try await eventually { mayGoOn.withLock { $0 } }
             })
         let engine = ItemEngine(
-            store: store, shards: .all, documents: AppDocuments(store: documents), firings: world.domain.firings,
+            store: store, home: world.domain.runtime, documents: AppDocuments(store: documents),
+            firings: world.domain.firings,
             conditions: world.domain.itemEngine.conditions, time: world.domain.time, ticks: .system,
             logger: LogCatcher().logger)
         async let published = publish([Self.small(12)], in: world, to: engine)

@@ -135,12 +135,14 @@ extension ItemEngine {
 
     /// Looks at subscriptions that were armed and never fired, or whose last crossing was refused, after a start. A server that was
     /// killed may not have looked at the last of them. It takes a while if many items are watched.
-    package func lookAtNeverFired() async throws {
+    ///
+    /// - Parameter shards: The shards of the items; nil for all of the home.
+    package func lookAtNeverFired(in shards: ShardSet? = nil) async throws {
         var place = WatchPlace.start
         while !Task.isCancelled {
-            let part = try await store.itemsNeverFired(in: shards, after: place, limit: 1000)
+            let part = try await store.itemsNeverFired(in: shards ?? home.shards, after: place, limit: 1000)
             // What is in memory was looked at when it came there.
-            for key in part.items where items[key] == nil { _ = try await item(key) }
+            for key in part.items where items[key] == nil && home.has(key.shard) { _ = try await item(key) }
             guard let end = part.end else { return }
             place = end
         }

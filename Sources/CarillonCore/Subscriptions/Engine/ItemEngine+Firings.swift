@@ -101,7 +101,7 @@ extension ItemEngine {
     package func tellRest() async throws {
         var last: ItemKey?
         while !Task.isCancelled {
-            let some = try await store.itemsWithFirings(in: shards, after: last, limit: 64)
+            let some = try await store.itemsWithFirings(in: home.shards, after: last, limit: 64)
             guard let end = some.last else { return }
             last = end
             await withTaskGroup(of: Void.self) { group in
@@ -114,8 +114,13 @@ extension ItemEngine {
     }
 
     private func tellRest(of key: ItemKey) async {
+        restTellers[key, default: 0] += 1
+        defer {
+            let others = restTellers[key, default: 1] - 1
+            restTellers[key] = others > 0 ? others : nil
+        }
         do {
-            while !Task.isCancelled, let next = try await store.nextFiring(of: key) {
+            while !Task.isCancelled, home.isOpen(key.shard), let next = try await store.nextFiring(of: key) {
                 // The item tells it itself.
                 guard underWay.insert(next.number).inserted else { return }
                 switch next {

@@ -20,9 +20,13 @@ extension ItemEngine {
         var failures = HandOverFailures()
         var last: Int64 = 0
         while !Task.isCancelled {
-            let handOvers = try await store.handOvers(in: shards, after: last, limit: Self.handOversAtOnce)
+            let handOvers = try await store.handOvers(in: home.shards, after: last, limit: Self.handOversAtOnce)
             guard let end = handOvers.last?.number else { break }
-            try await apply(handOvers, &failures)
+            // Hand-overs to a shard that moved meanwhile are left to its new home.
+            let open = handOvers.filter { home.isOpen($0.shard) }
+            handOverShards = Set(open.map(\.shard))
+            defer { handOverShards = [] }
+            try await apply(open, &failures)
             last = end
         }
         report(failures)

@@ -18,6 +18,8 @@ extension ItemEngine {
                 try await task.value
                 continue
             }
+            // An item has one home, because each writes it as it remembers it.
+            guard home.isOpen(key.shard) else { throw Self.isElsewhere }
             let task = Task { try await load(key) }
             loading[key] = task
             defer {

@@ -31,8 +31,8 @@ package actor ItemEngine {
     }
 
     let store: any SubscriptionStore & HandOverStore
-    /// The shards whose items this engine has.
-    let shards: ShardSet
+    /// The home of the items.
+    let home: any LocalHome
     /// Whether no other home has items.
     nonisolated let hasAllShards: Bool
     let documents: AppDocuments
@@ -71,6 +71,12 @@ package actor ItemEngine {
     var failedSubscriptions = 0
     /// Work that waits until a deleted item is loaded again.
     var carriedOver: [ItemKey: [WatchedItem.Work]] = [:]
+    /// How many calls tell the firings of items beside their updates.
+    var restTellers: [ItemKey: Int] = [:]
+    /// The shards of the hand-overs that are being applied.
+    var handOverShards: Set<Shard> = []
+    /// Shards that the home took, and whose subscriptions were not looked at since.
+    var taken = ShardSet.none
 
     private let accepted = ServerMetric.itemUpdates.counter("accepted")
     private let repeated = ServerMetric.itemUpdates.counter("repeated")
@@ -79,12 +85,12 @@ package actor ItemEngine {
     let overCost = ServerMetric.conditionsOverCost.counter()
 
     package init(
-        store: any SubscriptionStore & HandOverStore, shards: ShardSet, documents: AppDocuments, firings: Firings,
+        store: any SubscriptionStore & HandOverStore, home: any LocalHome, documents: AppDocuments, firings: Firings,
         conditions: ItemConditions, time: TimeSource, ticks: TickSource, logger: Logger, limits: Limits = .init()
     ) {
         self.store = store
-        self.shards = shards
-        hasAllShards = shards == .all
+        self.home = home
+        hasAllShards = home.shards == .all
         self.documents = documents
         self.firings = firings
         self.conditions = conditions
@@ -96,9 +102,7 @@ package actor ItemEngine {
     }
 
     /// Whether the item is in a shard of this home. Items of other homes are read from the store alone.
-    nonisolated func has(_ key: ItemKey) -> Bool {
-        hasAllShards || shards.contains(Shard(of: key.app, item: key.name.text))
-    }
+    nonisolated func has(_ key: ItemKey) -> Bool { home.has(key.shard) }
 
     /// An update of another item waits for some four slices.
     private static let sliceNanoseconds: Int64 = 150_000

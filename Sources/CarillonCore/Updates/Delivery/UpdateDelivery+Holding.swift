@@ -11,7 +11,11 @@ extension UpdateDelivery {
     @discardableResult
     func hold(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
         if try await isHeld(binding, of: device) { return false }
-        return try await turns.take(binding.serial) {
+        return try await home.inside(of: device.serial) { try await holdInTurn(binding, of: device) }
+    }
+
+    private func holdInTurn(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
+        try await turns.take(binding.serial) {
             var (isWhole, mayBeDue) = (false, false)
             try await untilUnchanged(binding, in: device.app) { standing, log in
                 let binding = standing.binding

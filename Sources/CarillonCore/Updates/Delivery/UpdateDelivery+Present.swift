@@ -119,6 +119,8 @@ extension UpdateDelivery {
     private static let devicesAtOnce = 128
 
     private func tell(_ device: Device, _ profile: String) async {
+        // Its new home compares the log with it when it arrives or polls there.
+        guard home.has(device.serial) else { return }
         do {
             // Of a user who is not there any more nothing is known here.
             guard let binding = try await store.presentBinding(of: device.serial), binding.profile == profile else { return }

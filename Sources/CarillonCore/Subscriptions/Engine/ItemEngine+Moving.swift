@@ -1,0 +1,47 @@
+/// Shards move from one home to another.
+extension ItemEngine {
+    /// Forgets the items of a shard that the home has closed. Waits until no work on them is under way.
+    ///
+    /// - Returns: False if work is still under way after the time. Items that are forgotten are loaded again when they are wanted.
+    package func giveUp(_ shard: Shard, atMost time: Duration) async -> Bool {
+        let end = ContinuousClock.now + time
+        while isBusy(with: shard) {
+            guard ContinuousClock.now < end, !Task.isCancelled else { return false }
+            try? await Task.sleep(for: Self.betweenLooks)
+        }
+        for item in items.values where item.key.shard == shard { forget(item) }
+        return true
+    }
+
+    private static let betweenLooks = Duration.milliseconds(2)
+
+    private func isBusy(with shard: Shard) -> Bool {
+        handOverShards.contains(shard) || restTellers.keys.contains { $0.shard == shard }
+            || loading.keys.contains { $0.shard == shard } || carriedOver.keys.contains { $0.shard == shard }
+            || items.values.contains { $0.key.shard == shard && !$0.isIdle }
+    }
+
+    /// The home has a further shard. ``lookAtTaken()`` looks at its subscriptions.
+    package func took(_ shard: Shard) { taken.insert(shard) }
+
+    /// Does for shards that the home took what ``lookAtNeverFired(in:)`` does after a start: the former home may not have looked at a
+    /// subscription that changed during the move.
+    package func lookAtTaken() async throws {
+        let shards = taken
+        guard shards != .none else { return }
+        taken = .none
+        do {
+            try await lookAtNeverFired(in: shards)
+        } catch {
+            for shard in shards.shards { taken.insert(shard) }
+            throw error
+        }
+    }
+
+    static let isElsewhere = StoreFault(.unavailable, "another home has the item, or the item moves")
+}
+
+extension ItemKey {
+    /// The shard whose home has the item.
+    var shard: Shard { Shard(of: app, item: name.text) }
+}
