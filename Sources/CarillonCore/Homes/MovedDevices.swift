@@ -14,7 +14,7 @@ package final class MovedDevices: Sendable {
         init(_ name: DeviceName) {
             switch name {
             case .id(let device, _): self = .id(device)
-            case .credential(let hash): self = .credential(Array(hash.bytes))
+            case .credential(let hash): self = .credential(hash.bytes)
             }
         }
     }

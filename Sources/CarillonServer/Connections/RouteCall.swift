@@ -37,7 +37,7 @@ struct RouteCall: Sendable {
             var head = try HTTPRequest(requestHead, secure: false, splitCookie: false)
             // The routes know of GET alone: what they answer is not asked for its body (RFC 9110 section 9.3.2).
             if head.method == .head { head.method = .get }
-            var context = RouteContext(source: .init(origin: .connection(channel), logger: logger))
+            var context = RouteContext(.connection(channel), logger: logger)
             context.isHead = requestHead.method == .HEAD
             context.tell = tell
             context.share = connection.share

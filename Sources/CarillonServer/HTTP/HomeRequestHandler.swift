@@ -4,6 +4,7 @@ import HTTPTypes
 import Hummingbird
 import Logging
 import NIOCore
+import NIOHTTP1
 
 /// Runs requests that another process accepted, or the entry of this process, at their home.
 final class HomeRequestHandler: Sendable {
@@ -52,7 +53,7 @@ final class HomeRequestHandler: Sendable {
         guard let head = request.head else {
             throw Refusal(.requestInvalid, "The request could not be understood.")
         }
-        var context = RouteContext(source: .init(origin: .entry(request.address), logger: logger))
+        var context = RouteContext(.entry(request.address), logger: logger)
         context.isHead = request.isHead
         let routed = Request(head: head, body: RequestBody(request.body))
         if let device = request.session {

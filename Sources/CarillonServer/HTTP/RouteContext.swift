@@ -6,8 +6,7 @@ import NIOHTTP1
 
 /// What a request carries through the routes.
 struct RouteContext: RequestContext {
-    struct Source: RequestContextSource {
-        var origin: RequestOrigin
+    private struct OwnSource: RequestContextSource {
         var logger: Logger
     }
 
@@ -31,8 +30,10 @@ struct RouteContext: RequestContext {
     /// Whether the body comes in parts, as its sender likes.
     var hasStreamedBody: Bool { tell != nil }
 
-    init(source: Source) {
-        origin = source.origin
-        coreContext = .init(source: source)
+    init(source: ApplicationRequestContextSource) { self.init(.connection(source.channel), logger: source.logger) }
+
+    init(_ origin: RequestOrigin, logger: Logger) {
+        self.origin = origin
+        coreContext = .init(source: OwnSource(logger: logger))
     }
 }

@@ -30,13 +30,13 @@ package final class LinkedHome: Home {
     /// A lane has the calls about one device, in their order. Its name is the first name of the device that a call has.
     private enum LaneName: Hashable {
         case id(DeviceID)
-        case credential(SecretHash)
+        case credential([UInt8])
         case serial(DeviceSerial)
 
         init(_ name: DeviceName) {
             switch name {
             case .id(let device, _): self = .id(device)
-            case .credential(let hash): self = .credential(hash)
+            case .credential(let hash): self = .credential(hash.bytes)
             }
         }
     }

@@ -359,7 +359,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private func load(_ load: InboxLoad, _ device: DeviceSerial) {
         let domain = shared.domain
         start {
-            await domain.homes.load(load, of: device, logger: domain.shared.logger)
+            await domain.homes.load(load, of: device, logger: domain.logger)
         } then: { handler, result in
             switch result {
             case .success(let read): handler.perform(handler.machine.loaded(read, at: domain.time.now()))

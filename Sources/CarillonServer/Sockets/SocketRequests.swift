@@ -120,7 +120,7 @@ struct SocketRequests: Sendable {
                 guard let device = try await asker.device(serial, in: domain.devices) else {
                     throw DeviceRegistrar.credentialInvalid
                 }
-                var context = RouteContext(source: .init(origin: .connection(channel), logger: logger))
+                var context = RouteContext(.connection(channel), logger: logger)
                 context.session = .init(device: device, address: address)
                 let head = HTTPRequest(method: method, scheme: nil, authority: nil, path: target)
                 response = try await responder.respond(

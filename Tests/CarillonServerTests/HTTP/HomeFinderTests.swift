@@ -60,7 +60,7 @@ struct HomeFinderTests {
             let before = links.map(\.requests.count)
             let localBefore = localCount.value.withLock { $0 }
             let channel = NIOAsyncTestingChannel()
-            let context = RouteContext(source: .init(origin: .connection(channel), logger: ForwardingHomes.logger))
+            let context = RouteContext(.connection(channel), logger: ForwardingHomes.logger)
             _ = try await forwarder.respond(to: request, context: context)
             var reached: [Int?] = []
             for (place, link) in links.enumerated() where link.requests.count > before[place] { reached.append(place) }

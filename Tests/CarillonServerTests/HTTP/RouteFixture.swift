@@ -91,7 +91,7 @@ struct RouteFixture {
         noteSecrets(head, key, body)
         let bytes = ByteBuffer(string: body ?? "")
         let channel = NIOAsyncTestingChannel()
-        var context = RouteContext(source: .init(origin: .connection(channel), logger: domain.logger))
+        var context = RouteContext(.connection(channel), logger: domain.logger)
         context.share = ConnectionShare(of: shares)
         _ = context.share?.opened(from: nil)
         defer { context.share?.closed() }

@@ -123,7 +123,7 @@ struct ForwardingHomes {
         for field in headers { head.headerFields.append(field) }
         if let key { head.headerFields[.authorization] = "Bearer \(key)" }
         let channel = NIOAsyncTestingChannel()
-        var context = RouteContext(source: .init(origin: .connection(channel), logger: Self.logger))
+        var context = RouteContext(.connection(channel), logger: Self.logger)
         context.isHead = isHead
         if stream != nil { context.tell = { _, _ in } }
         context.share = ConnectionShare(of: shares)
