@@ -94,14 +94,13 @@ struct ArrivalTests {
         let (device, credential) = try await domain.devices.register(app: app)
         let catcher = LogCatcher()
         let line = "warning cannot use home of device; ending connection reason=unreachable"
-        let identifier = SocketIdentifier(
-            devices: domain.devices, homes: domain.homes, anonymousApp: app, logger: catcher.logger)
+        let identifier = SocketIdentifier(homes: domain.homes, anonymousApp: app, logger: catcher.logger)
         let feed = InboxFeed(
             of: device, homes: domain.homes, time: domain.time, limits: .init(),
             logger: catcher.logger)
         let hellos = [
             ClientFrame.Hello(carillon: 1, device: device.id.description, credential: credential.text),
-            ClientFrame.Hello(uaid: domain.devices.newUserAgentID().text, carillon: 1),
+            ClientFrame.Hello(uaid: UserAgentID(random: .system).text, carillon: 1),
         ]
         for (place, hello) in hellos.enumerated() {
             link.next(.unreachable)

@@ -213,7 +213,8 @@ struct RequestForwarderTests {
         let key = try await homes.key(.client)
         let secret = try #require(try ForwardingHomes.registrations(at: 0).first { _ in true })
         let new = NewDevice(
-            DeviceID(random: .system, in: Self.other), app: try ForwardingHomes.app, registration: SecretHash(of: secret.utf8))
+            DeviceID(random: .system, in: Self.other), app: try ForwardingHomes.app,
+            registration: SecretHash(of: secret.utf8))
         let credential = NewCredential.made(of: .ofRegistration(secret))
         let inserted = try await homes.store.insertDevice(new, at: homes.shared.time.now(), credential: credential)
         guard case .stored(let device, _) = inserted else { throw ForwardingHomes.NoSuchDevice() }
@@ -277,7 +278,8 @@ struct RequestForwarderTests {
     @Test func `a message to a device of each home is published by the home`() async throws {
         let homes = try await ForwardingHomes()
         let key = try await homes.key(.client)
-        let door = PublishDoor(domain: homes.domains[0], addresses: ForwardingHomes.addresses, logger: ForwardingHomes.logger)
+        let door = PublishDoor(
+            domain: homes.domains[0], addresses: ForwardingHomes.addresses, logger: ForwardingHomes.logger)
         let executor = EventLoopExecutor(MultiThreadedEventLoopGroup.singleton.next())
         func publish(_ token: String, _ body: RequestMachine.Body) async -> HTTPAnswer {
             let fields: HTTPHeaders = ["TTL": "60", "Content-Encoding": "identity"]

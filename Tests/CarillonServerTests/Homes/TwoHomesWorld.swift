@@ -152,7 +152,9 @@ struct TwoHomesWorld {
         let inbox = Inbox(
             store: handle, writer: writer, sessions: sessions, positions: PositionSource(epoch: epoch), time: time,
             random: .system)
-        return HomeRuntime(inbox: inbox, sessions: sessions, store: handle, gate: ShardGate(shards, scheduler: .on(MultiThreadedEventLoopGroup.singleton)))
+        return HomeRuntime(
+            inbox: inbox, sessions: sessions, store: handle,
+            gate: ShardGate(shards, scheduler: .on(MultiThreadedEventLoopGroup.singleton)))
     }
 
     private static func domain(of homes: Homes, over store: any Store, time: TimeSource) async throws -> Domain {
