@@ -8,19 +8,20 @@ package struct Attachments: Sendable {
     package let limits: AttachmentLimits
     private let records: any AttachmentRecordStore
     private let files: any AttachmentFiles
-    private let home: any LocalHome
+    private let isOwn: @Sendable (Shard) -> Bool
     private let turns = UploadTurns()
     private let transfers: Transfers
     private let time: TimeSource
     private let random: RandomSource
 
+    /// - Parameter isOwn: Whether the home has a shard.
     package init(
-        records: any AttachmentRecordStore, files: any AttachmentFiles, home: any LocalHome, limits: AttachmentLimits,
-        time: TimeSource, random: RandomSource
+        records: any AttachmentRecordStore, files: any AttachmentFiles, limits: AttachmentLimits, time: TimeSource,
+        random: RandomSource, isOwn: @escaping @Sendable (Shard) -> Bool = { _ in true }
     ) {
         self.records = records
         self.files = files
-        self.home = home
+        self.isOwn = isOwn
         self.limits = limits
         transfers = Transfers(limits)
         self.time = time
@@ -69,14 +70,17 @@ package struct Attachments: Sendable {
         }
     }
 
-    /// Makes an id in a shard of this home, which has the turns of the upload.
+    /// Makes an id in a shard of this home, which has the turns of the upload. A home that has just given all its shards away makes any id.
     private func newID() -> AttachmentID {
         var random = random
-        while true {
+        for _ in 0..<Self.mostTries {
             let id = AttachmentID.random(using: &random)
-            if home.shards.contains(Shard(of: id)) { return id }
+            if isOwn(Shard(of: id)) { return id }
         }
+        return .random(using: &random)
     }
+
+    private static let mostTries = 20 * Shard.count
 
     /// What somebody uploads or has uploaded.
     private func own(_ id: AttachmentID, of owner: AttachmentUser) async throws -> Attachment {

@@ -77,12 +77,13 @@ struct CredentialTests {
         let routes = try await routes()
         let gateways = routes.domain.gateways
         #expect(try await routes.request(.put, Self.path + "production", key: routes.admin, try token()).status == 200)
-        for _ in 0..<2 { gateways.addRunner() }
-        try await gateways.open()
+        let time = routes.domain.time
+        let outboxes = (0..<2).map { _ in Outbox(store: routes.domain.pushes, time: time) }
+        for outbox in outboxes { try await gateways.open(for: outbox) }
         let lane = PushLane(app: try await routes.domain.serial(ofApp: "com.example.app"), environment: .production)
-        await gateways.close()
+        await gateways.close(for: outboxes[0])
         #expect(gateways.isConfigured(lane))
-        await gateways.close()
+        await gateways.close(for: outboxes[1])
         #expect(!gateways.isConfigured(lane))
     }
 
