@@ -55,11 +55,11 @@ struct ShardGateTests {
         let closed = Task { await gate.close(shard, atMost: .seconds(1)) }
         await hasWaiter()
         // A part of the call that is under way.
-        #expect(gate.enterNow(shard))
+        #expect(gate.isOpen(shard) && gate.enterNow(shard))
         gate.leave(shard)
         gate.leave(shard)
         #expect(await closed.value)
-        #expect(!gate.enterNow(shard))
+        #expect(!gate.isOpen(shard) && !gate.enterNow(shard))
     }
 
     @Test func `a shard whose calls do not end in time opens again`() async throws {
@@ -94,8 +94,9 @@ struct ShardGateTests {
         gate.give(shard)
         #expect(await call.value == .moved(to: shard))
         #expect(!gate.has(shard))
+        #expect(gate.takes == 0)
         gate.take(shard)
-        #expect(gate.enterNow(shard))
+        #expect(gate.enterNow(shard) && gate.takes == 1)
     }
 
     @Test func `a call that waited is let in when the move was given up`() async throws {
@@ -127,7 +128,8 @@ struct ShardGateTests {
         #expect(await gate.close(shard, atMost: .zero))
         for number in 1...3 { gate.whenDecided(shard) { done.withLock { $0.append(number) } } }
         // Beyond the limit.
-        gate.whenDecided(shard) { done.withLock { $0.append(9) } }
+        let isKept = gate.whenDecided(shard) { done.withLock { $0.append(9) } }
+        #expect(!isKept)
         #expect(done.withLock { $0 } == [0])
         gate.give(shard)
         #expect(done.withLock { $0 } == [0, 1, 2, 3])
