@@ -6,6 +6,9 @@ package final class LiveSessions: Sendable {
     /// The place of a session in the order in which the connections of a device were opened.
     package struct Turn: Sendable {
         fileprivate var number: UInt64
+
+        /// The turn of a connection that was opened before each other one.
+        static let earliest = Turn(number: 0)
     }
 
     private struct Presence {

@@ -98,6 +98,11 @@ struct GatedHomes: Sendable {
             .id(device.id, credential: Self.credential), .credential(Self.credential), Self.load, speaking: 1, as: session)
     }
 
+    func arriveAgain(at home: any Home, as session: any LiveSession) async throws(HomeFault) -> Arrived {
+        try await home.arriveAgain(
+            .id(device.id, credential: Self.credential), .credential(Self.credential), speaking: 1, as: session)
+    }
+
     /// Arrives at the home that has the device.
     func arrive(as session: any LiveSession) async throws(HomeFault) -> Arrived {
         try await homes.arrive(
@@ -123,9 +128,9 @@ struct GatedHomes: Sendable {
 
     /// Gives the closed shard to the second home, without its sessions.
     func give() throws {
-        let (former, next) = (try #require(first.gate), try #require(second.gate))
+        let former = try #require(first.gate)
         first.findOthers { [weak homes] shard in homes?.home(of: shard) }
-        next.take(shard)
+        second.take(shard)
         homes.move(ShardSet([shard]), to: 1)
         former.give(shard)
     }

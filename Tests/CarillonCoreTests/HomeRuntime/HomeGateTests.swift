@@ -137,8 +137,8 @@ struct HomeGateTests {
         #expect(try await world.arrive(at: world.first, as: session).device != nil)
     }
 
-    /// A home that reads a device of a scripted store.
-    private func scripted(_ shards: ShardSet, _ store: ScriptedInboxStore) throws -> (home: HomeRuntime, gate: ShardGate) {
+    /// A home without shards that reads a device of a scripted store.
+    private func scripted(_ store: ScriptedInboxStore) -> HomeRuntime {
         let sessions = LiveSessions()
         let scheduler = Scheduler { _, _ in }
         let writer = InboxWriter(
@@ -147,23 +147,46 @@ struct HomeGateTests {
         let inbox = Inbox(
             store: store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1),
             time: TimeSource { Sample.now }, random: Sample.random)
-        let gate = ShardGate(shards, scheduler: scheduler)
         store.found = .success(Arrival(device: world.device, envelopes: []))
-        return (HomeRuntime(inbox: inbox, sessions: sessions, store: world.store, gate: gate), gate)
+        return HomeRuntime(
+            inbox: inbox, sessions: sessions, store: world.store, gate: ShardGate(.none, scheduler: scheduler))
     }
 
     @Test func `a device whose shard was taken after the read of the device is read again`() async throws {
         let store = ScriptedInboxStore()
-        let (home, gate) = try scripted(.none, store)
-        store.onArrival { [shard] number in if number == 1 { gate.take(shard) } }
+        let home = scripted(store)
+        store.onArrival { [shard] number in if number == 1 { home.take(shard) } }
         let session = MovingSession()
         #expect(try await world.arrive(at: home, as: session).device != nil)
         #expect(store.arrivals == 2 && home.isConnected(device))
     }
 
+    @Test func `a visit of a device that began before its shard was taken is outdated`() throws {
+        let home = scripted(ScriptedInboxStore())
+        let before = home.beginVisit()
+        #expect(!home.isOutdated(device, readAfter: before))
+        home.take(shard)
+        #expect(home.isOutdated(device, readAfter: before))
+        #expect(!home.isOutdated(device, readAfter: home.beginVisit()))
+    }
+
+    @Test func `a session that arrives again does not take the place of a newer one`() async throws {
+        let (former, newer, newest) = (MovingSession(), MovingSession(), MovingSession())
+        #expect(try await world.arriveAgain(at: world.first, as: former).device != nil)
+        #expect(world.first.sessions.session(of: device) === former)
+        #expect(try await world.arrive(at: world.first, as: newer).device != nil)
+        #expect(former.events == [.ended(.replaced)])
+        let again = MovingSession()
+        #expect(try await world.arriveAgain(at: world.first, as: again).device != nil)
+        #expect(again.events == [.ended(.replaced)] && newer.events.isEmpty)
+        #expect(world.first.sessions.session(of: device) === newer)
+        #expect(try await world.arrive(at: world.first, as: newest).device != nil)
+        #expect(newer.events == [.ended(.replaced)] && newest.events.isEmpty)
+    }
+
     @Test func `a device of another home is not admitted`() async throws {
         let store = ScriptedInboxStore()
-        let home = try scripted(.none, store).home
+        let home = scripted(store)
         home.inform(
             ArrivalListener(
                 admitted: { _, _ in Issue.record("it is admitted") }, arrived: { _, _, _ in Issue.record("it arrived") }))

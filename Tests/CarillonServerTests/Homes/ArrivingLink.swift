@@ -69,19 +69,8 @@ final class ArrivingLink: Home {
         let (homes, work) = state.withLock { ($0.homes, $0.beforeArrival) }
         await work?()
         guard let homes else { return .failed(StoreFault(.unavailable, "the link knows no homes")) }
-        // The session loads the page when it has arrived.
-        let load = InboxLoad(after: 0, limit: 0, bytes: 1)
-        do throws(HomeFault) {
-            let arrived = try await homes.arrive(
-                connection.name, connection.proof, load, speaking: connection.version, as: connection.session)
-            switch arrived {
-            case .device: return .joined
-            case .notKnown: return .deviceGone
-            case .failed(let fault): return .failed(fault)
-            }
-        } catch {
-            return .failed(StoreFault(error))
-        }
+        return await homes.arriveAgain(
+            connection.name, connection.proof, speaking: connection.version, as: connection.session)
     }
 
     // MARK: Calls
@@ -89,16 +78,38 @@ final class ArrivingLink: Home {
     func arrive(
         _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
-        let connection = Connection(session, of: name, proof, version, on: self)
-        state.withLock { $0.connections[ObjectIdentifier(session)] = connection }
+        let connection = connect(session, of: name, proof, version)
         do throws(HomeFault) {
-            let arrived = try await home.arrive(name, proof, load, speaking: version, as: connection)
-            if arrived.device == nil { _ = forget(session) }
-            return arrived
+            return note(try await home.arrive(name, proof, load, speaking: version, as: connection), of: session)
         } catch {
             _ = forget(session)
             throw error
         }
+    }
+
+    func arriveAgain(
+        _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, as session: any LiveSession
+    ) async throws(HomeFault) -> Arrived {
+        let connection = connect(session, of: name, proof, version)
+        do throws(HomeFault) {
+            return note(try await home.arriveAgain(name, proof, speaking: version, as: connection), of: session)
+        } catch {
+            _ = forget(session)
+            throw error
+        }
+    }
+
+    private func connect(
+        _ session: any LiveSession, of name: DeviceName, _ proof: DeviceProof, _ version: Int
+    ) -> Connection {
+        let connection = Connection(session, of: name, proof, version, on: self)
+        state.withLock { $0.connections[ObjectIdentifier(session)] = connection }
+        return connection
+    }
+
+    private func note(_ arrived: Arrived, of session: any LiveSession) -> Arrived {
+        if arrived.device == nil { _ = forget(session) }
+        return arrived
     }
 
     func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {

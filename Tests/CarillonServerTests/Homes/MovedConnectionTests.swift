@@ -86,6 +86,31 @@ struct MovedConnectionTests {
         try await door.close()
     }
 
+    @Test func `a newer socket that connects before an older one has arrived at the new home stays`() async throws {
+        let world = try await TwoHomes()
+        let (door, phone) = (try await SocketDoor(world), try await world.phone())
+        let older = try await connect(phone, at: door)
+        let newer = Mutex<RawPeer?>(nil)
+        for link in world.links {
+            link.beforeArrival {
+                do {
+                    let peer = try await connect(phone, at: door)
+                    newer.withLock { $0 = peer }
+                } catch {
+                    Issue.record(error)
+                }
+            }
+        }
+        try await world.move(phone.shard)
+        let text = await older.readToEnd()
+        #expect(text.contains("replaced: a newer connection of this device took over"))
+        let id = try await world.send(to: phone)
+        let peer = newer.withLock { $0 }
+        _ = try await peer?.read(until: id.description)
+        #expect(world.domain(of: phone).runtime.isConnected(phone.device.serial))
+        try await door.close()
+    }
+
     @Test func `a socket that ends while its device moves leaves no session`() async throws {
         let world = try await TwoHomes()
         let (door, phone) = (try await SocketDoor(world), try await world.phone())
