@@ -107,6 +107,62 @@ struct OutboxTests {
         #expect(world.outbox.underWay == 2)
     }
 
+    /// The outboxes of two homes. The shard of a device moves from the first one to the second one.
+    private struct MovingShard {
+        let world: World
+        let device: DeviceSerial
+        let former: Outbox
+        let next: Outbox
+
+        init() async throws {
+            world = try await World(devices: 4)
+            device = world.channels[0].device
+            let (shard, hasMoved, clock) = (Shard(of: device), self.hasMoved, world.clock)
+            let time = TimeSource { clock.now }
+            former = Outbox(
+                store: world.store, shards: { hasMoved.isSet ? .none : ShardSet([shard]) }, time: time)
+            next = Outbox(
+                store: world.store, shards: { hasMoved.isSet ? ShardSet([shard]) : .none }, time: time)
+        }
+
+        private let hasMoved = Flag()
+
+        func move() { hasMoved.set() }
+    }
+
+    private final class Flag: Sendable {
+        private let value = Mutex(false)
+        var isSet: Bool { value.withLock { $0 } }
+        func set() { value.withLock { $0 = true } }
+    }
+
+    @Test func `pushes of present shards are leased, and their results count after a move`() async throws {
+        let moving = try await MovingShard()
+        #expect(try await moving.next.due { _ in true }.pushes.isEmpty)
+        let pushes = try await moving.former.due { _ in true }.pushes
+        #expect(pushes.map(\.device) == [moving.device])
+        moving.move()
+        // The lease is in the row.
+        #expect(try await moving.former.due { _ in true }.pushes.isEmpty)
+        #expect(try await moving.next.due { _ in true }.pushes.isEmpty)
+        _ = await moving.former.ended(pushes[0], .taken, hasOther: false)
+        let end = PushEnd(pushes[0], .handed, at: moving.world.clock.now)
+        #expect(try await moving.world.store.endPushes([end]).isEmpty, "it has ended")
+    }
+
+    @Test func `a result of a former home does not count when the new home has leased the push again`() async throws {
+        let moving = try await MovingShard()
+        let clock = moving.world.clock
+        let pushes = try await moving.former.due { _ in true }.pushes
+        moving.move()
+        clock.now = clock.now.adding(seconds: LeasedPush.leaseSeconds + 1)
+        let again = try await moving.next.due { _ in true }.pushes
+        #expect(again.map(\.id) == pushes.map(\.id) && again.count == 1)
+        _ = await moving.former.ended(pushes[0], .taken, hasOther: false)
+        let end = PushEnd(again[0], .handed, at: clock.now)
+        #expect(try await moving.world.store.endPushes([end]).count == 1, "it has not ended before")
+    }
+
     @Test func `lanes take turns where there is room for one`() async throws {
         let world = try await World(devices: 8, [.production, .sandbox], limits: .init(underWay: 1))
         var lanes: Set<PushLane> = []

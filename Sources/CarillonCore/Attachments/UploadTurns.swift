@@ -81,7 +81,7 @@ package final class UploadTurns: Sendable {
 
     /// Takes over the uploads that meet a condition, as a newer request does, and returns when nobody works on them any more.
     package func end(where isEnded: (AttachmentID) -> Bool) async {
-        // Where somebody newer came meanwhile, the work is his.
+        // If a newer request took an upload over meanwhile, that request works on it.
         for id in turns.withLock({ $0.keys.filter(isEnded) }) { try? await take(id) { _ in } }
     }
 

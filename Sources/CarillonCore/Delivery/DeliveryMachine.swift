@@ -79,7 +79,7 @@ package struct DeliveryMachine: Sendable {
     private var toldCaughtUp = false
     private var isOutputPaused = false
     /// The number of moves of the device that have begun, and whose end is not known here.
-    private var moves = 0
+    private var moves: UInt8 = 0
     /// What was withdrawn while a load is under way that may have read it before.
     private var withdrawn: Set<Withdrawal> = []
     /// More was withdrawn than is remembered: what the load brings is read again.
@@ -237,7 +237,7 @@ package struct DeliveryMachine: Sendable {
 
     /// The connection is the session at the device's new home, or the device stays. What was stored meanwhile is loaded.
     package mutating func moved(at now: Timestamp) -> [Action] {
-        moves = max(0, moves - 1)
+        if moves > 0 { moves -= 1 }
         return storedMore(at: now)
     }
 

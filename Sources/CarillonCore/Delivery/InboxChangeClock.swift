@@ -22,6 +22,8 @@ package final class InboxChangeClock: Sendable {
     private static let placeBits = UInt64((partCount * placesOfPart).trailingZeroBitCount)
 
     private let changeCount = Atomic<UInt64>(0)
+    /// The number of the latest change of all inboxes.
+    private let all = Atomic<UInt64>(0)
     /// By place: the number of the latest change of all devices of an app.
     private let apps = Mutex([UInt64](repeating: 0, count: InboxChangeClock.placesOfPart))
     private let parts = (0..<InboxChangeClock.partCount).map { _ in Part() }
@@ -43,11 +45,18 @@ package final class InboxChangeClock: Sendable {
         apps.withLock { $0[Self.place(of: app)] = max($0[Self.place(of: app)], number) }
     }
 
+    /// Notes that inboxes can have changed without a note, because another home had them.
+    package func noteAll() {
+        let number = changeCount.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+        _ = all.max(number, ordering: .acquiringAndReleasing)
+    }
+
     package func mayHaveChanged(allOf app: AppSerial, since moment: Moment) -> Bool {
         apps.withLock { $0[Self.place(of: app)] } > moment.number
     }
 
     package func mayHaveChanged(_ device: DeviceSerial, since moment: Moment) -> Bool {
+        if all.load(ordering: .acquiring) > moment.number { return true }
         let (part, place) = location(of: device)
         return part.latest.withLock { $0[place] } > moment.number
     }

@@ -1,17 +1,17 @@
 extension HomeRuntime {
     /// The session joins after the proof was checked: an earlier join would let anybody end the session of a device.
     ///
+    /// - Parameter isAgain: Whether the session was that of the device at a former home.
     /// - Returns: Nil if there is no such device, or the proof is not valid.
     /// - Throws: ``HomeFault`` also if another home has the device, or the device moves.
     func arrival(
-        of name: DeviceName, _ proof: DeviceProof, as session: any LiveSession, _ load: InboxLoad
+        of name: DeviceName, _ proof: DeviceProof, as session: any LiveSession, _ load: InboxLoad, isAgain: Bool = false
     ) async throws -> ArrivedDevice? {
         // Reads can end in another order than that in which the connections were opened.
-        let turn = sessions.nextTurn()
-        let (moment, takes) = (sessions.changes.now(), gate?.takes)
+        let turn = isAgain ? .earliest : sessions.nextTurn()
+        let moment = sessions.changes.now()
         guard let first = try await inbox.arrival(of: name, load), proof.isValid(for: first.device) else { return nil }
-        let visit = Visit(
-            name: name, proof: proof, session: session, load: load, turn: turn, moment: moment, takes: takes)
+        let visit = Visit(name: name, proof: proof, session: session, load: load, turn: turn, moment: moment)
         guard let gate else { return try await join(first, visit) }
         let shard = Shard(of: first.device.serial)
         try await gate.enter(shard)
@@ -27,8 +27,6 @@ extension HomeRuntime {
         /// The turn and the moment before the first read.
         var turn: LiveSessions.Turn
         var moment: InboxChangeClock.Moment
-        /// ``ShardGate/takes`` before the first read.
-        var takes: Int?
     }
 
     private func join(_ first: ArrivedDevice, _ visit: Visit) async throws -> ArrivedDevice? {
@@ -43,10 +41,10 @@ extension HomeRuntime {
         }
         // The session is informed of each later change (`storedMore`). An earlier change that the page lacks is either still
         // queued, and then the session loads it, or was noted after `moment`, and then the page is read again. A change is
-        // noted before it leaves the queue, so the queue is checked first. Changes at a former home of the device are not noted here.
+        // noted before it leaves the queue, so the queue is checked first.
         let isQueued = inbox.hasQueued(device)
         if sessions.changes.mayHaveChanged(device, since: moment)
-            || sessions.changes.mayHaveChanged(allOf: first.device.app, since: moment) || gate?.takes != visit.takes
+            || sessions.changes.mayHaveChanged(allOf: first.device.app, since: moment)
         {
             var again = visit.load
             // The session loads the page when the queue is empty.

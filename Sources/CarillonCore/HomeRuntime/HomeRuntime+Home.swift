@@ -4,8 +4,23 @@ extension HomeRuntime: Home {
     package func arrive(
         _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
+        try await arrive(name, proof, load, speaking: version, as: session, isAgain: false)
+    }
+
+    package func arriveAgain(
+        _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, as session: any LiveSession
+    ) async throws(HomeFault) -> Arrived {
+        try await arrive(name, proof, .nothing, speaking: version, as: session, isAgain: true)
+    }
+
+    private func arrive(
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession,
+        isAgain: Bool
+    ) async throws(HomeFault) -> Arrived {
         do {
-            guard let arrived = try await arrival(of: name, proof, as: session, load) else { return .notKnown }
+            guard let arrived = try await arrival(of: name, proof, as: session, load, isAgain: isAgain) else {
+                return .notKnown
+            }
             // Nothing follows the arrival of a session that lost its place to a newer one.
             if sessions.session(of: arrived.device.serial) === session {
                 arrivalListener?.arrived(arrived.device, version, session)

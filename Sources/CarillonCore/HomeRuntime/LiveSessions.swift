@@ -6,6 +6,9 @@ package final class LiveSessions: Sendable {
     /// The place of a session in the order in which the connections of a device were opened.
     package struct Turn: Sendable {
         fileprivate var number: UInt64
+
+        /// The turn of a connection that was opened before each other one.
+        static let earliest = Turn(number: 0)
     }
 
     private struct Presence {
@@ -184,12 +187,22 @@ package final class LiveSessions: Sendable {
         for waiter in presences.flatMap(\.waiters.values) { waiter.moving {} }
         let sessions = presences.compactMap(\.session)
         guard !sessions.isEmpty else { return done() }
-        let answers = Answers<Void>(sessions.count)
-        for (place, session) in sessions.enumerated() { session.moving { answers.note(place, ()) } }
-        // Ends with the last answer.
-        Task {
-            _ = await answers.all()
-            done()
+        let countdown = Countdown(from: sessions.count, then: done)
+        for session in sessions { session.moving { countdown.count() } }
+    }
+
+    /// Calls a function with the last of a number of calls.
+    private final class Countdown: Sendable {
+        private let left: Atomic<Int>
+        private let then: @Sendable () -> Void
+
+        init(from count: Int, then: @escaping @Sendable () -> Void) {
+            left = Atomic(count)
+            self.then = then
+        }
+
+        func count() {
+            if left.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 { then() }
         }
     }
 

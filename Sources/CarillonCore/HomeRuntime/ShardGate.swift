@@ -15,8 +15,6 @@ package final class ShardGate: Sendable {
         var underWay = [Int](repeating: 0, count: Shard.count)
         var waiting = 0
         var nextWaiter = 0
-        /// The number of shards that the home took.
-        var takes = 0
 
         func entry(to shard: Shard, isPart: Bool) -> Entry {
             guard owned.contains(shard) else { return .absent }
@@ -63,9 +61,6 @@ package final class ShardGate: Sendable {
 
     /// Whether the home has the shard, also if the shard is closing.
     package func has(_ shard: Shard) -> Bool { state.withLock { $0.owned.contains(shard) } }
-
-    /// The number of shards that the home took from other homes. What was read of a device before such a change can be outdated.
-    package var takes: Int { state.withLock { $0.takes } }
 
     // MARK: Calls
 
@@ -214,12 +209,7 @@ package final class ShardGate: Sendable {
     package func give(_ shard: Shard) { decide(shard) { $0.remove(shard) } }
 
     /// The home has a further shard.
-    package func take(_ shard: Shard) {
-        state.withLock { state in
-            state.owned.insert(shard)
-            state.takes += 1
-        }
-    }
+    package func take(_ shard: Shard) { state.withLock { $0.owned.insert(shard) } }
 
     private func decide(_ shard: Shard, _ change: (inout ShardSet) -> Void) {
         let waiters = state.withLock { state -> [Waiter] in

@@ -51,7 +51,7 @@ package struct ShardMove: Sendable {
     ///
     /// - Throws: ``StoreFault``. The shard stays at its home.
     package func move(_ shard: Shard, from giver: Party, to taker: Party) async throws -> Result {
-        guard let gate = giver.home.gate, let other = taker.home.gate else {
+        guard let gate = giver.home.gate, taker.home.gate != nil else {
             preconditionFailure("A home that has all shards gives and takes none.")
         }
         for party in [giver, taker] { party.home.findOthers { [weak homes] shard in homes?.home(of: shard) } }
@@ -73,7 +73,7 @@ package struct ShardMove: Sendable {
             stay(shard, at: giver, gate)
             return .busy
         }
-        other.take(shard)
+        taker.home.take(shard)
         homes.move(ShardSet([shard]), to: taker.place)
         gate.give(shard)
         sessions.moved(shard, isGiven: true)
@@ -107,6 +107,13 @@ extension HomeRuntime {
     func hasWritten() async -> Bool {
         await inbox.flush()
         return !inbox.hasUnwritten
+    }
+
+    /// The home has a further shard, which another home had.
+    func take(_ shard: Shard) {
+        // Before the shard is open: what was read of its devices before can be outdated.
+        sessions.changes.noteAll()
+        gate?.take(shard)
     }
 
     /// Positions are assigned in this epoch from now on, if it is later than the present one.

@@ -14,6 +14,13 @@ package protocol Home: AnyObject, Sendable {
     func arrive(
         _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
     ) async throws(HomeFault) -> Arrived
+    /// Connects a device whose session was at a former home, as ``arrive(_:_:_:speaking:as:)`` does without a page. A session that the device
+    /// has at this home is that of a newer connection, and stays; then the former session ends.
+    ///
+    /// A link passes this call on. Otherwise, a newer session would end.
+    func arriveAgain(
+        _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, as session: any LiveSession
+    ) async throws(HomeFault) -> Arrived
     /// Reads an inbox. Each envelope that was queued for the device before the call is found.
     func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault>
     /// Settles an envelope that a device answered for. An answer that cannot be written is kept and written later. If too many are kept,
@@ -36,4 +43,12 @@ package protocol Home: AnyObject, Sendable {
     ///
     /// - Returns: The answer, or what the feature threw: ``Refusal`` or ``StoreFault``.
     func ask<Question: HomeQuestion>(_ question: Question) async throws(HomeFault) -> Result<Question.Answer, any Error>
+}
+
+extension Home {
+    package func arriveAgain(
+        _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, as session: any LiveSession
+    ) async throws(HomeFault) -> Arrived {
+        try await arrive(name, proof, .nothing, speaking: version, as: session)
+    }
 }

@@ -109,6 +109,33 @@ package final class Homes: Sendable {
         }
     }
 
+    /// Connects a session at the new home of its device. See ``Home/arriveAgain(_:_:speaking:as:)``. If the outcome is unknown, the session
+    /// leaves.
+    package func arriveAgain(
+        _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, as session: any LiveSession
+    ) async -> ArrivedAgain {
+        var home = home(of: name)
+        do throws(HomeFault) {
+            let arrived: Arrived
+            do throws(HomeFault) {
+                arrived = try await home.arriveAgain(name, proof, speaking: version, as: session)
+            } catch {
+                guard case .moved(let shard) = error else { throw error }
+                moved.note(name, in: shard)
+                home = self.home(of: shard)
+                arrived = try await home.arriveAgain(name, proof, speaking: version, as: session)
+            }
+            switch arrived {
+            case .device: return .joined
+            case .notKnown: return .deviceGone
+            case .failed(let fault): return .failed(fault)
+            }
+        } catch {
+            if error == .outcomeUnknown { home.leave(session, of: name) }
+            return .failed(StoreFault(error))
+        }
+    }
+
     /// Reads an inbox as ``Home/read(_:of:)`` does, also if the device has moved. A fault of the home is returned like a fault of the store:
     /// a connection ends with both.
     ///

@@ -14,7 +14,7 @@ package protocol LocalHome: AnyObject, Sendable {
     /// Whether work on the shard can begin at this home. Work under way for a shard that moves can go on until the move waits for nothing
     /// more.
     func isOpen(_ shard: @autoclosure () -> Shard) -> Bool
-    /// Does work for a device, during which the device does not move to another home. Waits for the end of a move, a short time.
+    /// Does work for a device, during which the device does not move to another home. Waits a short time for the end of a move.
     ///
     /// - Throws: What the work throws; ``StoreFault`` if the device still moves then, or is not in a shard of this home.
     func inside<Result>(of device: DeviceSerial, _ work: () async throws -> Result) async throws -> Result
@@ -141,7 +141,7 @@ extension LocalHome {
 
     /// - Throws: ``HomeFault/moved(to:)`` if another home has the shard.
     package func checkHas(_ shard: Shard) throws(HomeFault) {
-        guard shards.contains(shard) else { throw .moved(to: shard) }
+        guard has(shard) else { throw .moved(to: shard) }
     }
 
     /// Brings an envelope without rules to a device, and returns when the promise of the mode is kept.

@@ -9,4 +9,7 @@ package struct InboxLoad: Equatable, Sendable {
         self.limit = limit
         self.bytes = bytes
     }
+
+    /// A read of no envelopes.
+    package static let nothing = InboxLoad(after: 0, limit: 0, bytes: 1)
 }

@@ -84,6 +84,7 @@ package final class LinkedHome: Home {
         /// Ends a call whose answer has not arrived, by its caller.
         var failures: [ObjectIdentifier: @Sendable () -> Void] = [:]
         var waiters: [CheckedContinuation<Void, Never>] = []
+        weak var homes: Homes?
 
         /// Takes room for a call.
         mutating func admit(_ bytes: Int, within limits: Limits) -> Bool {
@@ -194,6 +195,9 @@ package final class LinkedHome: Home {
         for session in sessions { session.lose() }
     }
 
+    /// Sessions of devices that move find the new homes here. The link does not keep the homes.
+    package func connect(_ homes: Homes) { state.withLock { $0.homes = homes } }
+
     /// The link takes calls again.
     package func restore() { state.withLock { $0.isCut = false } }
 
@@ -216,12 +220,40 @@ package final class LinkedHome: Home {
     package func arrive(
         _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
-        let lane = LaneName(name)
-        let linked = LinkedSession(session, delay: delay, limits: limits) { [weak self] in self?.left($0, lane) }
+        let arrival = Arrival(name: name, proof: proof, version: version)
+        return try await connect(session, by: arrival) { [home] (linked) async throws(HomeFault) -> Arrived in
+            try await home.arrive(name, proof, load, speaking: version, as: linked)
+        }
+    }
+
+    package func arriveAgain(
+        _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, as session: any LiveSession
+    ) async throws(HomeFault) -> Arrived {
+        let arrival = Arrival(name: name, proof: proof, version: version)
+        return try await connect(session, by: arrival) { [home] (linked) async throws(HomeFault) -> Arrived in
+            try await home.arriveAgain(name, proof, speaking: version, as: linked)
+        }
+    }
+
+    /// What a session arrives with.
+    private struct Arrival: Sendable {
+        var name: DeviceName
+        var proof: DeviceProof
+        var version: Int
+    }
+
+    private func connect(
+        _ session: any LiveSession, by arrival: Arrival,
+        _ arrive: @escaping @Sendable (LinkedSession) async throws(HomeFault) -> Arrived
+    ) async throws(HomeFault) -> Arrived {
+        let (name, lane) = (arrival.name, LaneName(arrival.name))
+        let linked = LinkedSession(
+            session, delay: delay, limits: limits, onLost: { [weak self] in self?.left($0, lane) },
+            onMoved: { [weak self] in self?.moved($0, from: lane, arrival) })
         return try await call(by: lane, bytes: Self.bytesOfArrival, as: linked) {
             [self] () async throws(HomeFault) -> Arrived in
             do throws(HomeFault) {
-                let arrived = try await home.arrive(name, proof, load, speaking: version, as: linked)
+                let arrived = try await arrive(linked)
                 if let device = arrived.device?.device.serial {
                     connected(linked, to: device, lane)
                 } else {
@@ -274,6 +306,24 @@ package final class LinkedHome: Home {
             return state.append(call, to: lane, due: due)
         }
         if begins { begin(lane) }
+    }
+
+    /// The home gave the device of a session away, and does not have the session any more.
+    ///
+    /// - Returns: How the session arrives at the new home.
+    private func moved(
+        _ session: LinkedSession, from lane: LaneName, _ arrival: Arrival
+    ) -> @Sendable () async -> ArrivedAgain {
+        let homes = state.withLock { state in
+            state.forget(session, of: lane)
+            return state.homes
+        }
+        let connection = session.session
+        return { [weak homes] in
+            guard let homes else { return .failed(StoreFault(.unavailable, "the link knows no other homes")) }
+            return await homes.arriveAgain(
+                arrival.name, arrival.proof, speaking: arrival.version, as: connection)
+        }
     }
 
     private func connected(_ session: LinkedSession, to device: DeviceSerial, _ lane: LaneName) {

@@ -17,12 +17,14 @@ final class LinkedSession: LiveSession {
         case settled([MessageID])
         case providersChanged
         case end(SessionEnd)
+        case moving(done: @Sendable () -> Void)
+        case moved(MoveEnd)
 
         /// Whether the home waits for an answer.
         var isAnswered: Bool {
             switch self {
-            case .offerVolatile, .withdrew: true
-            case .offer, .storedMore, .settled, .providersChanged, .end: false
+            case .offerVolatile, .withdrew, .moving: true
+            case .offer, .storedMore, .settled, .providersChanged, .end, .moved: false
             }
         }
 
@@ -30,7 +32,7 @@ final class LinkedSession: LiveSession {
             switch self {
             case .offer(let envelope), .offerVolatile(let envelope, _): envelope.byteCount
             case .settled(let ids): Self.bytes * (1 + ids.count)
-            case .storedMore, .withdrew, .providersChanged, .end: Self.bytes
+            case .storedMore, .withdrew, .providersChanged, .end, .moving, .moved: Self.bytes
             }
         }
 
@@ -80,17 +82,22 @@ final class LinkedSession: LiveSession {
     private let delay: LinkDelay
     private let limits: LinkedHome.Limits
     private let onLost: @Sendable (LinkedSession) -> Void
+    private let onMoved: @Sendable (LinkedSession) -> (@Sendable () async -> ArrivedAgain)?
     private let state = Mutex(State())
 
-    /// - Parameter onLost: Called when the session has ended because the link was lost, or because more waited than the limits allow.
+    /// - Parameters:
+    ///   - onLost: Called when the session has ended because the link was lost, or because more waited than the limits allow.
+    ///   - onMoved: Called when the home has given the device of the session away. Returns how the session arrives at the new home.
     init(
         _ session: any LiveSession, delay: LinkDelay, limits: LinkedHome.Limits,
-        onLost: @escaping @Sendable (LinkedSession) -> Void
+        onLost: @escaping @Sendable (LinkedSession) -> Void,
+        onMoved: @escaping @Sendable (LinkedSession) -> (@Sendable () async -> ArrivedAgain)? = { _ in nil }
     ) {
         self.session = session
         self.delay = delay
         self.limits = limits
         self.onLost = onLost
+        self.onMoved = onMoved
     }
 
     /// The device that the home connected; nil before.
@@ -138,6 +145,7 @@ final class LinkedSession: LiveSession {
                 onLost(self)
             case .late(.offerVolatile(_, let answer)): answer(false)
             case .late(.withdrew(let withdrawal, let done)): session.withdrew(withdrawal, done: done)
+            case .late(.moving(let done)): done()
             case .late: break
             case .done: return
             }
@@ -166,6 +174,16 @@ final class LinkedSession: LiveSession {
         case .settled(let ids): session.settled(ids)
         case .providersChanged: session.providersChanged()
         case .end(let reason): session.end(because: reason)
+        case .moving(let done):
+            session.moving { [delay] in
+                // Ends after the delay.
+                Task {
+                    await delay.pass()
+                    done()
+                }
+            }
+        case .moved(.gone): session.moved(onMoved(self).map { .arrives($0) } ?? .gone)
+        case .moved(let end): session.moved(end)
         }
     }
 
@@ -197,4 +215,10 @@ final class LinkedSession: LiveSession {
     func providersChanged() { add(.providersChanged) }
 
     func end(because reason: SessionEnd) { add(.end(reason)) }
+
+    func moving(done: @escaping @Sendable () -> Void) { add(.moving(done: done)) }
+
+    func moved(_ end: MoveEnd) { add(.moved(end)) }
+
+    var executor: (any TaskExecutor)? { session.executor }
 }

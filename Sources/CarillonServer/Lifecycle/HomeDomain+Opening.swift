@@ -119,6 +119,7 @@ extension HomeDomain {
             ShardSet.place(of: shard, in: runtimes.count)
         }
         for runtime in runtimes { runtime.findOthers { [weak homes] shard in homes?.home(of: shard) } }
+        for case let link as LinkedHome in homes.all() { link.connect(homes) }
         return homes
     }
 }

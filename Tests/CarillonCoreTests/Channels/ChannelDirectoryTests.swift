@@ -32,6 +32,18 @@ struct ChannelDirectoryTests {
         #expect(directory.remembered(other) != nil)
     }
 
+    @Test func `the channels of a shard are forgotten, also those that are being read`() async throws {
+        let directory = ChannelDirectory(store: store)
+        let channel = try #require(try await directory.channel(Self.serial))
+        directory.forget(Shard(number: (Shard(of: channel.device).number + 1) % UInt16(Shard.count)))
+        #expect(directory.remembered(Self.serial) != nil)
+        directory.forget(Shard(of: channel.device))
+        #expect(directory.remembered(Self.serial) == nil)
+        store.beforeAnswering = { directory.forget(Shard(of: channel.device)) }
+        #expect(try await directory.channel(Self.serial) != nil)
+        #expect(directory.remembered(Self.serial) == nil)
+    }
+
     @Test func `a record that was read before a change and arrives after it is not kept`() async throws {
         let directory = ChannelDirectory(store: store)
         let held = store

@@ -31,6 +31,13 @@ struct InboxChangeClockTests {
         #expect(others < 1000, "about 1 of 262 has the place of one that changed")
     }
 
+    @Test func `a change of all inboxes is found for each device`() {
+        let before = clock.now()
+        clock.noteAll()
+        #expect(clock.mayHaveChanged(device, since: before) && clock.mayHaveChanged(DeviceSerial(1 << 41), since: before))
+        #expect(!clock.mayHaveChanged(device, since: clock.now()))
+    }
+
     @Test func `a change of all devices of an app is found, and none of another app`() {
         let (before, app) = (clock.now(), AppSerial(1))
         clock.note(allOf: app)

@@ -14,6 +14,19 @@ struct SeenDevicesTests {
         #expect(seen.take().anonymous.isEmpty && seen.take().registered.isEmpty)
     }
 
+    @Test func `the devices of a shard are taken, and the others stay`() {
+        let seen = SeenDevices()
+        let (own, other) = (DeviceSerial(Shard.firstWithShard + 7), DeviceSerial(Shard.firstWithShard + 8))
+        for device in [own, other] {
+            seen.saw(device)
+            seen.came(device)
+        }
+        #expect(seen.take(in: Shard(number: 7)).anonymous == [own])
+        #expect(seen.takeThoseWhoCame(in: Shard(number: 7)) == [own])
+        #expect(seen.take(in: Shard(number: 7)).anonymous.isEmpty)
+        #expect(seen.take().anonymous == [other] && seen.takeThoseWhoCame() == [other])
+    }
+
     @Test func `who came is known once, and only so many`() {
         let seen = SeenDevices()
         for _ in 0..<2 { for serial in Int64(1)...120_000 { seen.came(DeviceSerial(serial)) } }

@@ -55,11 +55,11 @@ struct ShardGateTests {
         let closed = Task { await gate.close(shard, atMost: .seconds(1)) }
         await hasWaiter()
         // A part of the call that is under way.
-        #expect(gate.enterNow(shard))
+        #expect(gate.isOpen(shard) && gate.enterNow(shard))
         gate.leave(shard)
         gate.leave(shard)
         #expect(await closed.value)
-        #expect(!gate.enterNow(shard))
+        #expect(!gate.isOpen(shard) && !gate.enterNow(shard))
     }
 
     @Test func `a shard whose calls do not end in time opens again`() async throws {
@@ -127,7 +127,8 @@ struct ShardGateTests {
         #expect(await gate.close(shard, atMost: .zero))
         for number in 1...3 { gate.whenDecided(shard) { done.withLock { $0.append(number) } } }
         // Beyond the limit.
-        gate.whenDecided(shard) { done.withLock { $0.append(9) } }
+        let isKept = gate.whenDecided(shard) { done.withLock { $0.append(9) } }
+        #expect(!isKept)
         #expect(done.withLock { $0 } == [0])
         gate.give(shard)
         #expect(done.withLock { $0 } == [0, 1, 2, 3])

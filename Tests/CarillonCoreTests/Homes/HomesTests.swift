@@ -66,6 +66,18 @@ struct HomesTests {
         #expect(parts.map { $0.shard.number } == [4, 3])
     }
 
+    @Test func `a session that arrives again leaves if the outcome is unknown`() async {
+        let link = SilentHome(.outcomeUnknown)
+        let homes = Homes(only: runtime, reachedBy: link)
+        let (session, hash) = (RecordingSession(), SecretHash(of: [1]))
+        let arrived = await homes.arriveAgain(.credential(hash), .credential(hash), speaking: 1, as: session)
+        guard case .failed = arrived else {
+            Issue.record("it has joined")
+            return
+        }
+        #expect(link.left == [ObjectIdentifier(session)])
+    }
+
     @Test func `the epoch of a home is the present one, and not that of its start`() async {
         let device = DeviceSerial(1)
         #expect(runtime.epoch == 1)

@@ -27,6 +27,10 @@ struct RecentValuesTests {
         values.removeAll { $0 != 4 }
         #expect(values.count == 1)
         #expect(values[4] == 4)
+        for key in 5..<9 { values[key] = key }
+        values.removeValues { $0 < 8 }
+        #expect(values.count == 1)
+        #expect(values[8] == 8)
         values.removeAll()
         #expect(values.count == 0)
     }

@@ -361,6 +361,23 @@ struct AttachmentsTests {
         #expect(turns.count == 0)
     }
 
+    @Test func `uploads that meet a condition are ended, and others are not`() async throws {
+        let turns = UploadTurns()
+        let ids = [UInt64(1), 2].map { AttachmentID(Bytes16(high: 1, low: $0)) }
+        await withTaskGroup(of: Void.self) { group in
+            for id in ids {
+                group.addTask {
+                    try? await turns.take(id) { turn in while !turn.isTakenOver { await Task.yield() } }
+                }
+            }
+            while turns.count < 2 { await Task.yield() }
+            await turns.end { $0 == ids[0] }
+            #expect(turns.count == 1)
+            await turns.end { _ in true }
+            #expect(turns.count == 0)
+        }
+    }
+
     @Test func `nobody else goes on, fetches or ends it`() async throws {
         let world = try await World()
         let id = try await world.begin(3)

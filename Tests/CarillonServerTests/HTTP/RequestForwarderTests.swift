@@ -176,8 +176,7 @@ struct RequestForwarderTests {
         let head = HTTPRequest(
             method: .put, scheme: nil, authority: nil, path: "/v1/device",
             headerFields: [.authorization: "Bearer \(device.credential)"])
-        let context = RouteContext(
-            source: .init(origin: .connection(NIOAsyncTestingChannel()), logger: ForwardingHomes.logger))
+        let context = RouteContext(.connection(NIOAsyncTestingChannel()), logger: ForwardingHomes.logger)
         let response = try await homes.forwarder.respond(
             to: Request(head: head, body: RequestBody(asyncSequence: body)), context: context)
         let answer = try await RouteFixture.Answer(response)

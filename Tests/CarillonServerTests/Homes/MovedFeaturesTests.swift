@@ -1,0 +1,142 @@
+import CarillonCore
+import CarillonExpression
+import CarillonWire
+import TestStores
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// What the features of a home do when a shard moves.
+@Suite(.timeLimit(.minutes(5)))
+struct MovedFeaturesTests {
+    // MARK: Items
+
+    /// Returns an item of a home.
+    private func item(
+        of app: AppSerial, at place: Int, in world: MovingHomes
+    ) throws -> (key: ItemKey, shard: Shard) {
+        var number = 0
+        while true {
+            let name = "i\(number)"
+            let shard = Shard(of: app, item: name)
+            if world.place(of: shard) == place {
+                return (ItemKey(app: app, name: try #require(ItemName(name))), shard)
+            }
+            number += 1
+        }
+    }
+
+    private func publish(_ price: Double, to key: ItemKey, at engine: ItemEngine) async throws -> Int64 {
+        try await engine.publish(ItemUpdate(["price": ItemValue(.double(price))]), to: key, mode: .merge).version
+    }
+
+    @Test func `an item that moves is in the memory of its new home alone, and keeps its value`() async throws {
+        let world = try await MovingHomes()
+        let app = try await world.phone().device.app
+        let (key, shard) = try item(of: app, at: 0, in: world)
+        let (former, next) = (world.domains[0].itemEngine, world.domains[1].itemEngine)
+        #expect(try await publish(1, to: key, at: former) == 1)
+        await #expect(throws: StoreFault.self) { try await publish(2, to: key, at: next) }
+        try await world.move(shard)
+        let before = (await former.population.items, await next.population.items)
+        #expect(before == (0, 0))
+        await #expect(throws: StoreFault.self) { try await publish(2, to: key, at: former) }
+        #expect(try await publish(2, to: key, at: next) == 2)
+        try await world.move(shard)
+        #expect(try await publish(3, to: key, at: former) == 3)
+        let after = (await former.population.items, await next.population.items)
+        #expect(after == (1, 0))
+    }
+
+    @Test func `items of other shards stay in memory`() async throws {
+        let world = try await MovingHomes()
+        let app = try await world.phone().device.app
+        let (key, shard) = try item(of: app, at: 0, in: world)
+        let engine = world.domains[0].itemEngine
+        #expect(try await publish(1, to: key, at: engine) == 1)
+        let other = Shard(number: (shard.number + 1) % UInt16(Shard.count))
+        #expect(await engine.giveUp(other, atMost: .seconds(10)))
+        #expect(await engine.population.items == 1)
+    }
+
+    @Test func `a shard whose item has work under way is not given up`() async throws {
+        let world = try await MovingHomes()
+        let app = try await world.phone().device.app
+        let (key, shard) = try item(of: app, at: 0, in: world)
+        let engine = world.domains[0].itemEngine
+        #expect(try await publish(1, to: key, at: engine) == 1)
+        let gate = CommitGate(world.store)
+        async let published = publish(2, to: key, at: engine)
+        try await gate.reached()
+        #expect(await engine.giveUp(shard, atMost: .milliseconds(20)) == false)
+        #expect(await engine.population.items == 1)
+        gate.open()
+        #expect(try await published == 2)
+        #expect(await engine.giveUp(shard, atMost: .seconds(10)))
+        #expect(await engine.population.items == 0)
+        #expect(try await publish(3, to: key, at: engine) == 3)
+    }
+
+    /// A store as a process leaves it that was killed before its engine evaluated the last subscription.
+    private func killed() async throws -> any Store {
+        let store = try await stores.openKept()
+        let world = try await EngineWorld(store)
+        try await world.publish(20)
+        _ = try await world.titles()
+        let snapshots = Snapshots(of: store)
+        snapshots.begin()
+        _ = try await world.subscribe("price > 15.0")
+        snapshots.end()
+        _ = try await world.titles()
+        try await stores.close(store)
+        return try await stores.openCopy(try #require(snapshots.taken.first).copy)
+    }
+
+    @Test func `subscriptions of a shard that was taken are evaluated if they never fired, once`() async throws {
+        let world = try await EngineWorld(try await killed())
+        let engine = world.domain.itemEngine
+        let shard = Shard(of: world.item.app, item: world.item.name.text)
+        await engine.took(Shard(number: (shard.number + 1) % UInt16(Shard.count)))
+        try await engine.lookAtTaken()
+        #expect(try await world.titles() == [])
+        await engine.took(shard)
+        try await stores.makeUnreadable(.watchedItems, in: world.store)
+        await #expect(throws: (any Error).self) { try await engine.lookAtTaken() }
+        try await stores.makeReadable(.watchedItems, in: world.store)
+        try await engine.lookAtTaken()
+        #expect(try await world.titles() == ["20.0"])
+        #expect(await engine.population.items == 1)
+        try await engine.lookAtTaken()
+        #expect(try await world.titles() == ["20.0"])
+    }
+
+    // MARK: Devices
+
+    @Test func `the channels of a device that moved are read again`() async throws {
+        let world = try await MovingHomes()
+        let phone = try await world.phone()
+        let former = world.domain(of: phone)
+        _ = try await world.send(to: phone)
+        #expect(former.directory.remembered(phone.channel.serial) != nil)
+        try await world.move(phone.shard)
+        #expect(former.directory.remembered(phone.channel.serial) == nil)
+        _ = try await world.send(to: phone)
+        _ = try await world.domain(of: phone).channels.unregister(phone.channel.id, device: phone.device.serial)
+        try await world.move(phone.shard)
+        #expect(try await former.directory.channel(phone.channel.serial) == nil)
+    }
+
+    @Test func `a shard stays while it is not written which of its devices were seen`() async throws {
+        let world = try await MovingHomes()
+        let phone = try await world.phone()
+        let former = world.domain(of: phone)
+        former.devices.sawRegistered(phone.device)
+        stores.refuseChanges(of: world.store, with: StoreFault(.full, "no"))
+        #expect(try await world.tryMove(phone.shard) == .busy)
+        stores.refuseChanges(of: world.store, with: nil)
+        #expect(world.domain(of: phone) === former)
+        _ = try await world.send(to: phone)
+        #expect(try await world.tryMove(phone.shard) == .moved)
+    }
+}
