@@ -22,7 +22,9 @@ struct MovedConnectionTests {
     }
 
     /// Sends messages one after the other, while the device moves to and fro.
-    private func sendDuringMoves(_ count: Int, to phone: MovingHomes.Phone, in world: MovingHomes) async throws -> [MessageID] {
+    private func sendDuringMoves(_ count: Int, to phone: MovingHomes.Phone, in world: MovingHomes) async throws
+        -> [MessageID]
+    {
         async let sent = send(count, to: phone, in: world)
         for _ in 0..<6 { try await world.move(phone.shard) }
         return try await sent

@@ -21,12 +21,10 @@ struct SocketDoor: Sendable {
             sockets: limit
         ).router().buildResponder()
         let shared = SocketHandler.Shared(
-            domain: domain, settings: settings,
-            identifier: SocketIdentifier(
-                devices: domain.devices, homes: domain.homes, anonymousApp: nil, logger: domain.logger),
+            domain: domain.shared, settings: settings,
+            identifier: SocketIdentifier(homes: domain.homes, anonymousApp: nil, logger: domain.logger),
             requests: SocketRequests(
-                devices: domain.devices, channels: domain.channels, addresses: addresses, anonymousApp: nil,
-                responder: responder, answers: domain.answers, logger: domain.logger),
+                domain: domain, addresses: addresses, anonymousApp: nil, responder: responder, logger: domain.logger),
             limit: limit)
         let group = MultiThreadedEventLoopGroup.singleton
         let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2, time: domain.time)
