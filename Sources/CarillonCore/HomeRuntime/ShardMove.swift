@@ -1,4 +1,5 @@
 import CarillonWire
+import Metrics
 
 /// Moves shards from a home of this process to another one, while both serve their devices.
 ///
@@ -51,6 +52,17 @@ package struct ShardMove: Sendable {
     ///
     /// - Throws: ``StoreFault``. The shard stays at its home.
     package func move(_ shard: Shard, from giver: Party, to taker: Party) async throws -> Result {
+        do {
+            let result = try await moveNow(shard, from: giver, to: taker)
+            ServerMetric.shardMoves.counter(result == .moved ? "moved" : "busy").increment()
+            return result
+        } catch {
+            ServerMetric.shardMoves.counter("failed").increment()
+            throw error
+        }
+    }
+
+    private func moveNow(_ shard: Shard, from giver: Party, to taker: Party) async throws -> Result {
         guard let gate = giver.home.gate, taker.home.gate != nil else {
             preconditionFailure("A home that has all shards gives and takes none.")
         }

@@ -1,5 +1,6 @@
 package import CarillonWire
 package import Logging
+import Metrics
 import Synchronization
 
 /// Finds the home of a device, an item or another thing that has a shard.
@@ -30,6 +31,7 @@ package final class Homes: Sendable {
     /// Nil if one home has all shards.
     private let table: Table?
     private let moved = MovedDevices()
+    private let requests = Requests()
 
     package convenience init(only home: any LocalHome & Home) { self.init(only: home, reachedBy: home) }
 
@@ -164,14 +166,36 @@ package final class Homes: Sendable {
         _ request: HomeRequest, at shard: Shard, of device: DeviceID? = nil
     ) async throws(HomeFault) -> HomeResponse {
         do throws(HomeFault) {
-            return try await home(of: shard).handle(request)
+            return try await pass(request, to: home(of: shard))
         } catch {
             guard case .moved(let shard) = error else { throw error }
             if let device { moved.note(device, in: shard) }
             var again = request
             if again.shard != nil { again.shard = shard }
-            return try await home(of: shard).handle(again)
+            return try await pass(again, to: home(of: shard))
         }
+    }
+
+    private func pass(_ request: HomeRequest, to home: any Home) async throws(HomeFault) -> HomeResponse {
+        do throws(HomeFault) {
+            let response = try await home.handle(request)
+            requests.answered.increment()
+            return response
+        } catch {
+            switch error {
+            case .moved: requests.moved.increment()
+            case .unreachable: requests.unreachable.increment()
+            case .outcomeUnknown: requests.outcomeUnknown.increment()
+            }
+            throw error
+        }
+    }
+
+    private struct Requests {
+        let answered = ServerMetric.homeRequests.counter("answered")
+        let moved = ServerMetric.homeRequests.counter("moved")
+        let unreachable = ServerMetric.homeRequests.counter("unreachable")
+        let outcomeUnknown = ServerMetric.homeRequests.counter("outcome_unknown")
     }
 
     /// Asks the home of a shard. If the shard has moved, its new home is asked.
