@@ -13,7 +13,7 @@ struct HomeMetricsTests {
         try await ServedConnections.run(metrics: MetricsRegistry()) {
             $0.metrics = ("127.0.0.1", port)
         } _: { server in
-            let metrics = ServedConnections(domain: server.domain, port: port)
+            let metrics = ServedConnections(homes: [server.domain], port: port)
             let lines = try await metrics.request("GET /metrics").body.split(separator: "\n")
             for line in ["carillon_homes 1", "carillon_handovers_waiting 0", "carillon_handovers_oldest_seconds 0"] {
                 #expect(lines.contains { $0 == line }, "\(line)")
