@@ -85,29 +85,41 @@ package final class Homes: Sendable {
 
     // MARK: Calls
 
+    /// The most moves of a shard that one call follows.
+    private static let mostMoves = 8
+
+    /// Makes a call to a home. If the home says that another home has what the call is about, the call is made to that home.
+    ///
+    /// - Parameter note: Gets the shards that homes name.
+    private func follow<Result>(
+        from first: any Home, noting note: (Shard) -> Void = { _ in }, _ call: (any Home) async throws(HomeFault) -> Result
+    ) async throws(HomeFault) -> Result {
+        var home = first
+        for _ in 0..<Self.mostMoves {
+            do throws(HomeFault) {
+                return try await call(home)
+            } catch {
+                guard case .moved(let shard) = error else { throw error }
+                note(shard)
+                home = self.home(of: shard)
+            }
+        }
+        return try await call(home)
+    }
+
     /// Connects a device that sent its proof. See ``Home/arrive(_:_:_:speaking:as:)``. If the outcome is unknown, the session leaves.
     package func arrive(
         _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
-        do throws(HomeFault) {
-            return try await arrive(name, at: home(of: name), proof, load, speaking: version, as: session)
-        } catch {
-            guard case .moved(let shard) = error else { throw error }
-            moved.note(name, in: shard)
-            return try await arrive(name, at: home(of: shard), proof, load, speaking: version, as: session)
-        }
-    }
-
-    private func arrive(
-        _ name: DeviceName, at home: any Home, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int,
-        as session: any LiveSession
-    ) async throws(HomeFault) -> Arrived {
-        do throws(HomeFault) {
-            return try await home.arrive(name, proof, load, speaking: version, as: session)
-        } catch {
-            // Otherwise a session without a connection could stay, take messages of TTL 0, and postpone wakes.
-            if error == .outcomeUnknown { home.leave(session, of: name) }
-            throw error
+        try await follow(from: home(of: name), noting: { moved.note(name, in: $0) }) {
+            (home) async throws(HomeFault) -> Arrived in
+            do throws(HomeFault) {
+                return try await home.arrive(name, proof, load, speaking: version, as: session)
+            } catch {
+                // Otherwise a session without a connection could stay, take messages of TTL 0, and postpone wakes.
+                if error == .outcomeUnknown { home.leave(session, of: name) }
+                throw error
+            }
         }
     }
 
@@ -116,16 +128,15 @@ package final class Homes: Sendable {
     package func arriveAgain(
         _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, as session: any LiveSession
     ) async -> ArrivedAgain {
-        var home = home(of: name)
         do throws(HomeFault) {
-            let arrived: Arrived
-            do throws(HomeFault) {
-                arrived = try await home.arriveAgain(name, proof, speaking: version, as: session)
-            } catch {
-                guard case .moved(let shard) = error else { throw error }
-                moved.note(name, in: shard)
-                home = self.home(of: shard)
-                arrived = try await home.arriveAgain(name, proof, speaking: version, as: session)
+            let arrived = try await follow(from: home(of: name), noting: { moved.note(name, in: $0) }) {
+                (home) async throws(HomeFault) -> Arrived in
+                do throws(HomeFault) {
+                    return try await home.arriveAgain(name, proof, speaking: version, as: session)
+                } catch {
+                    if error == .outcomeUnknown { home.leave(session, of: name) }
+                    throw error
+                }
             }
             switch arrived {
             case .device: return .joined
@@ -133,7 +144,6 @@ package final class Homes: Sendable {
             case .failed(let fault): return .failed(fault)
             }
         } catch {
-            if error == .outcomeUnknown { home.leave(session, of: name) }
             return .failed(StoreFault(error))
         }
     }
@@ -146,14 +156,11 @@ package final class Homes: Sendable {
         _ load: InboxLoad, of device: DeviceSerial, logger: Logger
     ) async -> Result<InboxRead, StoreFault> {
         do throws(HomeFault) {
-            return try await home(of: device).read(load, of: device)
-        } catch {
-            guard case .moved(let shard) = error else { return .failure(StoreFault(error, logger: logger)) }
-            do throws(HomeFault) {
-                return try await home(of: shard).read(load, of: device)
-            } catch {
-                return .failure(StoreFault(error, logger: logger))
+            return try await follow(from: home(of: device)) {
+                (home) async throws(HomeFault) -> Result<InboxRead, StoreFault> in try await home.read(load, of: device)
             }
+        } catch {
+            return .failure(StoreFault(error, logger: logger))
         }
     }
 
@@ -165,14 +172,15 @@ package final class Homes: Sendable {
     package func handle(
         _ request: HomeRequest, at shard: Shard, of device: DeviceID? = nil
     ) async throws(HomeFault) -> HomeResponse {
-        do throws(HomeFault) {
-            return try await pass(request, to: home(of: shard))
-        } catch {
-            guard case .moved(let shard) = error else { throw error }
-            if let device { moved.note(device, in: shard) }
-            var again = request
-            if again.shard != nil { again.shard = shard }
-            return try await pass(again, to: home(of: shard))
+        var shard = shard
+        let noting = { (other: Shard) in
+            shard = other
+            if let device { self.moved.note(device, in: other) }
+        }
+        return try await follow(from: home(of: shard), noting: noting) { (home) async throws(HomeFault) -> HomeResponse in
+            var request = request
+            if request.shard != nil { request.shard = shard }
+            return try await pass(request, to: home)
         }
     }
 
@@ -202,16 +210,13 @@ package final class Homes: Sendable {
     ///
     /// - Throws: See ``OtherHomes/ask(_:)``.
     package func ask<Question: HomeQuestion>(_ question: Question, at shard: Shard) async throws -> Question.Answer {
-        var answer: Result<Question.Answer, any Error>
+        let answer: Result<Question.Answer, any Error>
         do throws(HomeFault) {
-            answer = try await home(of: shard).ask(question)
-        } catch {
-            guard case .moved(let shard) = error else { throw StoreFault(error) }
-            do throws(HomeFault) {
-                answer = try await home(of: shard).ask(question)
-            } catch {
-                throw StoreFault(error)
+            answer = try await follow(from: home(of: shard)) {
+                (home) async throws(HomeFault) -> Result<Question.Answer, any Error> in try await home.ask(question)
             }
+        } catch {
+            throw StoreFault(error)
         }
         return try answer.get()
     }

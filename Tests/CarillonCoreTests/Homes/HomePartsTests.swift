@@ -20,8 +20,10 @@ struct HomePartsTests {
     /// Other files reach a home through `Homes`.
     private static let users: [String: Set<String>] = [
         // Make the home and its features.
-        "CarillonServer/Lifecycle/HomeDomain.swift": ["", "inform", "shards", "store", "take"],
-        "CarillonServer/Lifecycle/HomeDomain+Opening.swift": [""],
+        "CarillonServer/Lifecycle/HomeDomain.swift": ["", "has", "inform", "shards", "store", "take"],
+        "CarillonServer/Lifecycle/HomeDomain+Opening.swift": ["", "findOthers"],
+        // Sets what handles the requests of other processes.
+        "CarillonServer/HTTP/HomeRoutes.swift": ["take"],
         // Lets the home give and take shards.
         "CarillonServer/Lifecycle/HomeDomain+Moving.swift": [""],
         // Writes what only the memory of the home has.

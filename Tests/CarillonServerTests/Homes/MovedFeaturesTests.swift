@@ -131,7 +131,10 @@ struct MovedFeaturesTests {
         let world = try await MovingHomes()
         let phone = try await world.phone()
         let former = world.domain(of: phone)
-        former.devices.sawRegistered(phone.device)
+        var device = phone.device
+        // It was not seen for long.
+        device.seenAt = Timestamp(milliseconds: 0)
+        former.devices.sawRegistered(device)
         stores.refuseChanges(of: world.store, with: StoreFault(.full, "no"))
         #expect(try await world.tryMove(phone.shard) == .busy)
         stores.refuseChanges(of: world.store, with: nil)
