@@ -92,6 +92,7 @@ struct FiringsOfTwoHomesTests {
         try await world.subscribe(1, [item], "price > 10.0", .everyCrossing)
         world.homes.links[1].lose(.answer, of: FiringDeliveries.self)
         try await world.publish(11, to: item)
+        #expect(try await world.titles(1) == ["11.0"])
         try await world.homes.domains[0].itemEngine.tellRest()
         try await world.homes.acknowledgeAll(by: world.devices[1])
         try await world.publish(12, to: item)
