@@ -5,8 +5,8 @@ import Logging
 
 /// Brings each request to its home. Only a server with several homes has it.
 ///
-/// A request without a home runs in the routes of one home of this process. A request is repeated once, if its home says that another home
-/// has what the request names.
+/// A request without a home runs in the routes of one home of this process. A request is repeated if its home says that another home has
+/// what the request names (``Homes/handle(_:at:of:)``).
 struct RequestForwarder: HTTPResponder {
     private let homes: Homes
     private let finder: HomeFinder

@@ -12,6 +12,7 @@ struct HomeMetricsTests {
         let port = try FreePort.next()
         try await ServedConnections.run(metrics: MetricsRegistry()) {
             $0.metrics = ("127.0.0.1", port)
+            $0.homes = 1
         } _: { server in
             let metrics = ServedConnections(homes: [server.domain], port: port)
             let lines = try await metrics.request("GET /metrics").body.split(separator: "\n")
