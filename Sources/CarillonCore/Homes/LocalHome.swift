@@ -139,9 +139,11 @@ extension LocalHome {
         guard has(device) else { throw .moved(to: Shard(of: device)) }
     }
 
+    /// Checks that the home has a shard. A home that has all shards does not compute it.
+    ///
     /// - Throws: ``HomeFault/moved(to:)`` if another home has the shard.
-    package func checkHas(_ shard: Shard) throws(HomeFault) {
-        guard has(shard) else { throw .moved(to: shard) }
+    package func checkHas(_ shard: @autoclosure () -> Shard) throws(HomeFault) {
+        guard has(shard()) else { throw .moved(to: shard()) }
     }
 
     /// Brings an envelope without rules to a device, and returns when the promise of the mode is kept.
