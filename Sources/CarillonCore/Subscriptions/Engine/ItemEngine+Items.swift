@@ -6,8 +6,6 @@ import Metrics
 /// Items come into memory when they are wanted, and go when others need the room.
 extension ItemEngine {
     func item(_ key: ItemKey) async throws -> WatchedItem {
-        // Each home writes an item as it remembers it, so that an item must have one home.
-        guard has(key) else { throw StoreFault(.unavailable, "another home has the item") }
         uses += 1
         while true {
             if let item = items[key] {
@@ -18,7 +16,7 @@ extension ItemEngine {
                 try await task.value
                 continue
             }
-            // An item has one home, because each writes it as it remembers it.
+            // An item must have one home, because a home overwrites the row of an item with the item in its memory.
             guard home.isOpen(key.shard) else { throw Self.isElsewhere }
             let task = Task { try await load(key) }
             loading[key] = task
