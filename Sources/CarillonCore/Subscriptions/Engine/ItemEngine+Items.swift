@@ -22,10 +22,9 @@ extension ItemEngine {
             loading[key] = task
             defer {
                 loading[key] = nil
-                if loading.isEmpty {
-                    toldMeanwhile = []
-                    refusedMeanwhile = [:]
-                }
+                // An item that could not be loaded finds its refused crossings when it is loaded.
+                if items[key] == nil { refusedOfRest[key] = nil }
+                if loading.isEmpty { toldMeanwhile = [] }
             }
             try await task.value
         }
@@ -33,7 +32,7 @@ extension ItemEngine {
 
     private func load(_ key: ItemKey) async throws {
         // The rows have what was refused before they are read.
-        refusedMeanwhile[key] = nil
+        refusedOfRest[key] = nil
         let found = try await store.item(key)
         // A server that was killed after it deleted the item may have left some of them.
         if found == nil { try await resetSubscriptions(on: key, all: false) }
@@ -63,7 +62,7 @@ extension ItemEngine {
         letIdleGo()
         items[key] = item
         if !unseen.isEmpty { item.enqueue(.look(unseen)) }
-        if let refused = refusedMeanwhile.removeValue(forKey: key) { item.enqueue(.giveBack(refused)) }
+        giveBackRefused(of: key)
         for work in carriedOver.removeValue(forKey: key) ?? [] { item.enqueue(work) }
         if !item.isIdle { drain(item) }
     }
@@ -90,7 +89,10 @@ extension ItemEngine {
 
     func forget(_ item: WatchedItem) {
         item.isGone = true
-        if items[item.key] === item { items[item.key] = nil }
+        guard items[item.key] === item else { return }
+        items[item.key] = nil
+        // The rows have the refused crossings.
+        refusedOfRest[item.key] = nil
     }
 
     /// Removes the items of a deleted app from memory.

@@ -54,8 +54,8 @@ package actor ItemEngine {
     var underWay: Set<Int64> = []
     /// Firings that were told while some item was being loaded, which may have read that they were not.
     var toldMeanwhile: Set<Int64> = []
-    /// Targets whose firing was refused while their item was being loaded.
-    var refusedMeanwhile: [ItemKey: [Firing.Target]] = [:]
+    /// Targets whose firing was refused between batches of their item's updates. They are given back when no firing delays the updates.
+    var refusedOfRest: [ItemKey: Set<Firing.Target>] = [:]
     /// Subscriptions whose rows changed, and that the engine has not looked at since,
     /// with whether they may fire at once.
     var changed: [SubscriptionSerial: Bool] = [:]
