@@ -206,7 +206,8 @@ package final class LiveSessions: Sendable {
         }
     }
 
-    /// Ends a move. If the shard has another home, its sessions leave, and arrive there.
+    /// Ends a move. If the shard has another home, its sessions leave with ``MoveEnd/gone``. A link arrives at the new home with its session
+    /// then; a session without a link ends.
     func moved(_ shard: Shard, isGiven: Bool) {
         let presences = shards.flatMap { box in
             box.presences.withLock { presences -> [Presence] in

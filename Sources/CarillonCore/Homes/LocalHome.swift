@@ -2,8 +2,8 @@ package import CarillonWire
 
 /// A home of this process, as features use it: the inboxes of its devices, and who is connected.
 ///
-/// A feature has the home that it works for. Requests ask ``Homes`` for the home of a device. A caller passes a home only devices and
-/// messages of that home. Connections use a ``Home``.
+/// A feature and a route use the home that they work for. A caller passes a home only devices and messages of that home. Connections use a
+/// ``Home``.
 package protocol LocalHome: AnyObject, Sendable {
     /// The shards of this home, without those that move to another home now.
     var shards: ShardSet { get }
