@@ -76,7 +76,7 @@ package final class Homes: Sendable {
     /// Returns the shard of a device that is not read yet, as far as it is known.
     package func shard(of device: DeviceID) -> Shard { moved.shard(of: device) }
 
-    /// A home said that the device is in another shard.
+    /// Notes the shard that a home named for a device.
     package func note(_ name: DeviceName, in shard: Shard) { moved.note(name, in: shard) }
 
     /// Other homes have shards from now on.

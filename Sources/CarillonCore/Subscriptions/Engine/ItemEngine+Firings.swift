@@ -3,8 +3,8 @@ import Logging
 
 /// What updates fired, on its way to the devices.
 extension ItemEngine {
-    /// Delivers a firing while the updates of its item wait, and makes refused crossings fire with the next update. Targets that cannot be
-    /// reached because the store fails stay in the store until ``tellRest()``.
+    /// Delivers a firing while the updates of its item wait, and makes refused crossings fire with the next update. Targets that
+    /// cannot be reached because the store fails stay in the store until ``tellRest()``.
     ///
     /// - Returns: Whether each target was handled.
     @discardableResult package func tell(_ firing: StoredFiring) async -> Bool {
@@ -58,14 +58,15 @@ extension ItemEngine {
         }
     }
 
-    /// Keeps refused targets until ``giveBackRefused(of:after:)``. An item that is not in memory finds its refused crossings when it is
-    /// loaded.
+    /// Keeps refused targets until ``giveBackRefused(of:after:)``. An item that is not in memory finds its refused crossings when
+    /// it is loaded.
     func keepRefused(_ refused: [Firing.Target], of key: ItemKey) {
         guard !refused.isEmpty, items[key] != nil || loading[key] != nil else { return }
         refusedOfRest[key, default: []].formUnion(refused)
     }
 
-    /// Makes the subscriptions of kept targets fire with the next update, if the item is in memory and no firing delays its updates.
+    /// Makes the subscriptions of kept targets fire with the next update, if the item is in memory and no firing delays its
+    /// updates.
     ///
     /// - Parameter number: A firing that was delivered. The updates still wait for it.
     func giveBackRefused(of key: ItemKey, after number: Int64? = nil) {
@@ -106,8 +107,8 @@ extension ItemEngine {
         if loading[key] != nil { toldMeanwhile.insert(number) }
     }
 
-    /// Delivers firings that a killed server or a full disk left: the firings of an item in their order, and those of a few items at a time.
-    /// Gives refused crossings back whose rows could not be read before.
+    /// Delivers firings that a killed server or a full disk left: the firings of an item in their order, and those of a few items
+    /// at a time. Gives refused crossings back whose rows could not be read before.
     package func tellRest() async throws {
         for key in Array(refusedOfRest.keys) { giveBackRefused(of: key) }
         var last: ItemKey?
