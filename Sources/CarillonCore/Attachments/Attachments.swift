@@ -134,7 +134,7 @@ package struct Attachments: Sendable {
         }
     }
 
-    /// Ends the uploads of attachments in a shard that has another home. Their senders go on there.
+    /// Ends the uploads of attachments in a shard that has another home. The senders continue the uploads there.
     package func endUploads(in shard: Shard) async { await turns.end { Shard(of: $0) == shard } }
 
     private func share(of user: AttachmentUser) async throws -> String {

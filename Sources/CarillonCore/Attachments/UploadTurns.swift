@@ -79,7 +79,8 @@ package final class UploadTurns: Sendable {
         return try await body(turn)
     }
 
-    /// Takes over the uploads that meet a condition, as a newer request does, and returns when nobody works on them any more.
+    /// Takes over the uploads that meet a condition, as a newer request does, and returns when no request works on these uploads
+    /// any more.
     package func end(where isEnded: (AttachmentID) -> Bool) async {
         // If a newer request took an upload over meanwhile, that request works on it.
         for id in turns.withLock({ $0.keys.filter(isEnded) }) { try? await take(id) { _ in } }

@@ -68,6 +68,7 @@ package final class ChannelDirectory: Sendable {
     }
 
     package func forget(_ serials: [ChannelSerial]) {
+        guard !serials.isEmpty else { return }
         state.withLock { state in
             state.changes += 1
             for serial in serials { state.channels[serial] = nil }

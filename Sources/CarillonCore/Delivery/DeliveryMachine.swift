@@ -224,8 +224,8 @@ package struct DeliveryMachine: Sendable {
         distrustsLoad = distrustsLoad || isLoading
     }
 
-    /// Takes back what was given and is not written to the peer, because it can be withdrawn without word to this connection. It is loaded
-    /// again. What was given of TTL 0 is lost.
+    /// Takes back envelopes that were given and are not written to the peer, because this connection is not informed if they are
+    /// withdrawn. They are loaded again. Envelopes of TTL 0 are lost.
     ///
     /// - Parameter written: The position of the last envelope that was written to the peer.
     /// - Returns: The envelopes that were taken back.

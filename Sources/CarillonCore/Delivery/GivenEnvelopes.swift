@@ -42,13 +42,13 @@ struct GivenEnvelopes: Sendable {
     /// An envelope that expired after it was given takes no room any more; looked for when room is needed.
     mutating func removeExpired(at now: Timestamp) { _ = remove { $0.expiresAt <= now } }
 
-    /// Forgets everything, and names what was of TTL 0.
+    /// Forgets all envelopes, and returns the identifiers of those of TTL 0.
     mutating func takeVolatile() -> [MessageID] {
         defer { (slots, bytes) = ([], 0) }
         return slots.filter(\.isVolatile).map(\.id)
     }
 
-    /// Forgets what is behind a position, and names it.
+    /// Forgets the envelopes behind a position, and returns their identifiers.
     mutating func take(after position: Int64) -> (stored: [MessageID], volatile: [MessageID]) {
         let taken = slots.filter { $0.id.position > position }
         _ = remove { $0.id.position > position }

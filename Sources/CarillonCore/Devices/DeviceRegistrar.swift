@@ -12,7 +12,7 @@ package struct DeviceRegistrar: Sendable {
     private let formerChannels: FormerChannels
     private let subscriptions: any DeviceListener
     private let vetoes: any RegistrationApproval
-    let seen = SeenDevices()
+    package let seen: SeenDevices
     private let time: TimeSource
     private let random: RandomSource
 
@@ -30,6 +30,7 @@ package struct DeviceRegistrar: Sendable {
         self.subscriptions = subscriptions
         self.allowances = allowances
         self.vetoes = vetoes
+        seen = SeenDevices(time: time)
         self.time = time
         self.random = random
     }
@@ -214,9 +215,9 @@ package struct DeviceRegistrar: Sendable {
 
     private static let deviceGone = Refusal(.deviceUnknown, "The device was deleted.")
 
-    /// The device that a credential opens, which was seen then.
+    /// Returns the device of a credential, and notes that the device was seen.
     ///
-    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device, which is not seen then.
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device. Then the device is not noted.
     package func authenticate(bearer: String?) async throws -> Device {
         let device = try await device(bearer: bearer)
         try home.checkHas(device.serial)
@@ -224,7 +225,7 @@ package struct DeviceRegistrar: Sendable {
         return device
     }
 
-    /// The same of a device of any home. It is seen if it is a device of this home.
+    /// Returns the device of a credential, which can be a device of any home. A device of this home is noted as seen.
     package func authenticateOfAnyHome(bearer: String?) async throws -> Device {
         let device = try await device(bearer: bearer)
         if home.has(device.serial) { sawRegistered(device) }
@@ -308,36 +309,8 @@ package struct DeviceRegistrar: Sendable {
         }
     }
 
-    /// A device proved who it is when it connected.
-    package func saw(_ device: Device, by proof: DeviceProof) {
-        switch proof {
-        case .credential: sawRegistered(device)
-        case .userAgent: saw(device)
-        }
-    }
-
-    /// An anonymous device connected.
-    private func saw(_ device: Device) {
-        let isFresh = device.isAnonymous && isMarked(device, sinceSeconds: Self.seenSeconds)
-        if !isFresh { seen.saw(device.serial) }
-    }
-
-    private static let seenSeconds: Int64 = 3600
-
-    /// A registered device proved who it is; kept to the day.
-    package func sawRegistered(_ device: Device) {
-        seen.came(device.serial)
-        guard !isMarked(device, sinceSeconds: Self.registeredSeenSeconds) else { return }
-        seen.saw(device.serial, isAnonymous: device.isAnonymous)
-    }
-
-    /// Whether the device was marked as seen a short time ago. A mark of a clock that was ahead does not count.
-    private func isMarked(_ device: Device, sinceSeconds seconds: Int64) -> Bool {
-        let now = time.now()
-        return device.seenAt <= now && now < device.seenAt.adding(seconds: seconds)
-    }
-
-    private static let registeredSeenSeconds: Int64 = 86_400
+    /// Notes that a registered device proved its identity. The store marks the device at most once a day.
+    package func sawRegistered(_ device: Device) { seen.sawRegistered(device) }
 
     /// Writes down which devices were seen. Devices of which that fails are written the next time.
     ///

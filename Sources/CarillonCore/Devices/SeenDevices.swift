@@ -1,10 +1,40 @@
 import Synchronization
 
-/// Which devices connected lately and are to be marked so in the store, gathered so that connecting waits for no write.
-final class SeenDevices: Sendable {
+/// Collects the devices that connected and must be marked as seen in the store, so that a connection waits for no write.
+package final class SeenDevices: Sendable {
     private let devices = Mutex<[DeviceSerial: Bool]>([:])
     private let registered = Mutex<Set<DeviceSerial>>([])
+    private let time: TimeSource
     private static let capacity = 100_000
+
+    init(time: TimeSource) { self.time = time }
+
+    /// Notes that a device proved its identity when it connected.
+    package func saw(_ device: Device, by proof: DeviceProof) {
+        switch proof {
+        case .credential: sawRegistered(device)
+        case .userAgent:
+            let isFresh = device.isAnonymous && isMarked(device, sinceSeconds: Self.anonymousSeconds)
+            if !isFresh { saw(device.serial) }
+        }
+    }
+
+    private static let anonymousSeconds: Int64 = 3600
+
+    /// Notes that a registered device proved its identity. The store marks the device at most once a day.
+    func sawRegistered(_ device: Device) {
+        came(device.serial)
+        guard !isMarked(device, sinceSeconds: Self.registeredSeconds) else { return }
+        saw(device.serial, isAnonymous: device.isAnonymous)
+    }
+
+    private static let registeredSeconds: Int64 = 86_400
+
+    /// Whether the device was marked as seen a short time ago. A mark of a clock that was ahead does not count.
+    private func isMarked(_ device: Device, sinceSeconds seconds: Int64) -> Bool {
+        let now = time.now()
+        return device.seenAt <= now && now < device.seenAt.adding(seconds: seconds)
+    }
 
     func saw(_ device: DeviceSerial, isAnonymous: Bool = true) {
         devices.withLock { devices in

@@ -2,7 +2,7 @@
 package final class ArrivalListener: Sendable {
     /// Called when the proof of a device was found to be valid, before the session joins; twice if the device is read twice.
     let admitted: @Sendable (_ device: Device, _ proof: DeviceProof) -> Void
-    /// Called when the device was read, if the connection is the device's session.
+    /// Called when the device was read, if the session joined. A newer session can have replaced it meanwhile.
     let arrived: @Sendable (_ device: Device, _ version: Int, _ session: any LiveSession) -> Void
 
     /// The home keeps both closures, so they must not keep the home. They return at once.

@@ -2,11 +2,11 @@ extension HomeRuntime {
     /// The session joins after the proof was checked: an earlier join would let anybody end the session of a device.
     ///
     /// - Parameter isAgain: Whether the session was that of the device at a former home.
-    /// - Returns: Nil if there is no such device, or the proof is not valid.
+    /// - Returns: The device, and whether the session joined. Nil if there is no such device, or the proof is not valid.
     /// - Throws: ``HomeFault`` also if another home has the device, or the device moves.
     func arrival(
         of name: DeviceName, _ proof: DeviceProof, as session: any LiveSession, _ load: InboxLoad, isAgain: Bool = false
-    ) async throws -> ArrivedDevice? {
+    ) async throws -> (arrived: ArrivedDevice, isJoined: Bool)? {
         // Reads can end in another order than that in which the connections were opened.
         let turn = isAgain ? .earliest : sessions.nextTurn()
         let moment = sessions.changes.now()
@@ -29,7 +29,9 @@ extension HomeRuntime {
         var moment: InboxChangeClock.Moment
     }
 
-    private func join(_ first: ArrivedDevice, _ visit: Visit) async throws -> ArrivedDevice? {
+    private func join(
+        _ first: ArrivedDevice, _ visit: Visit
+    ) async throws -> (arrived: ArrivedDevice, isJoined: Bool)? {
         let (session, moment) = (visit.session, visit.moment)
         let device = first.device.serial
         arrivalListener?.admitted(first.device, visit.proof)
@@ -37,7 +39,7 @@ extension HomeRuntime {
         guard sessions.join(session, device: device, of: first.device.app, in: visit.turn) else {
             // Withdrawals reach the session of the newer connection only.
             arrived.page = .unread
-            return arrived
+            return (arrived, false)
         }
         // The session is informed of each later change (`storedMore`). An earlier change that the page lacks is either still
         // queued, and then the session loads it, or was noted after `moment`, and then the page is read again. A change is
@@ -53,7 +55,7 @@ extension HomeRuntime {
             arrived = second
         }
         if isQueued { arrived.page = .unread }
-        return arrived
+        return (arrived, true)
     }
 
     /// Reads the device again, because it can be deleted or have another credential since the first read. The session leaves

@@ -18,14 +18,12 @@ extension HomeRuntime: Home {
         isAgain: Bool
     ) async throws(HomeFault) -> Arrived {
         do {
-            guard let arrived = try await arrival(of: name, proof, as: session, load, isAgain: isAgain) else {
+            guard let arrival = try await arrival(of: name, proof, as: session, load, isAgain: isAgain) else {
                 return .notKnown
             }
-            // Nothing follows the arrival of a session that lost its place to a newer one.
-            if sessions.session(of: arrived.device.serial) === session {
-                arrivalListener?.arrived(arrived.device, version, session)
-            }
-            return .device(arrived)
+            // Nothing follows the arrival of a session that did not join because the device has a newer one.
+            if arrival.isJoined { arrivalListener?.arrived(arrival.arrived.device, version, session) }
+            return .device(arrival.arrived)
         } catch let fault as HomeFault {
             throw fault
         } catch {

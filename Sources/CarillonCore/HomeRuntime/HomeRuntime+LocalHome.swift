@@ -48,7 +48,7 @@ extension HomeRuntime: LocalHome {
 
     static let isMoving = StoreFault(.unavailable, "the device moves to another home")
 
-    /// Does the work if the device is let in; returns nil otherwise.
+    /// Does the work if the gate admits it; returns nil otherwise.
     private func inside<Result>(
         _ device: DeviceSerial, _ work: () async throws -> Result
     ) async rethrows -> Result? {
@@ -69,7 +69,7 @@ extension HomeRuntime: LocalHome {
         return try await work()
     }
 
-    /// - Throws: ``StoreFault`` if the message's device is not let in.
+    /// - Throws: ``StoreFault`` if the gate does not admit the work.
     private func inside<Result>(_ id: MessageID, _ work: () async throws -> Result) async throws -> Result {
         guard let gate else { return try await work() }
         let shard = Shard(of: id.position)

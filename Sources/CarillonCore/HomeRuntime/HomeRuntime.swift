@@ -9,7 +9,7 @@ package final class HomeRuntime: Sendable {
     package let sessions: LiveSessions
     /// The handle through which everything of the home is read and written.
     package let store: any HomeStore
-    /// Lets calls in by their shards; nil if the home has all shards for as long as it lives.
+    /// Admits calls by their shards; nil if the home has all shards for as long as it lives.
     package let gate: ShardGate?
     private let listener = AtomicLazyReference<ArrivalListener>()
     private let answering = AtomicLazyReference<Kept<HomeAnswers>>()

@@ -179,7 +179,7 @@ package final class LiveSessions: Sendable {
 
     // MARK: A shard that moves
 
-    /// Calls `done` when no session of a shard gives or loads anything more. Those who wait for an inbox of the shard end.
+    /// Calls `done` when no session of a shard gives or loads anything more. The waiters for inboxes of the shard end.
     func moving(_ shard: Shard, done: @escaping @Sendable () -> Void) {
         let presences = shards.flatMap { box in
             box.presences.withLock { $0.filter { Shard(of: $0.key) == shard }.map(\.value) }
@@ -206,7 +206,8 @@ package final class LiveSessions: Sendable {
         }
     }
 
-    /// Ends a move. If the shard has another home, its sessions leave, and arrive there.
+    /// Ends a move. If the shard has another home, its sessions leave with ``MoveEnd/gone``. A link arrives at the new home with
+    /// its session then; a session without a link ends.
     func moved(_ shard: Shard, isGiven: Bool) {
         let presences = shards.flatMap { box in
             box.presences.withLock { presences -> [Presence] in
@@ -217,7 +218,7 @@ package final class LiveSessions: Sendable {
         }
         for presence in presences {
             presence.session?.moved(isGiven ? .gone : .stays)
-            // They can have begun to wait while the shard was closed.
+            // A waiter can have been added while the shard was closed.
             if isGiven { for waiter in presence.waiters.values { waiter.end(because: .moved) } }
         }
     }

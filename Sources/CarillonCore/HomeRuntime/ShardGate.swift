@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Lets calls in that concern a shard of the home, and lets a move of the shard wait for the calls that are under way.
+/// Admits calls that concern a shard of the home, and makes a move of the shard wait for the calls that are under way.
 ///
-/// A shard is open, closing or absent. While it is closing, new calls wait for at most ``longestWait``, and parts of the calls that are
-/// under way are let in. When no call is under way any more, the shard is closed, and nothing is let in. Then it is given to another home,
-/// or opened again.
+/// A shard is open, closing or absent. While it is closing, new calls wait for at most ``longestWait``, and parts of the calls
+/// that are under way are admitted. When no call is under way any more, the shard is closed, and no call is admitted. Then it is
+/// given to another home, or opened again.
 package final class ShardGate: Sendable {
     private typealias Waiter = @Sendable () -> Void
 
@@ -38,7 +38,7 @@ package final class ShardGate: Sendable {
 
     /// The longest time in which a call waits for a shard that is closing.
     package static let longestWait = Duration.milliseconds(500)
-    /// The number of calls that can wait at one time. A further call is not let in.
+    /// The number of calls that can wait at one time. A further call is rejected.
     package static let mostWaiting = 10_000
 
     private let state: Mutex<State>
@@ -64,7 +64,7 @@ package final class ShardGate: Sendable {
 
     // MARK: Calls
 
-    /// Lets a call in, which must ``leave(_:)``.
+    /// Admits a call. The caller must call ``leave(_:)`` when the call ends.
     ///
     /// - Throws: ``HomeFault/moved(to:)`` if the home does not have the shard; ``HomeFault/unreachable`` if the shard is still closing after
     ///   ``longestWait``, or too many calls wait.
@@ -81,14 +81,14 @@ package final class ShardGate: Sendable {
         }
     }
 
-    /// Lets a part of a call in, or work of the home itself. It must ``leave(_:)``.
+    /// Admits a part of a call, or work of the home itself. The caller must call ``leave(_:)`` when the part or the work ends.
     ///
-    /// - Returns: Whether it is let in. It is, while another call is under way, also if the shard is closing.
+    /// - Returns: Whether it is admitted. While another call is under way, it is admitted also if the shard is closing.
     package func enterNow(_ shard: Shard) -> Bool {
         state.withLock { $0.enter(shard, isPart: true) == .entered }
     }
 
-    /// Whether ``enterNow(_:)`` would let something in.
+    /// Whether ``enterNow(_:)`` would admit a call.
     package func isOpen(_ shard: Shard) -> Bool {
         state.withLock { $0.entry(to: shard, isPart: true) == .entered }
     }
@@ -132,7 +132,7 @@ package final class ShardGate: Sendable {
         return state.nextWaiter
     }
 
-    /// Returns whether it is worth another try.
+    /// Waits while the shard is closing. Returns false after the time, or if too many calls wait.
     private func wait(for shard: Shard, atMost time: Duration) async -> Bool {
         await withCheckedContinuation { continuation in
             let once = Once(continuation)
@@ -169,7 +169,7 @@ package final class ShardGate: Sendable {
 
     // MARK: Moves
 
-    /// Closes a shard of the home: lets no new call in, and waits for those under way.
+    /// Closes a shard of the home: admits no new call, and waits for the calls that are under way.
     ///
     /// - Returns: Whether the shard is closed. If calls are still under way after the time, or another move has the shard, it is not.
     package func close(_ shard: Shard, atMost time: Duration) async -> Bool {
@@ -205,7 +205,7 @@ package final class ShardGate: Sendable {
     /// Opens a shard again that was closed.
     package func reopen(_ shard: Shard) { decide(shard) { _ in } }
 
-    /// The home does not have the closed shard any more. Calls that wait are told so.
+    /// Removes the closed shard from the home. Calls that wait throw ``HomeFault/moved(to:)``.
     package func give(_ shard: Shard) { decide(shard) { $0.remove(shard) } }
 
     /// The home has a further shard.

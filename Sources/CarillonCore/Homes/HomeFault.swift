@@ -2,9 +2,9 @@ package import Logging
 
 /// The reason why a call of a home has no result.
 package enum HomeFault: Error, Equatable {
-    /// The device is in another shard than its name says. Nothing was done.
+    /// Another home has the shard. Nothing was done.
     case moved(to: Shard)
-    /// The home cannot be reached. Nothing was done.
+    /// The home cannot be reached, or the shard is still closing for a move. Nothing was done.
     case unreachable
     /// The home did not answer. The call can have taken effect, and must not be repeated.
     case outcomeUnknown

@@ -28,6 +28,8 @@ package final class Homes: Sendable {
     }
 
     private let places: [Place]
+    /// The link to the home that has all shards; nil if there are several homes.
+    private let only: (any Home)?
     /// Nil if one home has all shards.
     private let table: Table?
     private let moved = MovedDevices()
@@ -38,6 +40,7 @@ package final class Homes: Sendable {
     /// - Parameter link: How connections reach the home: the home itself, or a link to it.
     package init(only home: any LocalHome, reachedBy link: any Home) {
         places = [Place(link, local: home)]
+        only = link
         table = nil
     }
 
@@ -47,6 +50,7 @@ package final class Homes: Sendable {
     package init(_ places: [Place], _ index: (Shard) -> Int) {
         precondition((2...255).contains(places.count), "A table has 2 to 255 homes.")
         self.places = places
+        only = nil
         table = Table((0..<UInt16(Shard.count)).map { UInt8(index(Shard(number: $0))) })
     }
 
@@ -59,12 +63,12 @@ package final class Homes: Sendable {
     /// Whether one home has all shards, and is in this process. It is asked directly.
     package var isOne: Bool { table == nil }
 
-    package func home(of shard: Shard) -> any Home { place(of: shard).link }
+    package func home(of shard: Shard) -> any Home { only ?? place(of: shard).link }
 
-    package func home(of device: DeviceSerial) -> any Home { place(of: Shard(of: device)).link }
+    package func home(of device: DeviceSerial) -> any Home { only ?? place(of: Shard(of: device)).link }
 
     /// Returns the home of a device that is not read yet.
-    package func home(of name: DeviceName) -> any Home { place(of: moved.shard(of: name)).link }
+    package func home(of name: DeviceName) -> any Home { only ?? place(of: moved.shard(of: name)).link }
 
     /// Returns the shard of a device that is not read yet, as far as it is known.
     package func shard(of name: DeviceName) -> Shard { moved.shard(of: name) }
@@ -72,7 +76,7 @@ package final class Homes: Sendable {
     /// Returns the shard of a device that is not read yet, as far as it is known.
     package func shard(of device: DeviceID) -> Shard { moved.shard(of: device) }
 
-    /// A home said that the device is in another shard.
+    /// Notes the shard that a home named for a device.
     package func note(_ name: DeviceName, in shard: Shard) { moved.note(name, in: shard) }
 
     /// Other homes have shards from now on.

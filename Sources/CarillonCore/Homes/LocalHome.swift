@@ -2,8 +2,8 @@ package import CarillonWire
 
 /// A home of this process, as features use it: the inboxes of its devices, and who is connected.
 ///
-/// A feature has the home that it works for. Requests ask ``Homes`` for the home of a device. A caller passes a home only devices and
-/// messages of that home. Connections use a ``Home``.
+/// A feature and a route use the home that they work for. A caller passes a home only devices and messages of that home.
+/// Connections use a ``Home``.
 package protocol LocalHome: AnyObject, Sendable {
     /// The shards of this home, without those that move to another home now.
     var shards: ShardSet { get }
@@ -11,8 +11,8 @@ package protocol LocalHome: AnyObject, Sendable {
     func has(_ shard: @autoclosure () -> Shard) -> Bool
     /// Whether the device is in a shard of this home, also while it moves to another home.
     func has(_ device: DeviceSerial) -> Bool
-    /// Whether work on the shard can begin at this home. Work under way for a shard that moves can go on until the move waits for nothing
-    /// more.
+    /// Whether work on the shard can begin at this home. While a shard moves, the parts of work under way can begin until the
+    /// shard is closed.
     func isOpen(_ shard: @autoclosure () -> Shard) -> Bool
     /// Does work for a device, during which the device does not move to another home. Waits a short time for the end of a move.
     ///
@@ -139,9 +139,11 @@ extension LocalHome {
         guard has(device) else { throw .moved(to: Shard(of: device)) }
     }
 
+    /// Checks that the home has a shard. A home that has all shards does not compute it.
+    ///
     /// - Throws: ``HomeFault/moved(to:)`` if another home has the shard.
-    package func checkHas(_ shard: Shard) throws(HomeFault) {
-        guard has(shard) else { throw .moved(to: shard) }
+    package func checkHas(_ shard: @autoclosure () -> Shard) throws(HomeFault) {
+        guard has(shard()) else { throw .moved(to: shard()) }
     }
 
     /// Brings an envelope without rules to a device, and returns when the promise of the mode is kept.

@@ -32,13 +32,13 @@ package final class MovedDevices: Sendable {
         shards.withLock { $0[.id(device)] } ?? Shard(of: device)
     }
 
-    /// A home said that the device is in another shard.
+    /// Notes the shard that a home named for a device.
     package func note(_ name: DeviceName, in shard: Shard) {
         // Names of newer devices are not kept.
         shards.withLock { $0[Key(name)] = shard == Shard(of: name) ? nil : shard }
     }
 
-    /// A home said that the device is in another shard.
+    /// Notes the shard that a home named for a device.
     package func note(_ device: DeviceID, in shard: Shard) {
         shards.withLock { $0[.id(device)] = shard == Shard(of: device) ? nil : shard }
     }

@@ -50,7 +50,7 @@ struct NewRequest: Sendable {
     var consumerApp: AppSerial
     var provider: DeviceSerial
     var providerApp: AppSerial
-    /// Of all that was asked.
+    /// The fingerprint of the whole request.
     var fingerprint: [UInt8]
     var expiresAt: Timestamp
 

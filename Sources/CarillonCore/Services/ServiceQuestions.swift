@@ -25,7 +25,8 @@ package struct RequestWithdrawal: HomeQuestion {
 
 /// Offers a front request to a provider's connection. The answer is whether a connection took it.
 ///
-/// If the answer is lost, the provider can get the request again. It comes to the front of the screen then, where it is.
+/// If the answer is lost, the provider can get the request again. The second request has no effect, because the app of the
+/// provider is at the front of the screen already.
 package struct FrontRequest: HomeQuestion {
     package typealias Answer = Bool
 

@@ -23,7 +23,8 @@ extension Services {
         return try await others.ask(request)
     }
 
-    /// Returns the connected devices among some of other homes. Those of a home that does not answer at once are not connected.
+    /// Returns the connected devices among some of other homes. The devices of a home that does not answer in time count as not
+    /// connected.
     func connected(_ devices: [DeviceSerial]) async -> Set<DeviceSerial> {
         let parts = others.parts(of: devices) { Shard(of: $0) }
         let (answers, answering) = AsyncStream.makeStream(of: [DeviceSerial].self)
@@ -48,7 +49,8 @@ extension Services {
         return connected
     }
 
-    /// Whoever is away looks when he comes.
+    /// Informs connected devices that other providers serve their users. A device that is not connected reads its providers when
+    /// it connects.
     func tell(_ devices: [DeviceSerial]) {
         providersChanged(for: devices)
         let elsewhere = devices.filter { !home.has($0) }

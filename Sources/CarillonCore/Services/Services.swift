@@ -243,7 +243,7 @@ package struct Services: Sendable {
     /// Ends requests to devices of this home whose deadline came, or one of whose devices was deleted or has another user. Returns how many
     /// were found.
     ///
-    /// A home of consumers that does not answer holds up no other requests.
+    /// If the home of a consumer does not answer, the requests of other consumers are still ended.
     @discardableResult
     package func endDue(limit: Int = 200) async throws -> Int {
         let due = try await store.dueRequests(in: home.shards, at: time.now(), limit: limit)

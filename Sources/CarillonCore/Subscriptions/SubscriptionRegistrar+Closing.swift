@@ -23,8 +23,8 @@ extension SubscriptionRegistrar {
         }
     }
 
-    /// Whether a request is setting the rules of an app. It counts the subscriptions that it ends. A home that does not answer counts as
-    /// one without such a request.
+    /// Whether a request is setting the rules of an app. Such a request must count the subscriptions that it ends. A home that
+    /// does not answer counts as a home without such a request.
     private func isSettingRulesAnywhere(of app: AppSerial) async -> Bool {
         if rulesBeingSet.contains(app) { return true }
         let answers = try? await others.askEach(ItemRulesBeingSet(of: app))

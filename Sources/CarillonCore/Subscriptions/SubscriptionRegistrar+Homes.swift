@@ -49,7 +49,8 @@ extension SubscriptionRegistrar {
         }
     }
 
-    /// A device was suspended or resumed: what it is told of is evaluated, or is not.
+    /// Makes the engines of the items evaluate the subscriptions of a device that was resumed, and ignore those of a suspended
+    /// device.
     ///
     /// If a home does not answer, it applies the hand-over of the change later.
     package func deviceChanged(_ device: DeviceSerial) async throws {

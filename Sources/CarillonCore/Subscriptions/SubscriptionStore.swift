@@ -245,7 +245,7 @@ package struct ItemSubscriber: Equatable, Sendable {
 /// What one update fired.
 package struct Firing: Sendable {
     /// A subscription, and with which revision it was watched.
-    package struct Target: Equatable, Sendable {
+    package struct Target: Hashable, Sendable {
         package var subscription: SubscriptionSerial
         package var revision: Int64
 

@@ -28,7 +28,8 @@ extension SQLiteStore: HandOverStore {
     }
 
     package func waitingHandOvers(in shards: ShardSet, limit: Int) async throws -> WaitingHandOvers {
-        try await scan { db in try HandOverTable(db).waiting(in: shards, limit: limit) }
+        // A look-up, and not a scan: it reads at most `limit` entries of an index.
+        try await read { db in try HandOverTable(db).waiting(in: shards, limit: limit) }
     }
 
     package func applyHandOvers(_ applied: [AppliedHandOver]) async throws {

@@ -41,7 +41,7 @@ final class TransactionGroup: Sendable {
 
     /// - Parameters:
     ///   - incarnations: The homes whose writes are accepted.
-    ///   - fencedWrites: Counts the works that are refused because the incarnation of their home was removed.
+    ///   - fencedWrites: Counts the writes that are refused because the incarnation of their home was removed.
     ///   - onRollback: Called after work was rolled back.
     init(
         writer: any DatabaseWriter, gate: StoreGate = StoreGate(), health: StoreHealth,

@@ -2,8 +2,8 @@ import CarillonCore
 import CarillonWire
 import Synchronization
 
-/// Of one connection for HTTP: whose it is, and what its request waits for. Routes and the connection both use it. A request from another
-/// process has one of its own.
+/// The address and the device that an HTTP connection is counted for, and the poll or the answer that its present request waits
+/// for. Routes and the connection use it. A request from another process has a share of its own.
 final class ConnectionShare: Sendable {
     private struct State {
         var isClosed = false

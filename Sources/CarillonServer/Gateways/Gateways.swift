@@ -85,8 +85,8 @@ package final class Gateways: Sendable {
         return (state.withLock { $0.open[lane] } as? TestGateway)?.remembered ?? []
     }
 
-    /// Opens the ways for all credentials that there are, if they are not open. Those that cannot be used are logged, and shown by
-    /// ``faults``.
+    /// Opens the gateways of all stored credentials, if they are not open. Credentials that cannot be used are logged, and shown
+    /// by ``faults``.
     ///
     /// - Parameter outbox: The outbox whose pushes are sent, until ``close(for:)``.
     package func open(for outbox: Outbox? = nil) async throws {
@@ -164,7 +164,7 @@ package final class Gateways: Sendable {
         if let earlier { Task { await earlier.close() } }
     }
 
-    /// The pushes of an outbox are sent no more. With the last outbox, the ways are closed.
+    /// Stops sending the pushes of an outbox. With the last outbox, the gateways are closed.
     func close(for outbox: Outbox) async {
         let isLast = state.withLock { state in
             state.senders.remove(ObjectIdentifier(outbox))

@@ -13,7 +13,7 @@ extension HomeDomain {
         return device
     }
 
-    /// The same of a device of any home, for a request about something else than the device.
+    /// Returns the device that makes a request about something else than the device. It can be a device of any home.
     func deviceOfAnyHome(_ request: Request, _ context: RouteContext) async throws -> Device {
         if let session = context.session { return session.device }
         let device = try await devices.authenticateOfAnyHome(bearer: request.bearer)

@@ -6,8 +6,8 @@ import Hummingbird
 
 /// Finds the home that runs a request, from what the request names.
 ///
-/// It decides nothing else: the home authenticates the request, and answers for what is not there. What cannot be read decides nothing,
-/// because each home refuses it with the same error.
+/// The home authenticates the request, and returns the error if what the request names does not exist. A name that cannot be read
+/// decides no home, because each home rejects it with the same error.
 struct HomeFinder: Sendable {
     struct Place: Equatable, Sendable {
         var shard: Shard

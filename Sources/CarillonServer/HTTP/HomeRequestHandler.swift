@@ -76,7 +76,8 @@ final class HomeRequestHandler: Sendable {
         }
     }
 
-    /// The device of a socket, whose session proved who it is.
+    /// Returns the device of a request that came by a socket. The arrival of the socket's session checked the proof of the
+    /// device.
     private func device(_ serial: DeviceSerial) async throws -> Device {
         try domain.home.checkHas(serial)
         guard let device = try await domain.devices.find(serial) else { throw DeviceRegistrar.credentialInvalid }

@@ -15,7 +15,7 @@ struct PublishNotification: HomeQuestion {
 
 /// Opens a channel for a device that asks by its socket.
 struct OpenChannel: HomeQuestion {
-    /// Whose the channel is.
+    /// The owner of the channel.
     enum Owner: Sendable {
         case device(DeviceSerial)
         /// A client without registration, which is stored with its first channel.

@@ -132,11 +132,11 @@ package final class HomeDomain: Sendable {
         runtime.take(makeAnswers())
         runtime.inform(
             ArrivalListener(
-                admitted: { [weak self] device, proof in self?.devices.saw(device, by: proof) },
+                admitted: { [seen = devices.seen] device, proof in seen.saw(device, by: proof) },
                 arrived: { [weak updateDelivery] device, version, session in
                     guard let updateDelivery, UpdateDelivery.isKnown(toVersion: version) else { return }
-                    // Ends by itself: what was published while the device was away is put into its inbox. On the event loop of a
-                    // socket, the session takes its first page before.
+                    // The task puts updates that were published while the device was away into its inbox, and ends. On the event
+                    // loop of a socket, it begins after the session has taken its first page.
                     Task(executorPreference: session.executor) { await updateDelivery.connected(device) }
                 }))
     }

@@ -85,7 +85,7 @@ struct Sweeper: Service {
         }
     }
 
-    /// Once after the start, and for each shard that the home takes later.
+    /// Searches once after the start. With several homes, it also searches the shards that the home takes later.
     private func lookAtSubscriptions() async {
         var isDone = false
         while !Task.isCancelled {
@@ -96,6 +96,7 @@ struct Sweeper: Service {
                 }
                 try await domain.itemEngine.lookAtTaken()
             }
+            if isDone, domain.homes.isOne { return }
             try? await Task.sleep(for: .seconds(settings.sweepSeconds))
         }
     }

@@ -1,6 +1,6 @@
 import CarillonCore
 
-/// Reads what the store says of hand-overs that are not applied.
+/// Reads the number of hand-overs that are not applied, and measures for how long the oldest waits.
 struct HandOverStatistics: Sendable {
     let store: any HandOverStore
     let age: HandOverAge

@@ -83,7 +83,7 @@ struct MetricsListener: Service {
 
     private func samples() async -> [MetricsRegistry.Sample] {
         let populations = homes.map { $0.home.population }
-        // Each home reads this of the whole store. A store that cannot be read shows by what is missing here.
+        // Each home reads this of the whole store. If the store cannot be read, these samples are missing.
         let waiting = try? await homes[0].home.waitingInAll()
         let own: [MetricsRegistry.Sample] = [
             .init(.buildInfo, CarillonVersion.text, value: 1),

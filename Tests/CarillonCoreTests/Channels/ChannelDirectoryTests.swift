@@ -69,6 +69,12 @@ struct ChannelDirectoryTests {
             return .opened(channel)
         }
         #expect(directory.remembered(Self.serial) == nil)
+        // A device without channels changes nothing.
+        _ = try await directory.opening {
+            directory.forget([])
+            return .opened(channel)
+        }
+        #expect(directory.remembered(Self.serial) == channel)
         #expect(store.reads == 0)
     }
 

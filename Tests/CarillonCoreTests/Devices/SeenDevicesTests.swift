@@ -4,7 +4,7 @@ import Testing
 
 struct SeenDevicesTests {
     @Test func `each is marked once, and what finds no place is left for its next connection`() {
-        let seen = SeenDevices()
+        let seen = SeenDevices(time: TimeSource { Sample.now })
         for _ in 0..<2 { for serial in Int64(1)...120_000 { seen.saw(DeviceSerial(serial)) } }
         seen.saw(DeviceSerial(1), isAnonymous: false)
         let (taken, registered) = seen.take()
@@ -15,7 +15,7 @@ struct SeenDevicesTests {
     }
 
     @Test func `the devices of a shard are taken, and the others stay`() {
-        let seen = SeenDevices()
+        let seen = SeenDevices(time: TimeSource { Sample.now })
         let (own, other) = (DeviceSerial(Shard.firstWithShard + 7), DeviceSerial(Shard.firstWithShard + 8))
         for device in [own, other] {
             seen.saw(device)
@@ -28,7 +28,7 @@ struct SeenDevicesTests {
     }
 
     @Test func `who came is known once, and only so many`() {
-        let seen = SeenDevices()
+        let seen = SeenDevices(time: TimeSource { Sample.now })
         for _ in 0..<2 { for serial in Int64(1)...120_000 { seen.came(DeviceSerial(serial)) } }
         #expect(seen.takeThoseWhoCame().count == 100_000)
         #expect(seen.takeThoseWhoCame().isEmpty)

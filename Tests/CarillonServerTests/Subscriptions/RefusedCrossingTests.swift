@@ -71,14 +71,46 @@ struct RefusedCrossingTests {
         await #expect(throws: Refusal.self) { try await world.publish(5) }
         let first = try await nextFiring(in: world)
         #expect(await engine.tell(first))
-        // The refusal is handled while the other firing waits.
+        // The rows are read when no other firing waits.
         #expect(try await world.titles().isEmpty)
+        #expect(await engine.refusedOfRest == [world.item: Set(first.firing.targets)])
         try await engine.tellRest()
+        #expect(await engine.refusedOfRest.isEmpty)
         #expect(try await world.titles() == (isOtherRefused ? [] : ["12"]))
         let expected = [isOtherRefused ? "13.0" : "12"]
         for price in [13.0, 14] {
             try await world.publish(price)
             #expect(try await world.titles() == expected)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a refused crossing that cannot be read fires later, unless another crossing is delivered before`(
+        crossesBefore: Bool
+    ) async throws {
+        let store = try await stores.open(Self.settings)
+        do {
+            let world = try await EngineWorld(store)
+            try await world.publish(1)
+            let targets = [target(try await world.subscribe("price > 10.0", .everyCrossing))]
+            try await leave(11, isLarge: true, version: 2, targets, in: world)
+        }
+        let world = try await EngineWorld(store)
+        let engine = world.domain.itemEngine
+        // The item is loaded before the firing is delivered.
+        await #expect(throws: Refusal.self) { try await world.publish(5) }
+        try await stores.makeUnreadable(.conditionShapes, in: store)
+        try await engine.tellRest()
+        #expect(try await world.titles().isEmpty)
+        #expect(await engine.refusedOfRest[world.item]?.count == 1)
+        try await stores.makeReadable(.conditionShapes, in: store)
+        for price in crossesBefore ? [5.0, 12] : [12] { try await world.publish(price) }
+        #expect(try await world.titles() == (crossesBefore ? ["12.0"] : []))
+        try await engine.tellRest()
+        #expect(await engine.refusedOfRest.isEmpty)
+        for price in [13.0, 14] {
+            try await world.publish(price)
+            #expect(try await world.titles() == [crossesBefore ? "12.0" : "13.0"])
         }
     }
 
@@ -92,7 +124,9 @@ struct RefusedCrossingTests {
         if hasFired { try await world.publish(11) }
         let expected = hasFired ? ["11.0"] : []
         #expect(try await world.titles() == expected)
-        await world.domain.itemEngine.giveBack([target], of: world.item)
+        let engine = world.domain.itemEngine
+        await engine.keepRefused([target], of: world.item)
+        await engine.giveBackRefused(of: world.item)
         try await world.publish(12)
         #expect(try await world.titles() == expected)
     }
@@ -155,7 +189,7 @@ struct RefusedCrossingTests {
         try await eventually { isPaused.withLock { $0 } }
         let firing = try await nextFiring(in: world)
         async let isTold = engine.tell(firing)
-        try await eventually { await !engine.refusedMeanwhile.isEmpty }
+        try await eventually { await !engine.refusedOfRest.isEmpty }
         if !isFirstWritten { try await stores.refuse(.itemUpdate, in: store) }
         mayGoOn.withLock { $0 = true }
         #expect(await isTold)

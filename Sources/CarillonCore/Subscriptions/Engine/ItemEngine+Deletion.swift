@@ -7,7 +7,7 @@ extension ItemEngine {
     /// - Parameter moment: Deletes it only if its last update came by then, and it has no subscription; nil deletes it in any case.
     /// - Returns: Whether it was deleted.
     package func delete(_ key: ItemKey, ifIdleSince moment: Timestamp? = nil) async throws -> Bool {
-        // Its home searches for idle items as well.
+        // Each home searches for idle items, and deletes those of its own shards.
         guard moment == nil || home.isOpen(key.shard) else { return false }
         // An item that is not there is not loaded, as a million subscriptions may wait for it.
         if items[key] == nil, loading[key] == nil, try await store.item(key) == nil { return false }

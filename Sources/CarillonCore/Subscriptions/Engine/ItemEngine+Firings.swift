@@ -3,14 +3,16 @@ import Logging
 
 /// What updates fired, on its way to the devices.
 extension ItemEngine {
-    /// Delivers a firing beside the updates of its item, and makes refused crossings fire with the next update. Targets that cannot be
-    /// reached because the store fails stay in the store until ``tellRest()``.
+    /// Delivers a firing while the updates of its item wait, and makes refused crossings fire with the next update. Targets that
+    /// cannot be reached because the store fails stay in the store until ``tellRest()``.
     ///
     /// - Returns: Whether each target was handled.
     @discardableResult package func tell(_ firing: StoredFiring) async -> Bool {
         let told = await tellNow(firing)
+        let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
+        keepRefused(told.untold, of: key)
         // Before the item takes updates again, so that the next update finds them.
-        giveBack(told.untold, of: ItemKey(app: firing.firing.app, name: firing.firing.item))
+        if told.fault == nil { giveBackRefused(of: key, after: firing.number) }
         await note(told, of: firing)
         return told.fault == nil
     }
@@ -56,21 +58,28 @@ extension ItemEngine {
         }
     }
 
-    /// Makes subscriptions whose crossing was refused beside the updates of the item fire with the next update. An item that is not in
-    /// memory finds them when it is loaded.
-    func giveBack(_ refused: [Firing.Target], of key: ItemKey) {
-        guard !refused.isEmpty else { return }
-        if let item = items[key] {
-            item.enqueue(.giveBack(refused))
-            drain(item)
-        } else if loading[key] != nil {
-            refusedMeanwhile[key, default: []] += refused
-        }
+    /// Keeps refused targets until ``giveBackRefused(of:after:)``. An item that is not in memory finds its refused crossings when
+    /// it is loaded.
+    func keepRefused(_ refused: [Firing.Target], of key: ItemKey) {
+        guard !refused.isEmpty, items[key] != nil || loading[key] != nil else { return }
+        refusedOfRest[key, default: []].formUnion(refused)
+    }
+
+    /// Makes the subscriptions of kept targets fire with the next update, if the item is in memory and no firing delays its
+    /// updates.
+    ///
+    /// - Parameter number: A firing that was delivered. The updates still wait for it.
+    func giveBackRefused(of key: ItemKey, after number: Int64? = nil) {
+        guard let item = items[key], item.heldUp.allSatisfy({ $0 == number }),
+            let refused = refusedOfRest.removeValue(forKey: key)
+        else { return }
+        item.enqueue(.giveBack(refused))
+        drain(item)
     }
 
     /// Gives refused crossings back between two updates of their item. Updates can have fired since the refusal, so the rows decide: a
     /// subscription that fired again, or that a stored firing names, is left out.
-    func giveBack(_ refused: [Firing.Target], to item: WatchedItem) async {
+    func giveBack(_ refused: Set<Firing.Target>, to item: WatchedItem) async {
         let crossings = refused.filter { item.isCrossing($0) }
         guard !item.isGone, !crossings.isEmpty else { return }
         do {
@@ -85,8 +94,10 @@ extension ItemEngine {
                 }
             }
         } catch {
+            // The rows have the refused crossings of an item that is not in memory any more.
+            if items[item.key] === item { refusedOfRest[item.key, default: []].formUnion(crossings) }
             logger.error(
-                "cannot read refused crossings; they fire when the item is loaded again",
+                "cannot read refused crossings; retrying",
                 metadata: ["app": "\(item.key.app.rawValue)", "item": "\(item.key.name)", "reason": "\(error)"])
         }
     }
@@ -96,9 +107,10 @@ extension ItemEngine {
         if loading[key] != nil { toldMeanwhile.insert(number) }
     }
 
-    /// Tells what was left, as by a server that was killed or a disk that was full: those of an item in their order, and of a few
-    /// items at a time.
+    /// Delivers firings that a killed server or a full disk left: the firings of an item in their order, and those of a few items
+    /// at a time. Gives refused crossings back whose rows could not be read before.
     package func tellRest() async throws {
+        for key in Array(refusedOfRest.keys) { giveBackRefused(of: key) }
         var last: ItemKey?
         while !Task.isCancelled {
             let some = try await store.itemsWithFirings(in: home.shards, after: last, limit: 64)
@@ -131,6 +143,7 @@ extension ItemEngine {
                         metadata: ["app": "\(key.app.rawValue)", "item": "\(key.name)"])
                     defer { underWay.remove(number) }
                     try await store.advance(number, to: nil, refused: [])
+                    giveBackRefused(of: key, after: number)
                     isTold(number, of: key)
                 }
             }

@@ -6,8 +6,6 @@ import Metrics
 /// Items come into memory when they are wanted, and go when others need the room.
 extension ItemEngine {
     func item(_ key: ItemKey) async throws -> WatchedItem {
-        // Each home writes an item as it remembers it, so that an item must have one home.
-        guard has(key) else { throw StoreFault(.unavailable, "another home has the item") }
         uses += 1
         while true {
             if let item = items[key] {
@@ -18,16 +16,15 @@ extension ItemEngine {
                 try await task.value
                 continue
             }
-            // An item has one home, because each writes it as it remembers it.
+            // An item must have one home, because a home overwrites the row of an item with the item in its memory.
             guard home.isOpen(key.shard) else { throw Self.isElsewhere }
             let task = Task { try await load(key) }
             loading[key] = task
             defer {
                 loading[key] = nil
-                if loading.isEmpty {
-                    toldMeanwhile = []
-                    refusedMeanwhile = [:]
-                }
+                // An item that could not be loaded finds its refused crossings when it is loaded.
+                if items[key] == nil { refusedOfRest[key] = nil }
+                if loading.isEmpty { toldMeanwhile = [] }
             }
             try await task.value
         }
@@ -35,7 +32,7 @@ extension ItemEngine {
 
     private func load(_ key: ItemKey) async throws {
         // The rows have what was refused before they are read.
-        refusedMeanwhile[key] = nil
+        refusedOfRest[key] = nil
         let found = try await store.item(key)
         // A server that was killed after it deleted the item may have left some of them.
         if found == nil { try await resetSubscriptions(on: key, all: false) }
@@ -65,7 +62,7 @@ extension ItemEngine {
         letIdleGo()
         items[key] = item
         if !unseen.isEmpty { item.enqueue(.look(unseen)) }
-        if let refused = refusedMeanwhile.removeValue(forKey: key) { item.enqueue(.giveBack(refused)) }
+        giveBackRefused(of: key)
         for work in carriedOver.removeValue(forKey: key) ?? [] { item.enqueue(work) }
         if !item.isIdle { drain(item) }
     }
@@ -92,7 +89,10 @@ extension ItemEngine {
 
     func forget(_ item: WatchedItem) {
         item.isGone = true
-        if items[item.key] === item { items[item.key] = nil }
+        guard items[item.key] === item else { return }
+        items[item.key] = nil
+        // The rows have the refused crossings.
+        refusedOfRest[item.key] = nil
     }
 
     /// Removes the items of a deleted app from memory.

@@ -54,8 +54,9 @@ package actor ItemEngine {
     var underWay: Set<Int64> = []
     /// Firings that were told while some item was being loaded, which may have read that they were not.
     var toldMeanwhile: Set<Int64> = []
-    /// Targets whose firing was refused while their item was being loaded.
-    var refusedMeanwhile: [ItemKey: [Firing.Target]] = [:]
+    /// Targets whose firing was refused between batches of their item's updates. They are given back when no firing delays the
+    /// updates.
+    var refusedOfRest: [ItemKey: Set<Firing.Target>] = [:]
     /// Subscriptions whose rows changed, and that the engine has not looked at since,
     /// with whether they may fire at once.
     var changed: [SubscriptionSerial: Bool] = [:]
@@ -71,7 +72,7 @@ package actor ItemEngine {
     var failedSubscriptions = 0
     /// Work that waits until a deleted item is loaded again.
     var carriedOver: [ItemKey: [WatchedItem.Work]] = [:]
-    /// How many calls tell the firings of items beside their updates.
+    /// The number of calls for each item that deliver its stored firings.
     var restTellers: [ItemKey: Int] = [:]
     /// The shards of the hand-overs that are being applied.
     var handOverShards: Set<Shard> = []
@@ -288,7 +289,7 @@ package actor ItemEngine {
             item.stored = staged.item
             staged = Staged(item)
             await finish(zip(numbers, firings).reversed(), answers, of: item, pause: pause)
-            // Refused crossings were given back.
+            // If the next write fails, the crossings that were given back must still fire with a later update.
             staged.unseen = item.index.unseen
         } catch {
             item.evaluatedVersion = item.stored.version

@@ -24,8 +24,8 @@ final class WatchedItem {
         case update(ItemUpdate, ItemState.Mode, Answer)
         /// These were armed: they may fire with what stands in the item.
         case look([SubscriptionSerial])
-        /// Their crossing was refused beside the updates: they may fire with the next update.
-        case giveBack([Firing.Target])
+        /// Their crossing was refused between two batches of updates: they can fire with the next update.
+        case giveBack(Set<Firing.Target>)
         /// The item is to be deleted; with a moment only if its last update came by then, and it has no subscription.
         case delete(ifIdleSince: Timestamp?, DeletionAnswer)
 
@@ -48,7 +48,7 @@ final class WatchedItem {
     /// An update is being evaluated: what is armed and disarmed meanwhile waits.
     private var isEvaluating = false
     private var deferred: [(WatchedItem) -> Void] = []
-    /// What it fired could not be told: its publishers wait until that is.
+    /// The numbers of firings that are not delivered. The item accepts no update until they are.
     var heldUp: Set<Int64> = [] {
         didSet { if heldUp.isEmpty { untold = [] } }
     }

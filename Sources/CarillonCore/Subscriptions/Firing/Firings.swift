@@ -207,11 +207,13 @@ package final class Firings: Sendable {
                 wake, dueAt: now, isUnconditional: delivery.isAlwaysPushed && wake == .alert,
                 needsAlertText: notification.privateKeys != nil, isShortened: fit == .shortened))
         let (urgency, countsBadge) = (notification.urgency, notification.countsBadge)
-        home.deliver(to: delivery.device, .kept, rules: rules) { id in
+        let (device, app, origin) = (delivery.device, delivery.app, delivery.origin)
+        let expiresAt = now.adding(seconds: delivery.ttl)
+        // The envelope has the body, so that the notification is not kept.
+        home.deliver(to: device, .kept, rules: rules) { id in
             Envelope(
-                id: id, device: delivery.device, app: delivery.app, origin: delivery.origin,
-                kind: .fired(body: body, countsBadge: countsBadge), acceptedAt: now,
-                expiresAt: now.adding(seconds: delivery.ttl), urgency: urgency)
+                id: id, device: device, app: app, origin: origin, kind: .fired(body: body, countsBadge: countsBadge),
+                acceptedAt: now, expiresAt: expiresAt, urgency: urgency)
         } then: { _, delivered in
             then(delivered)
         }

@@ -60,19 +60,20 @@ extension UpdateDelivery {
     /// Between what it says and the wait for what comes of it a device is neither.
     private static let rememberedSeconds: Int64 = 5
 
-    /// Tells those that are there, at all homes.
+    /// Offers an update to the devices of all homes that are connected or poll.
     func published(_ update: Update) {
         tell(update.serial, of: update.app)
         if logs.isShared { others.hint(UpdatePublished(update: update.serial, app: update.app)) }
     }
 
-    /// Tells those that are there of an update that was published or resumed. A task exists while there is somebody to tell, one an app.
+    /// Offers an update that was published or resumed to the present devices of this home. While updates are offered, each app
+    /// has one task.
     package func tell(_ update: UpdateSerial, of app: AppSerial) {
         let begins = present.withLock { $0[app]?.add(update, isShared: logs.isShared) ?? false }
         if begins { Task { await self.tell(app) } }
     }
 
-    /// Tells those that are there what another home published, where its hint was lost.
+    /// Offers updates that another home published to the present devices, if the hints of the other home were lost.
     func tellUnheard() async {
         guard logs.isShared else { return }
         for app in present.withLock({ Array($0.keys) }) {
