@@ -181,7 +181,7 @@ final class InboxFeed: LiveSession {
                 if !state.withLock({ $0.isOpen }) { homes.home(of: device.serial).leave(self, of: device.serial) }
                 handle { machine, now in
                     switch arrived {
-                    case .joined: machine.moved(at: now)
+                    case .joined: machine.arrivedAgain(at: now)
                     case .deviceGone: machine.loaded(.deviceGone, at: now)
                     case .failed(let fault): machine.loadFailed(fault)
                     }
