@@ -35,7 +35,7 @@ extension HomeRuntime {
         arrivalListener?.admitted(first.device, visit.proof)
         var arrived = first
         guard sessions.join(session, device: device, of: first.device.app, in: visit.turn) else {
-            // Withdrawals reach the session of the newer connection only.
+            // The device can have answered the newer connection.
             arrived.page = .unread
             return arrived
         }

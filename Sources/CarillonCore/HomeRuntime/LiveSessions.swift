@@ -17,8 +17,10 @@ package final class LiveSessions: Sendable {
         var app: AppSerial?
         /// The turn of the session.
         var turn = Turn(number: 0)
+        /// The sessions that ended because of a newer connection, until they leave. Each can still have something to give.
+        var leaving: [ObjectIdentifier: any LiveSession] = [:]
         var waiters: [ObjectIdentifier: any LiveSession] = [:]
-        var isEmpty: Bool { session == nil && waiters.isEmpty }
+        var isEmpty: Bool { session == nil && leaving.isEmpty && waiters.isEmpty }
     }
 
     private typealias Presences = Mutex<[DeviceSerial: Presence]>
@@ -41,7 +43,7 @@ package final class LiveSessions: Sendable {
     package func nextTurn() -> Turn { Turn(number: turns.wrappingAdd(1, ordering: .relaxed).newValue) }
 
     /// Makes this the device's session, and ends the session before it. A session whose connection was opened before that of
-    /// the device's session is ended itself.
+    /// the device's session is ended itself. Either must leave, and withdrawals reach it until then.
     ///
     /// - Parameters:
     ///   - app: The app of the device; nil if it is not known.
@@ -56,8 +58,11 @@ package final class LiveSessions: Sendable {
             // A turn that is taken here is later than each turn of the shard.
             let turn = turn ?? nextTurn()
             if let present = presences[device], let other, other !== session, present.turn.number > turn.number {
+                presences[device]?.leaving[ObjectIdentifier(session)] = session
                 return (other, false)
             }
+            if let other, other !== session { presences[device]?.leaving[ObjectIdentifier(other)] = other }
+            if other == nil { presences[device]?.leaving[ObjectIdentifier(session)] = nil }
             presences[device, default: Presence()].session = session
             presences[device]?.app = app
             // A session that joins twice keeps the later of its turns.
@@ -73,12 +78,13 @@ package final class LiveSessions: Sendable {
         return true
     }
 
-    /// Returns the connected devices of an app, with those whose app is not known.
+    /// Returns the devices of an app that have a session, also one that is about to leave, with those whose app is not known.
     package func devices(of app: AppSerial) -> [DeviceSerial] {
         shards.flatMap { shard in
             shard.presences.withLock { presences in
                 presences.compactMap { device, presence in
-                    presence.session != nil && (presence.app ?? app) == app ? device : nil
+                    let isThere = presence.session != nil || !presence.leaving.isEmpty
+                    return isThere && (presence.app ?? app) == app ? device : nil
                 }
             }
         }
@@ -101,8 +107,12 @@ package final class LiveSessions: Sendable {
     /// The session ended. A newer one of the same device stays.
     package func leave(_ session: any LiveSession, device: DeviceSerial) {
         shard(of: device).presences.withLock { presences in
-            guard presences[device]?.session === session else { return }
-            presences[device]?.session = nil
+            guard let presence = presences[device] else { return }
+            if presence.session === session {
+                presences[device]?.session = nil
+            } else if !presence.leaving.isEmpty {
+                presences[device]?.leaving[ObjectIdentifier(session)] = nil
+            }
             if presences[device]?.isEmpty == true { presences[device] = nil }
         }
     }
@@ -111,7 +121,9 @@ package final class LiveSessions: Sendable {
     package func leave(_ session: any LiveSession) {
         for shard in shards {
             let devices = shard.presences.withLock { presences in
-                presences.compactMap { device, presence in presence.session === session ? device : nil }
+                presences.compactMap { device, presence in
+                    presence.session === session || presence.leaving[ObjectIdentifier(session)] != nil ? device : nil
+                }
             }
             for device in devices { leave(session, device: device) }
         }
@@ -136,13 +148,35 @@ package final class LiveSessions: Sendable {
         shard(of: device).presences.withLock { $0[device]?.session }
     }
 
-    /// Takes care that a live session does not give what was read before it was withdrawn; then says so.
+    /// Takes care that no session of the device gives what was read before it was withdrawn; then says so.
     package func withdraw(
         _ withdrawal: DeliveryMachine.Withdrawal, from device: DeviceSerial, then: @escaping @Sendable () -> Void
     ) {
         changes.note(device)
-        guard let session = session(of: device) else { return then() }
-        session.withdrew(withdrawal, done: then)
+        let present = shard(of: device).presences.withLock { $0[device].map { ($0.session, $0.leaving) } }
+        guard let (session, leaving) = present else { return then() }
+        guard !leaving.isEmpty else {
+            guard let session else { return then() }
+            return session.withdrew(withdrawal, done: then)
+        }
+        let sessions = Array(leaving.values) + [session].compactMap { $0 }
+        let countdown = Countdown(from: sessions.count, then: then)
+        for session in sessions { session.withdrew(withdrawal) { countdown.count() } }
+    }
+
+    /// Calls a function with the last of a number of calls.
+    private final class Countdown: Sendable {
+        private let left: Atomic<Int>
+        private let then: @Sendable () -> Void
+
+        init(from count: Int, then: @escaping @Sendable () -> Void) {
+            left = Atomic(count)
+            self.then = then
+        }
+
+        func count() {
+            if left.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 { then() }
+        }
     }
 
     /// From now on this one hears when more is stored for the device, and when the device goes; it is offered nothing, and
@@ -185,28 +219,13 @@ package final class LiveSessions: Sendable {
             box.presences.withLock { $0.filter { Shard(of: $0.key) == shard }.map(\.value) }
         }
         for waiter in presences.flatMap(\.waiters.values) { waiter.moving {} }
-        let sessions = presences.compactMap(\.session)
+        let sessions = presences.compactMap(\.session) + presences.flatMap(\.leaving.values)
         guard !sessions.isEmpty else { return done() }
         let countdown = Countdown(from: sessions.count, then: done)
         for session in sessions { session.moving { countdown.count() } }
     }
 
-    /// Calls a function with the last of a number of calls.
-    private final class Countdown: Sendable {
-        private let left: Atomic<Int>
-        private let then: @Sendable () -> Void
-
-        init(from count: Int, then: @escaping @Sendable () -> Void) {
-            left = Atomic(count)
-            self.then = then
-        }
-
-        func count() {
-            if left.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 { then() }
-        }
-    }
-
-    /// Ends a move. If the shard has another home, its sessions leave, and arrive there.
+    /// Ends a move. If the shard has another home, its sessions leave, and arrive there. Those that ended do not arrive.
     func moved(_ shard: Shard, isGiven: Bool) {
         let presences = shards.flatMap { box in
             box.presences.withLock { presences -> [Presence] in
@@ -217,6 +236,7 @@ package final class LiveSessions: Sendable {
         }
         for presence in presences {
             presence.session?.moved(isGiven ? .gone : .stays)
+            for session in presence.leaving.values { session.moved(isGiven ? .gone : .stays) }
             // They can have begun to wait while the shard was closed.
             if isGiven { for waiter in presence.waiters.values { waiter.end(because: .moved) } }
         }

@@ -54,7 +54,10 @@ final class LinkedSession: LiveSession {
         /// Passes the calls on; nil if nothing waits.
         var task: Task<Void, Never>?
         var isLost = false
+        /// Whether the session ended because the link was lost.
         var hasEnded = false
+        /// Whether the home ended the session. It does not arrive at another home then.
+        var isEnded = false
         var device: DeviceSerial?
         /// The expected answers to offers of TTL 0.
         var answers: [Int: @Sendable (Bool) -> Void] = [:]
@@ -173,7 +176,9 @@ final class LinkedSession: LiveSession {
             }
         case .settled(let ids): session.settled(ids)
         case .providersChanged: session.providersChanged()
-        case .end(let reason): session.end(because: reason)
+        case .end(let reason):
+            state.withLock { $0.isEnded = true }
+            session.end(because: reason)
         case .moving(let done):
             session.moving { [delay] in
                 // Ends after the delay.
@@ -182,7 +187,9 @@ final class LinkedSession: LiveSession {
                     done()
                 }
             }
-        case .moved(.gone): session.moved(onMoved(self).map { .arrives($0) } ?? .gone)
+        case .moved(.gone):
+            let again = onMoved(self)
+            session.moved(state.withLock { $0.isEnded } ? .gone : again.map { .arrives($0) } ?? .gone)
         case .moved(let end): session.moved(end)
         }
     }

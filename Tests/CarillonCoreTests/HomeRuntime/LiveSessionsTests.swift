@@ -99,6 +99,41 @@ struct LiveSessionsTests {
         #expect(all.allSatisfy { $0.events == [.ended(.serverStops)] })
     }
 
+    @Test(arguments: [true, false])
+    func `a withdrawal reaches also a session that ended because of a newer one, until it leaves`(isOlderLast: Bool) {
+        let (older, newer) = (RecordingSession(), RecordingSession())
+        let turns = [sessions.nextTurn(), sessions.nextTurn()]
+        let joins = [(older, turns[0]), (newer, turns[1])]
+        for (session, turn) in isOlderLast ? joins.reversed() : joins {
+            sessions.join(session, device: device, of: AppSerial(1), in: turn)
+        }
+        let done = Mutex(0)
+        sessions.withdraw(.envelope(1), from: device) { done.withLock { $0 += 1 } }
+        #expect(older.events == [.ended(.replaced), .withdrew(.envelope(1))] && newer.events == [.withdrew(.envelope(1))])
+        sessions.leave(newer, device: device)
+        #expect(current() == nil && sessions.population == (0, 0))
+        #expect(sessions.devices(of: AppSerial(1)) == [device])
+        sessions.withdraw(.envelope(2), from: device) { done.withLock { $0 += 1 } }
+        #expect(older.events.last == .withdrew(.envelope(2)) && newer.events.count == 1)
+        sessions.leave(older)
+        #expect(sessions.devices(of: AppSerial(1)).isEmpty)
+        sessions.withdraw(.envelope(3), from: device) { done.withLock { $0 += 1 } }
+        #expect(done.withLock { $0 } == 3 && older.events.last == .withdrew(.envelope(2)))
+    }
+
+    @Test func `a session that joins again, when the newer one has left, is there once`() {
+        let (older, newer) = (RecordingSession(), RecordingSession())
+        sessions.join(older, device: device)
+        sessions.join(newer, device: device)
+        sessions.leave(newer, device: device)
+        sessions.join(older, device: device)
+        sessions.withdraw(.envelope(1), from: device) {}
+        #expect(older.events == [.ended(.replaced), .withdrew(.envelope(1))])
+        sessions.leave(older, device: device)
+        sessions.withdraw(.envelope(2), from: device) {}
+        #expect(older.events.count == 2)
+    }
+
     @Test func `who withdraws is told, whether there is a session or not`() {
         let done = Mutex(0)
         sessions.withdraw(.envelope(1), from: device) { done.withLock { $0 += 1 } }

@@ -54,6 +54,17 @@ struct MovingSessionsTests {
         #expect(sessions.population == (2, 0))
     }
 
+    @Test(arguments: [true, false])
+    func `the move waits also for a session that ended because of a newer one`(answers: Bool) {
+        let (older, newer) = (MovingSession(answersMoves: answers), MovingSession())
+        sessions.join(older, device: device(1, in: shard))
+        sessions.join(newer, device: device(1, in: shard))
+        #expect(begin().isNoted == answers)
+        sessions.moved(shard, isGiven: true)
+        #expect(older.events == [.ended(.replaced), .moving, .gone] && newer.events == [.moving, .gone])
+        #expect(begin().isNoted)
+    }
+
     @Test func `waiting polls end, and those of other shards stay`() {
         let (poll, elsewhere) = (RecordingSession(), RecordingSession())
         sessions.addWaiter(poll, for: device(1, in: shard))

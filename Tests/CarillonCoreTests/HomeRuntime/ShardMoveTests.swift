@@ -139,6 +139,7 @@ struct ShardMoveTests {
         #expect(try await world.move() == .busy)
         #expect(silent.events == [.moving, .stays])
         _ = try await world.arrive(as: first)
+        world.first.leave(silent, of: device)
         try await expectStay(first, [])
     }
 

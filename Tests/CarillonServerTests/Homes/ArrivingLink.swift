@@ -30,6 +30,7 @@ final class ArrivingLink: Home {
         let proof: DeviceProof
         let version: Int
         private let link: ArrivingLink
+        private let isEnded = Mutex(false)
 
         init(_ session: any LiveSession, of name: DeviceName, _ proof: DeviceProof, _ version: Int, on link: ArrivingLink) {
             self.session = session
@@ -51,12 +52,16 @@ final class ArrivingLink: Home {
         }
         func settled(_ ids: [MessageID]) { session.settled(ids) }
         func providersChanged() { session.providersChanged() }
-        func end(because reason: SessionEnd) { session.end(because: reason) }
+        func end(because reason: SessionEnd) {
+            isEnded.withLock { $0 = true }
+            session.end(because: reason)
+        }
         func moving(done: @escaping @Sendable () -> Void) { session.moving(done: done) }
 
         func moved(_ end: MoveEnd) {
             guard case .gone = end else { return session.moved(end) }
             _ = link.forget(session)
+            guard !isEnded.withLock({ $0 }) else { return session.moved(.gone) }
             session.moved(.arrives { [self] in await link.arriveAgain(self) })
         }
     }
