@@ -8,6 +8,7 @@ final class ArrivingLink: Home {
         var homes: Homes?
         var connections: [ObjectIdentifier: Connection] = [:]
         var beforeArrival: (@Sendable () async -> Void)?
+        var afterLostArrival: (@Sendable () async -> Void)?
     }
 
     private let home: any Home
@@ -20,6 +21,9 @@ final class ArrivingLink: Home {
 
     /// Runs the work after each move of a device with a session, before the session arrives at the new home.
     func beforeArrival(_ work: (@Sendable () async -> Void)?) { state.withLock { $0.beforeArrival = work } }
+
+    /// Loses the home's answer to the next arrival. Runs the work before the caller knows that.
+    func loseArrival(after work: @escaping @Sendable () async -> Void) { state.withLock { $0.afterLostArrival = work } }
 
     // MARK: Sessions
 
@@ -85,7 +89,10 @@ final class ArrivingLink: Home {
     ) async throws(HomeFault) -> Arrived {
         let connection = connect(session, of: name, proof, version)
         do throws(HomeFault) {
-            return note(try await home.arrive(name, proof, load, speaking: version, as: connection), of: session)
+            let arrived = note(try await home.arrive(name, proof, load, speaking: version, as: connection), of: session)
+            guard let work = takeLoss() else { return arrived }
+            await work()
+            throw HomeFault.outcomeUnknown
         } catch {
             _ = forget(session)
             throw error
@@ -110,6 +117,13 @@ final class ArrivingLink: Home {
         let connection = Connection(session, of: name, proof, version, on: self)
         state.withLock { $0.connections[ObjectIdentifier(session)] = connection }
         return connection
+    }
+
+    private func takeLoss() -> (@Sendable () async -> Void)? {
+        state.withLock { state in
+            defer { state.afterLostArrival = nil }
+            return state.afterLostArrival
+        }
     }
 
     private func note(_ arrived: Arrived, of session: any LiveSession) -> Arrived {
