@@ -3,20 +3,12 @@ import Synchronization
 
 /// Which device is connected here: one session a device, the newest; and who else waits for its inbox to fill, as polls do.
 package final class LiveSessions: Sendable {
-    /// The place of a session in the order in which the connections of a device were opened.
-    package struct Turn: Sendable {
-        fileprivate var number: UInt64
-
-        /// The turn of a connection that was opened before each other one.
-        static let earliest = Turn(number: 0)
-    }
-
     private struct Presence {
         var session: (any LiveSession)?
         /// The app of the session's device; nil if it is not known.
         var app: AppSerial?
-        /// The turn of the session.
-        var turn = Turn(number: 0)
+        /// The opening time of the session's connection.
+        var openedAt = OpeningTime(nanoseconds: .min)
         /// The sessions that ended because of a newer connection, until they leave. Each can still have something to give.
         var leaving: [ObjectIdentifier: any LiveSession] = [:]
         var waiters: [ObjectIdentifier: any LiveSession] = [:]
@@ -32,32 +24,27 @@ package final class LiveSessions: Sendable {
     /// The changes of inboxes. A session that joins after its inbox was read compares the read with them.
     package let changes = InboxChangeClock()
     private let shards: [ShardBox]
-    private let turns = Atomic<UInt64>(0)
     private let started = ServerMetric.sessionsStarted.counter()
 
     package init(shardCount: Int = 64) {
         shards = (0..<shardCount).map { _ in ShardBox() }
     }
 
-    /// Returns the turn of a connection that was opened now, for a session that joins later.
-    package func nextTurn() -> Turn { Turn(number: turns.wrappingAdd(1, ordering: .relaxed).newValue) }
-
     /// Makes this the device's session, and ends the session before it. A session whose connection was opened before that of
     /// the device's session is ended itself. Either must leave, and withdrawals reach it until then.
     ///
     /// - Parameters:
     ///   - app: The app of the device; nil if it is not known.
-    ///   - turn: The turn of the connection; nil if it was opened now.
+    ///   - openedAt: The opening time of the connection; nil if it was opened now.
     /// - Returns: Whether this is the device's session now.
     @discardableResult
     package func join(
-        _ session: any LiveSession, device: DeviceSerial, of app: AppSerial? = nil, in turn: Turn? = nil
+        _ session: any LiveSession, device: DeviceSerial, of app: AppSerial? = nil, openedAt: OpeningTime? = nil
     ) -> Bool {
         let (other, isJoined) = shard(of: device).presences.withLock { presences -> ((any LiveSession)?, Bool) in
             let other = presences[device]?.session
-            // A turn that is taken here is later than each turn of the shard.
-            let turn = turn ?? nextTurn()
-            if let present = presences[device], let other, other !== session, present.turn.number > turn.number {
+            let openedAt = openedAt ?? .now()
+            if let present = presences[device], let other, other !== session, present.openedAt > openedAt {
                 presences[device]?.leaving[ObjectIdentifier(session)] = session
                 return (other, false)
             }
@@ -65,8 +52,9 @@ package final class LiveSessions: Sendable {
             if other == nil { presences[device]?.leaving[ObjectIdentifier(session)] = nil }
             presences[device, default: Presence()].session = session
             presences[device]?.app = app
-            // A session that joins twice keeps the later of its turns.
-            if other !== session || turn.number > presences[device]?.turn.number ?? 0 { presences[device]?.turn = turn }
+            // A session that joins twice keeps the later of its times.
+            let isLater = presences[device].map { $0.openedAt < openedAt } ?? true
+            if other !== session || isLater { presences[device]?.openedAt = openedAt }
             return (other, true)
         }
         guard isJoined else {

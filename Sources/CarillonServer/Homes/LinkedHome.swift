@@ -218,20 +218,12 @@ package final class LinkedHome: Home {
     // MARK: Calls about one device
 
     package func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
-        let arrival = Arrival(name: name, proof: proof, version: version)
+        let arrival = Arrival(name: name, proof: proof, version: version, openedAt: openedAt)
         return try await connect(session, by: arrival) { [home] (linked) async throws(HomeFault) -> Arrived in
-            try await home.arrive(name, proof, load, speaking: version, as: linked)
-        }
-    }
-
-    package func arriveAgain(
-        _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, as session: any LiveSession
-    ) async throws(HomeFault) -> Arrived {
-        let arrival = Arrival(name: name, proof: proof, version: version)
-        return try await connect(session, by: arrival) { [home] (linked) async throws(HomeFault) -> Arrived in
-            try await home.arriveAgain(name, proof, speaking: version, as: linked)
+            try await home.arrive(name, proof, load, speaking: version, openedAt: openedAt, as: linked)
         }
     }
 
@@ -240,6 +232,7 @@ package final class LinkedHome: Home {
         var name: DeviceName
         var proof: DeviceProof
         var version: Int
+        var openedAt: OpeningTime
     }
 
     private func connect(
@@ -322,7 +315,7 @@ package final class LinkedHome: Home {
         return { [weak homes] in
             guard let homes else { return .failed(StoreFault(.unavailable, "the link knows no other homes")) }
             return await homes.arriveAgain(
-                arrival.name, arrival.proof, speaking: arrival.version, as: connection)
+                arrival.name, arrival.proof, speaking: arrival.version, openedAt: arrival.openedAt, as: connection)
         }
     }
 

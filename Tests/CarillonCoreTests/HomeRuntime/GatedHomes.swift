@@ -98,9 +98,12 @@ struct GatedHomes: Sendable {
             .id(device.id, credential: Self.credential), .credential(Self.credential), Self.load, speaking: 1, as: session)
     }
 
-    func arriveAgain(at home: any Home, as session: any LiveSession) async throws(HomeFault) -> Arrived {
-        try await home.arriveAgain(
-            .id(device.id, credential: Self.credential), .credential(Self.credential), speaking: 1, as: session)
+    func arriveAgain(
+        at home: any Home, openedAt: OpeningTime, as session: any LiveSession
+    ) async throws(HomeFault) -> Arrived {
+        try await home.arrive(
+            .id(device.id, credential: Self.credential), .credential(Self.credential), .nothing, speaking: 1,
+            openedAt: openedAt, as: session)
     }
 
     /// Arrives at the home that has the device.

@@ -172,16 +172,26 @@ struct HomeGateTests {
 
     @Test func `a session that arrives again does not take the place of a newer one`() async throws {
         let (former, newer, newest) = (MovingSession(), MovingSession(), MovingSession())
-        #expect(try await world.arriveAgain(at: world.first, as: former).device != nil)
+        let times = [OpeningTime.now(), .now()]
+        #expect(try await world.arriveAgain(at: world.first, openedAt: times[0], as: former).device != nil)
         #expect(world.first.sessions.session(of: device) === former)
         #expect(try await world.arrive(at: world.first, as: newer).device != nil)
         #expect(former.events == [.ended(.replaced)])
         let again = MovingSession()
-        #expect(try await world.arriveAgain(at: world.first, as: again).device != nil)
+        #expect(try await world.arriveAgain(at: world.first, openedAt: times[1], as: again).device != nil)
         #expect(again.events == [.ended(.replaced)] && newer.events.isEmpty)
         #expect(world.first.sessions.session(of: device) === newer)
         #expect(try await world.arrive(at: world.first, as: newest).device != nil)
         #expect(newer.events == [.ended(.replaced)] && newest.events.isEmpty)
+    }
+
+    @Test func `of two sessions that arrive again the newer one stays, in whichever order they come`() async throws {
+        let (older, newer) = (MovingSession(), MovingSession())
+        let times = [OpeningTime.now(), .now()]
+        #expect(try await world.arriveAgain(at: world.first, openedAt: times[1], as: newer).device != nil)
+        #expect(try await world.arriveAgain(at: world.first, openedAt: times[0], as: older).device != nil)
+        #expect(older.events == [.ended(.replaced)] && newer.events.isEmpty)
+        #expect(world.first.sessions.session(of: device) === newer)
     }
 
     @Test func `a device of another home is not admitted`() async throws {

@@ -33,14 +33,19 @@ final class ArrivingLink: Home {
         let name: DeviceName
         let proof: DeviceProof
         let version: Int
+        let openedAt: OpeningTime
         private let link: ArrivingLink
         private let isEnded = Mutex(false)
 
-        init(_ session: any LiveSession, of name: DeviceName, _ proof: DeviceProof, _ version: Int, on link: ArrivingLink) {
+        init(
+            _ session: any LiveSession, of name: DeviceName, _ proof: DeviceProof, _ version: Int, openedAt: OpeningTime,
+            on link: ArrivingLink
+        ) {
             self.session = session
             self.name = name
             self.proof = proof
             self.version = version
+            self.openedAt = openedAt
             self.link = link
         }
 
@@ -79,17 +84,21 @@ final class ArrivingLink: Home {
         await work?()
         guard let homes else { return .failed(StoreFault(.unavailable, "the link knows no homes")) }
         return await homes.arriveAgain(
-            connection.name, connection.proof, speaking: connection.version, as: connection.session)
+            connection.name, connection.proof, speaking: connection.version, openedAt: connection.openedAt,
+            as: connection.session)
     }
 
     // MARK: Calls
 
     func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
-        let connection = connect(session, of: name, proof, version)
+        let connection = connect(session, of: name, proof, version, openedAt)
         do throws(HomeFault) {
-            let arrived = note(try await home.arrive(name, proof, load, speaking: version, as: connection), of: session)
+            let arrived = note(
+                try await home.arrive(name, proof, load, speaking: version, openedAt: openedAt, as: connection),
+                of: session)
             guard let work = takeLoss() else { return arrived }
             await work()
             throw HomeFault.outcomeUnknown
@@ -99,22 +108,10 @@ final class ArrivingLink: Home {
         }
     }
 
-    func arriveAgain(
-        _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, as session: any LiveSession
-    ) async throws(HomeFault) -> Arrived {
-        let connection = connect(session, of: name, proof, version)
-        do throws(HomeFault) {
-            return note(try await home.arriveAgain(name, proof, speaking: version, as: connection), of: session)
-        } catch {
-            _ = forget(session)
-            throw error
-        }
-    }
-
     private func connect(
-        _ session: any LiveSession, of name: DeviceName, _ proof: DeviceProof, _ version: Int
+        _ session: any LiveSession, of name: DeviceName, _ proof: DeviceProof, _ version: Int, _ openedAt: OpeningTime
     ) -> Connection {
-        let connection = Connection(session, of: name, proof, version, on: self)
+        let connection = Connection(session, of: name, proof, version, openedAt: openedAt, on: self)
         state.withLock { $0.connections[ObjectIdentifier(session)] = connection }
         return connection
     }

@@ -216,7 +216,7 @@ struct MovedConnectionTests {
         #expect(wanted == (isWithdrawn ? [last] : [unwritten, last]))
     }
 
-    @Test func `a stream that arrived at the new home leaves it, also if the answer of the former home was lost`() async throws {
+    @Test func `a stream leaves the new home of its device, also if the answer of the former home was lost`() async throws {
         let world = try await MovingHomes()
         let phone = try await world.phone()
         let feed = feed(of: phone, in: world)
