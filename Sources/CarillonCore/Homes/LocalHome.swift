@@ -23,7 +23,8 @@ package protocol LocalHome: AnyObject, Sendable {
 
     // MARK: Delivery
 
-    /// Makes an envelope with its identifier, and brings it to a device.
+    /// Makes an envelope with its identifier, and brings it to a device. While the device moves, that waits for the end of the move. If the
+    /// device has another home then, the delivery fails.
     ///
     /// - Parameter then: Gets the result when the promise of the mode is kept. It may be called before this method returns, from any
     ///   thread, and while the home handles the device: it must not call the home for the same device.

@@ -80,15 +80,18 @@ struct GatedHomes: Sendable {
 
     func deliver(at home: HomeRuntime) async -> (id: MessageID, result: DeliveryResult) {
         await withCheckedContinuation { continuation in
-            home.deliver(to: device.serial, .kept, rules: AppendRules()) { [channel] id in
-                Envelope(
-                    id: id, device: channel.device, app: channel.app, origin: channel.origin,
-                    kind: .message(.init(body: [1], coding: nil)), acceptedAt: Self.now,
-                    expiresAt: Self.now.adding(seconds: 600))
+            home.deliver(to: device.serial, .kept, rules: AppendRules()) { id in
+                envelope(id)
             } then: { id, result in
                 continuation.resume(returning: (id, result))
             }
         }
+    }
+
+    func envelope(_ id: MessageID) -> Envelope {
+        Envelope(
+            id: id, device: channel.device, app: channel.app, origin: channel.origin,
+            kind: .message(.init(body: [1], coding: nil)), acceptedAt: Self.now, expiresAt: Self.now.adding(seconds: 600))
     }
 
     static let load = InboxLoad(after: 0, limit: 9, bytes: 10_000)

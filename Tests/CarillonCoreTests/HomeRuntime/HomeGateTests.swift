@@ -25,11 +25,34 @@ struct HomeGateTests {
         if case .failed = result { true } else { false }
     }
 
-    @Test func `a closed shard gets no message, and its messages are not taken back`() async throws {
+    @Test(arguments: [true, false])
+    func `a message to a closed shard waits for the end of the move`(isGiven: Bool) async throws {
+        await close()
+        async let sent = world.deliver(at: world.first)
+        async let another = world.first.deliver(to: device, .kept) { [world] id in world.envelope(id) }
+        for _ in 0..<100 { await Task.yield() }
+        #expect(try await world.waiting() == [])
+        if isGiven { try world.give() } else { gate.reopen(shard) }
+        let (first, second) = (await sent.result, await another)
+        if isGiven {
+            #expect(isFailed(first) && isFailed(second))
+        } else {
+            #expect(first == .stored && second == .stored)
+        }
+        #expect(await world.deliver(at: world.runtimes[isGiven ? 1 : 0]).result == .stored)
+    }
+
+    @Test func `a message to a closed shard fails if too many wait`() async throws {
+        let world = try await GatedHomes(mostWaiting: 0)
+        let gate = try #require(world.first.gate)
+        #expect(await gate.close(shard, atMost: .zero))
+        #expect(isFailed(await world.deliver(at: world.first).result))
+    }
+
+    @Test func `a closed shard gives no message, and its messages are not taken back`() async throws {
         let (id, delivered) = await world.deliver(at: world.first)
         #expect(delivered == .stored)
         await close()
-        #expect(isFailed(await world.deliver(at: world.first).result))
         let wasGiven = await world.first.giveOnce(to: device) { id in Sample.envelope(id.position) }
         #expect(!wasGiven)
         await #expect(throws: StoreFault.self) { try await world.first.cancel(id) }
@@ -53,7 +76,6 @@ struct HomeGateTests {
         gate.leave(shard)
         #expect(await closed.value)
         #expect(!world.first.isOpen(shard) && world.first.has(shard))
-        #expect(isFailed(await world.deliver(at: world.first).result))
     }
 
     @Test func `work for a device waits for the end of a move`() async throws {
