@@ -83,6 +83,14 @@ struct SessionMoveTests {
         #expect(machine.arrivedAgain(at: Sample.now) == [behind])
     }
 
+    @Test func `an open socket at the new home that hears of services is told that providers can be others`() {
+        var machine = connected()
+        _ = machine.received(.hello(.init(carillon: CarillonVersion.ofExtension)))
+        _ = machine.identified(identity, page(), at: Sample.now)
+        machine.moving()
+        #expect(machine.arrivedAgain(at: Sample.now) == [load, .send(.providersChanged)])
+    }
+
     @Test func `an open socket whose peer does not read loads when it reads again`() {
         var machine = live()
         machine.outputPaused()
