@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// The calls reach the session in their order, each after a delay. They are only queued while the home makes them, so that nothing calls the
 /// home back then. If the link is lost, the session ends with ``SessionEnd/linkLost``; what was offered to it and not answered counts as not
-/// given. A withdrawal is done when the session has ended.
+/// given. A withdrawal and the beginning of a move are done when the session has ended.
 final class LinkedSession: LiveSession {
     /// A call of the home.
     private enum Call: Sendable {
@@ -148,7 +148,7 @@ final class LinkedSession: LiveSession {
                 onLost(self)
             case .late(.offerVolatile(_, let answer)): answer(false)
             case .late(.withdrew(let withdrawal, let done)): session.withdrew(withdrawal, done: done)
-            case .late(.moving(let done)): done()
+            case .late(.moving(let done)): session.moving(done: done)
             case .late: break
             case .done: return
             }

@@ -97,6 +97,18 @@ struct LinkedSessionTests {
         #expect(session.events == [.ended(.linkLost), .withdrew(.envelope(1)), .withdrew(.envelope(2))])
     }
 
+    @Test func `a move waits until a session whose link was cut gives nothing more`() async throws {
+        let world = LinkWorld(.fixed(milliseconds: 500))
+        let session = NotingSession()
+        let linked = try await arrive(session, over: world)
+        let moves = Answers()
+        linked.moving { moves.add(session.events.last == .moving) }
+        world.link.cut()
+        linked.moving { moves.add(session.events.last == .moving) }
+        try await eventually { moves.values == [true, true] }
+        #expect(session.events == [.ended(.linkLost), .moving, .moving])
+    }
+
     @Test(arguments: ["calls", "bytes"])
     func `a session for which too much waits ends and leaves, and the home calls it with its locks`(
         limit: String
