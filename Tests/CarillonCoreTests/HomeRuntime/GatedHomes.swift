@@ -67,11 +67,11 @@ struct GatedHomes: Sendable {
 
     static func node(_ place: Int) -> NodeNumber { NodeNumber(Int64(place) + 1) }
 
-    /// Waits for a tenth of each time, so that tests are short.
+    /// Waits for a tenth of the longer times, so that tests are short.
     private static let scheduler = Scheduler { delay, work in
         // Ends with the work.
         _ = Task {
-            try? await Task.sleep(for: delay / 10)
+            try? await Task.sleep(for: delay > .milliseconds(200) ? delay / 10 : delay)
             work()
         }
     }

@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 import Synchronization
 import TestStores
@@ -131,6 +132,18 @@ struct ShardMoveTests {
         _ = try await world.arrive(as: session)
         #expect(try await world.move(giveUp: { _ in false }) == .busy)
         try await expectStay(session, [])
+    }
+
+    @Test func `a shard whose features take too long stays, and is moved later`() async throws {
+        let (session, release) = (MovingSession(), Signal())
+        _ = try await world.arrive(as: session)
+        let result = try await world.move(giveUp: { _ in
+            await release.wait()
+            return true
+        })
+        #expect(result == .busy)
+        try await expectStay(session, [])
+        release.send()
     }
 
     @Test func `a shard with a session that does not answer stays`() async throws {
