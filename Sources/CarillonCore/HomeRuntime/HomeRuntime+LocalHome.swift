@@ -149,7 +149,7 @@ extension HomeRuntime: LocalHome {
 
     // MARK: Connections
 
-    package func isConnected(_ device: DeviceSerial) -> Bool { sessions.session(of: device) != nil }
+    package func isConnected(_ device: DeviceSerial) -> Bool { sessions.isConnected(device) }
 
     package func isPresent(_ device: DeviceSerial) -> Bool { isConnected(device) || sessions.hasWaiters(device) }
 

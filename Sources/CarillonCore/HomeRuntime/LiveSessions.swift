@@ -24,6 +24,10 @@ package final class LiveSessions: Sendable {
     /// The changes of inboxes. A session that joins after its inbox was read compares the read with them.
     package let changes = InboxChangeClock()
     private let shards: [ShardBox]
+    /// The devices whose sessions arrive soon, until when.
+    private let expected = Mutex<[DeviceSerial: ContinuousClock.Instant]>([:])
+    /// Whether a device was ever expected.
+    private let hasExpected = Atomic<Bool>(false)
     private let started = ServerMetric.sessionsStarted.counter()
 
     package init(shardCount: Int = 64) {
@@ -62,6 +66,7 @@ package final class LiveSessions: Sendable {
             return false
         }
         started.increment()
+        if hasExpected.load(ordering: .relaxed) { expected.withLock { $0[device] = nil } }
         if let other, other !== session { other.end(because: .replaced) }
         return true
     }
@@ -119,14 +124,15 @@ package final class LiveSessions: Sendable {
 
     /// Calls `work` with the device's session, if there is one, while nothing else is queued for this device: what
     /// gets its position inside is given in the order of positions. Waiters hear of it after that; `isAwaited` says whether
-    /// there are some.
+    /// there are some, or a session is expected.
     package func appending<Result>(
         to device: DeviceSerial, _ work: (_ session: (any LiveSession)?, _ isAwaited: Bool) -> Result
     ) -> Result {
         let (result, waiters) = shard(of: device).presences.withLock { presences in
             let presence = presences[device]
             let waiters = presence.map { Array($0.waiters.values) } ?? []
-            return (work(presence?.session, !waiters.isEmpty), waiters)
+            let isAwaited = !waiters.isEmpty || presence?.session == nil && isExpected(device)
+            return (work(presence?.session, isAwaited), waiters)
         }
         for waiter in waiters { waiter.storedMore() }
         return result
@@ -135,6 +141,9 @@ package final class LiveSessions: Sendable {
     package func session(of device: DeviceSerial) -> (any LiveSession)? {
         shard(of: device).presences.withLock { $0[device]?.session }
     }
+
+    /// Whether the device has a session, or one that is expected.
+    package func isConnected(_ device: DeviceSerial) -> Bool { session(of: device) != nil || isExpected(device) }
 
     /// Takes care that no session of the device gives what was read before it was withdrawn; then says so.
     package func withdraw(
@@ -200,6 +209,30 @@ package final class LiveSessions: Sendable {
     }
 
     // MARK: A shard that moves
+
+    /// The sessions of these devices arrive from another home soon. Until they have joined, or the time is over, the devices count as
+    /// connected: they are not woken at once, and not removed. An envelope of TTL 0 that comes before the session is dropped.
+    func expect(_ devices: [DeviceSerial], for time: Duration = .seconds(2)) {
+        guard !devices.isEmpty else { return }
+        let now = ContinuousClock.now
+        expected.withLock { expected in
+            expected = expected.filter { $0.value > now }
+            for device in devices { expected[device] = now + time }
+        }
+        hasExpected.store(true, ordering: .relaxed)
+    }
+
+    private func isExpected(_ device: DeviceSerial) -> Bool {
+        guard hasExpected.load(ordering: .relaxed), let end = expected.withLock({ $0[device] }) else { return false }
+        return end > .now
+    }
+
+    /// Returns the devices of a shard that have a session.
+    func devices(in shard: Shard) -> [DeviceSerial] {
+        shards.flatMap { box in
+            box.presences.withLock { $0.filter { Shard(of: $0.key) == shard && $0.value.session != nil }.map(\.key) }
+        }
+    }
 
     /// Calls `done` when no session of a shard gives or loads anything more. Those who wait for an inbox of the shard end.
     func moving(_ shard: Shard, done: @escaping @Sendable () -> Void) {

@@ -88,6 +88,8 @@ package struct ShardMove: Sendable {
             stay(shard, at: giver, gate)
             return .busy
         }
+        // Calls that waited for the shard run at the new home before its sessions have arrived.
+        taker.home.sessions.expect(sessions.devices(in: shard))
         taker.home.take(shard)
         homes.move(ShardSet([shard]), to: taker.place)
         gate.give(shard)

@@ -105,7 +105,7 @@ package protocol LocalHome: AnyObject, Sendable {
 
     // MARK: Connections
 
-    /// Whether the device has a session. A waiting poll is not a session.
+    /// Whether the device has a session, also one that is on its way from another home. A waiting poll is not a session.
     func isConnected(_ device: DeviceSerial) -> Bool
     /// Whether the device has a session or a waiting poll.
     func isPresent(_ device: DeviceSerial) -> Bool

@@ -79,6 +79,8 @@ struct ShardMoveTests {
         #expect(try await world.move() == .moved)
         #expect(session.events == [.moving, .gone])
         #expect(!world.first.isConnected(device))
+        // It is expected there.
+        #expect(world.second.isConnected(device) && world.second.population == (0, 0))
     }
 
     // MARK: Moves that are not done
