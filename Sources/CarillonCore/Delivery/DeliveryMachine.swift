@@ -235,10 +235,17 @@ package struct DeliveryMachine: Sendable {
         return (taken.stored + taken.volatile, taken.volatile.map { .settle($0, .dropped) })
     }
 
-    /// The connection is the session at the device's new home, or the device stays. What was stored meanwhile is loaded.
+    /// The device stays at its home. What was stored meanwhile is loaded.
     package mutating func moved(at now: Timestamp) -> [Action] {
         if moves > 0 { moves -= 1 }
         return storedMore(at: now)
+    }
+
+    /// The connection is the session at the device's new home. What was stored meanwhile is loaded. The device can have answered there for
+    /// what was given before, without word to this connection, so the window does not wait for these answers.
+    package mutating func arrivedAgain(at now: Timestamp) -> [Action] {
+        given.forgetStored()
+        return moved(at: now)
     }
 
     private var isHeld: Bool { isOutputPaused || moves > 0 }

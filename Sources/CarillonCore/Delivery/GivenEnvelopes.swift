@@ -55,6 +55,9 @@ struct GivenEnvelopes: Sendable {
         return (taken.filter { !$0.isVolatile }.map(\.id), taken.filter(\.isVolatile).map(\.id))
     }
 
+    /// Forgets all but what was of TTL 0.
+    mutating func forgetStored() { _ = remove { !$0.isVolatile } }
+
     private mutating func remove(where isOver: (Slot) -> Bool) -> Bool {
         let count = slots.count
         var freed = 0

@@ -46,7 +46,8 @@ package struct DeviceRegistrar: Sendable {
     ///   - user: Finds out what it says of its user, when its allowance was taken.
     ///   - key: The key that allowed it.
     ///   - address: Where the device is, whose allowance it takes; nil takes none.
-    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device. Nothing was done then.
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device; ``HomeFault/unreachable`` if this home has no shard now. No device
+    ///   was made then.
     package func register(
         app: AppID, registration: String? = nil, saying profile: DeviceProfile? = nil,
         of user: () async throws -> UserWord? = { nil }, with key: KeyID? = nil, from address: NetworkAddress? = nil
@@ -56,7 +57,7 @@ package struct DeviceRegistrar: Sendable {
         let hash = try registration.map(Self.hash(ofRegistration:))
         let user = try await user()
         try await vetoes.ask(.registration(profile, user, isAnonymous: false), of: app, serial: nil)
-        let proposed = newID(in: hash.map { Shard(of: app, registration: $0) })
+        let proposed = try newID(in: hash.map { Shard(of: app, registration: $0) })
         let secret: DeviceCredential.Secret =
             registration.map { DeviceCredential.Secret.ofRegistration($0) }
             ?? .random(random.bytes(DeviceCredential.secretByteCount))
@@ -93,12 +94,17 @@ package struct DeviceRegistrar: Sendable {
     /// Makes the id of a new device in a shard of this home.
     ///
     /// - Parameter shard: Nil for a random one.
-    private func newID(in shard: Shard?) -> DeviceID {
-        while true {
+    /// - Throws: ``HomeFault/unreachable`` if this home has no shard now.
+    private func newID(in shard: Shard?) throws(HomeFault) -> DeviceID {
+        let shards = home.shards
+        for _ in 0..<Self.mostTries {
             let id = DeviceID(random: random, in: shard)
-            if shard != nil || home.shards.contains(Shard(of: id)) { return id }
+            if shard != nil || shards.contains(Shard(of: id)) { return id }
         }
+        throw .unreachable
     }
+
+    private static let mostTries = 20 * Shard.count
 
     private static func hash(ofRegistration secret: String) throws -> SecretHash {
         guard (32...128).contains(secret.utf8.count), Base64URL.decodeLeniently(secret) != nil else {

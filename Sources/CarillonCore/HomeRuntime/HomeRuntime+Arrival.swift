@@ -1,17 +1,14 @@
 extension HomeRuntime {
     /// The session joins after the proof was checked: an earlier join would let anybody end the session of a device.
     ///
-    /// - Parameter isAgain: Whether the session was that of the device at a former home.
     /// - Returns: The device, and whether the session joined. Nil if there is no such device, or the proof is not valid.
     /// - Throws: ``HomeFault`` also if another home has the device, or the device moves.
     func arrival(
-        of name: DeviceName, _ proof: DeviceProof, as session: any LiveSession, _ load: InboxLoad, isAgain: Bool = false
+        of name: DeviceName, _ proof: DeviceProof, as session: any LiveSession, _ load: InboxLoad, openedAt: OpeningTime
     ) async throws -> (arrived: ArrivedDevice, isJoined: Bool)? {
-        // Reads can end in another order than that in which the connections were opened.
-        let turn = isAgain ? .earliest : sessions.nextTurn()
         let moment = sessions.changes.now()
         guard let first = try await inbox.arrival(of: name, load), proof.isValid(for: first.device) else { return nil }
-        let visit = Visit(name: name, proof: proof, session: session, load: load, turn: turn, moment: moment)
+        let visit = Visit(name: name, proof: proof, session: session, load: load, openedAt: openedAt, moment: moment)
         guard let gate else { return try await join(first, visit) }
         let shard = Shard(of: first.device.serial)
         try await gate.enter(shard)
@@ -24,8 +21,9 @@ extension HomeRuntime {
         var proof: DeviceProof
         var session: any LiveSession
         var load: InboxLoad
-        /// The turn and the moment before the first read.
-        var turn: LiveSessions.Turn
+        /// Reads can end in another order than that in which the connections were opened.
+        var openedAt: OpeningTime
+        /// The moment before the first read.
         var moment: InboxChangeClock.Moment
     }
 
@@ -36,8 +34,8 @@ extension HomeRuntime {
         let device = first.device.serial
         arrivalListener?.admitted(first.device, visit.proof)
         var arrived = first
-        guard sessions.join(session, device: device, of: first.device.app, in: visit.turn) else {
-            // Withdrawals reach the session of the newer connection only.
+        guard sessions.join(session, device: device, of: first.device.app, openedAt: visit.openedAt) else {
+            // The device can have answered the newer connection.
             arrived.page = .unread
             return (arrived, false)
         }

@@ -2,23 +2,11 @@
 /// ``HomeFault/unreachable`` for shards that move and have no new home in time (``ShardGate/longestWait``).
 extension HomeRuntime: Home {
     package func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
-    ) async throws(HomeFault) -> Arrived {
-        try await arrive(name, proof, load, speaking: version, as: session, isAgain: false)
-    }
-
-    package func arriveAgain(
-        _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, as session: any LiveSession
-    ) async throws(HomeFault) -> Arrived {
-        try await arrive(name, proof, .nothing, speaking: version, as: session, isAgain: true)
-    }
-
-    private func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession,
-        isAgain: Bool
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         do {
-            guard let arrival = try await arrival(of: name, proof, as: session, load, isAgain: isAgain) else {
+            guard let arrival = try await arrival(of: name, proof, as: session, load, openedAt: openedAt) else {
                 return .notKnown
             }
             // Nothing follows the arrival of a session that did not join because the device has a newer one.

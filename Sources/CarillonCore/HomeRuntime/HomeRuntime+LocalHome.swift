@@ -20,7 +20,14 @@ extension HomeRuntime: LocalHome {
     ) {
         guard let gate else { return inbox.deliver(to: device, mode, rules: rules, make, then: then) }
         let shard = Shard(of: device)
-        guard gate.enterNow(shard) else { return then(inbox.newID(for: device), .failed(Self.isMoving)) }
+        guard gate.enterNow(shard) else {
+            let isKept = gate.whenDecided(shard) { [self] in
+                guard gate.has(shard) else { return then(inbox.newID(for: device), .failed(Self.isMoving)) }
+                deliver(to: device, mode, rules: rules, make, then: then)
+            }
+            if !isKept { then(inbox.newID(for: device), .failed(Self.isMoving)) }
+            return
+        }
         inbox.deliver(to: device, mode, rules: rules, make) { id, result in
             gate.leave(shard)
             then(id, result)
@@ -48,15 +55,15 @@ extension HomeRuntime: LocalHome {
 
     static let isMoving = StoreFault(.unavailable, "the device moves to another home")
 
-    /// Does the work if the gate admits it; returns nil otherwise.
-    private func inside<Result>(
-        _ device: DeviceSerial, _ work: () async throws -> Result
-    ) async rethrows -> Result? {
-        guard let gate else { return try await work() }
+    /// Does the work if the gate admits it, perhaps after the end of a move; returns nil otherwise.
+    private func inside<Result>(_ device: DeviceSerial, _ work: () async -> Result) async -> Result? {
+        guard let gate else { return await work() }
         let shard = Shard(of: device)
-        guard gate.enterNow(shard) else { return nil }
+        if !gate.enterNow(shard) {
+            do throws(HomeFault) { try await gate.enter(shard) } catch { return nil }
+        }
         defer { gate.leave(shard) }
-        return try await work()
+        return await work()
     }
 
     package func inside<Result>(of device: DeviceSerial, _ work: () async throws -> Result) async throws -> Result {
@@ -142,7 +149,7 @@ extension HomeRuntime: LocalHome {
 
     // MARK: Connections
 
-    package func isConnected(_ device: DeviceSerial) -> Bool { sessions.session(of: device) != nil }
+    package func isConnected(_ device: DeviceSerial) -> Bool { sessions.isConnected(device) }
 
     package func isPresent(_ device: DeviceSerial) -> Bool { isConnected(device) || sessions.hasWaiters(device) }
 

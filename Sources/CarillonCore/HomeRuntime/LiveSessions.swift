@@ -3,22 +3,16 @@ import Synchronization
 
 /// Which device is connected here: one session a device, the newest; and who else waits for its inbox to fill, as polls do.
 package final class LiveSessions: Sendable {
-    /// The place of a session in the order in which the connections of a device were opened.
-    package struct Turn: Sendable {
-        fileprivate var number: UInt64
-
-        /// The turn of a connection that was opened before each other one.
-        static let earliest = Turn(number: 0)
-    }
-
     private struct Presence {
         var session: (any LiveSession)?
         /// The app of the session's device; nil if it is not known.
         var app: AppSerial?
-        /// The turn of the session.
-        var turn = Turn(number: 0)
+        /// The opening time of the session's connection.
+        var openedAt = OpeningTime(nanoseconds: .min)
+        /// The sessions that ended because of a newer connection, until they leave. Each can still have something to give.
+        var leaving: [ObjectIdentifier: any LiveSession] = [:]
         var waiters: [ObjectIdentifier: any LiveSession] = [:]
-        var isEmpty: Bool { session == nil && waiters.isEmpty }
+        var isEmpty: Bool { session == nil && leaving.isEmpty && waiters.isEmpty }
     }
 
     private typealias Presences = Mutex<[DeviceSerial: Presence]>
@@ -30,38 +24,41 @@ package final class LiveSessions: Sendable {
     /// The changes of inboxes. A session that joins after its inbox was read compares the read with them.
     package let changes = InboxChangeClock()
     private let shards: [ShardBox]
-    private let turns = Atomic<UInt64>(0)
+    /// The devices whose sessions arrive soon, until when.
+    private let expected = Mutex<[DeviceSerial: ContinuousClock.Instant]>([:])
+    /// Whether a device was ever expected.
+    private let hasExpected = Atomic<Bool>(false)
     private let started = ServerMetric.sessionsStarted.counter()
 
     package init(shardCount: Int = 64) {
         shards = (0..<shardCount).map { _ in ShardBox() }
     }
 
-    /// Returns the turn of a connection that was opened now, for a session that joins later.
-    package func nextTurn() -> Turn { Turn(number: turns.wrappingAdd(1, ordering: .relaxed).newValue) }
-
     /// Makes this the device's session, and ends the session before it. A session whose connection was opened before that of
-    /// the device's session is ended itself.
+    /// the device's session is ended itself. Either must leave, and withdrawals reach it until then.
     ///
     /// - Parameters:
     ///   - app: The app of the device; nil if it is not known.
-    ///   - turn: The turn of the connection; nil if it was opened now.
+    ///   - openedAt: The opening time of the connection; nil if it was opened now.
     /// - Returns: Whether this is the device's session now.
     @discardableResult
     package func join(
-        _ session: any LiveSession, device: DeviceSerial, of app: AppSerial? = nil, in turn: Turn? = nil
+        _ session: any LiveSession, device: DeviceSerial, of app: AppSerial? = nil, openedAt: OpeningTime? = nil
     ) -> Bool {
         let (other, isJoined) = shard(of: device).presences.withLock { presences -> ((any LiveSession)?, Bool) in
             let other = presences[device]?.session
-            // A turn that is taken here is later than each turn of the shard.
-            let turn = turn ?? nextTurn()
-            if let present = presences[device], let other, other !== session, present.turn.number > turn.number {
+            let openedAt = openedAt ?? .now()
+            if let present = presences[device], let other, other !== session, present.openedAt > openedAt {
+                presences[device]?.leaving[ObjectIdentifier(session)] = session
                 return (other, false)
             }
+            if let other, other !== session { presences[device]?.leaving[ObjectIdentifier(other)] = other }
+            if other == nil { presences[device]?.leaving[ObjectIdentifier(session)] = nil }
             presences[device, default: Presence()].session = session
             presences[device]?.app = app
-            // A session that joins twice keeps the later of its turns.
-            if other !== session || turn.number > presences[device]?.turn.number ?? 0 { presences[device]?.turn = turn }
+            // A session that joins twice keeps the later of its times.
+            let isLater = presences[device].map { $0.openedAt < openedAt } ?? true
+            if other !== session || isLater { presences[device]?.openedAt = openedAt }
             return (other, true)
         }
         guard isJoined else {
@@ -69,16 +66,18 @@ package final class LiveSessions: Sendable {
             return false
         }
         started.increment()
+        if hasExpected.load(ordering: .relaxed) { expected.withLock { $0[device] = nil } }
         if let other, other !== session { other.end(because: .replaced) }
         return true
     }
 
-    /// Returns the connected devices of an app, with those whose app is not known.
+    /// Returns the devices of an app that have a session, also one that is about to leave, with those whose app is not known.
     package func devices(of app: AppSerial) -> [DeviceSerial] {
         shards.flatMap { shard in
             shard.presences.withLock { presences in
                 presences.compactMap { device, presence in
-                    presence.session != nil && (presence.app ?? app) == app ? device : nil
+                    let isThere = presence.session != nil || !presence.leaving.isEmpty
+                    return isThere && (presence.app ?? app) == app ? device : nil
                 }
             }
         }
@@ -101,8 +100,12 @@ package final class LiveSessions: Sendable {
     /// The session ended. A newer one of the same device stays.
     package func leave(_ session: any LiveSession, device: DeviceSerial) {
         shard(of: device).presences.withLock { presences in
-            guard presences[device]?.session === session else { return }
-            presences[device]?.session = nil
+            guard let presence = presences[device] else { return }
+            if presence.session === session {
+                presences[device]?.session = nil
+            } else if !presence.leaving.isEmpty {
+                presences[device]?.leaving[ObjectIdentifier(session)] = nil
+            }
             if presences[device]?.isEmpty == true { presences[device] = nil }
         }
     }
@@ -111,7 +114,9 @@ package final class LiveSessions: Sendable {
     package func leave(_ session: any LiveSession) {
         for shard in shards {
             let devices = shard.presences.withLock { presences in
-                presences.compactMap { device, presence in presence.session === session ? device : nil }
+                presences.compactMap { device, presence in
+                    presence.session === session || presence.leaving[ObjectIdentifier(session)] != nil ? device : nil
+                }
             }
             for device in devices { leave(session, device: device) }
         }
@@ -119,14 +124,15 @@ package final class LiveSessions: Sendable {
 
     /// Calls `work` with the device's session, if there is one, while nothing else is queued for this device: what
     /// gets its position inside is given in the order of positions. Waiters hear of it after that; `isAwaited` says whether
-    /// there are some.
+    /// there are some, or a session is expected.
     package func appending<Result>(
         to device: DeviceSerial, _ work: (_ session: (any LiveSession)?, _ isAwaited: Bool) -> Result
     ) -> Result {
         let (result, waiters) = shard(of: device).presences.withLock { presences in
             let presence = presences[device]
             let waiters = presence.map { Array($0.waiters.values) } ?? []
-            return (work(presence?.session, !waiters.isEmpty), waiters)
+            let isAwaited = !waiters.isEmpty || presence?.session == nil && isExpected(device)
+            return (work(presence?.session, isAwaited), waiters)
         }
         for waiter in waiters { waiter.storedMore() }
         return result
@@ -136,13 +142,38 @@ package final class LiveSessions: Sendable {
         shard(of: device).presences.withLock { $0[device]?.session }
     }
 
-    /// Takes care that a live session does not give what was read before it was withdrawn; then says so.
+    /// Whether the device has a session, or one that is expected.
+    package func isConnected(_ device: DeviceSerial) -> Bool { session(of: device) != nil || isExpected(device) }
+
+    /// Takes care that no session of the device gives what was read before it was withdrawn; then says so.
     package func withdraw(
         _ withdrawal: DeliveryMachine.Withdrawal, from device: DeviceSerial, then: @escaping @Sendable () -> Void
     ) {
         changes.note(device)
-        guard let session = session(of: device) else { return then() }
-        session.withdrew(withdrawal, done: then)
+        let present = shard(of: device).presences.withLock { $0[device].map { ($0.session, $0.leaving) } }
+        guard let (session, leaving) = present else { return then() }
+        guard !leaving.isEmpty else {
+            guard let session else { return then() }
+            return session.withdrew(withdrawal, done: then)
+        }
+        let sessions = Array(leaving.values) + [session].compactMap { $0 }
+        let countdown = Countdown(from: sessions.count, then: then)
+        for session in sessions { session.withdrew(withdrawal) { countdown.count() } }
+    }
+
+    /// Calls a function with the last of a number of calls.
+    private final class Countdown: Sendable {
+        private let left: Atomic<Int>
+        private let then: @Sendable () -> Void
+
+        init(from count: Int, then: @escaping @Sendable () -> Void) {
+            left = Atomic(count)
+            self.then = then
+        }
+
+        func count() {
+            if left.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 { then() }
+        }
     }
 
     /// From now on this one hears when more is stored for the device, and when the device goes; it is offered nothing, and
@@ -179,31 +210,40 @@ package final class LiveSessions: Sendable {
 
     // MARK: A shard that moves
 
+    /// The sessions of these devices arrive from another home soon. Until they have joined, or the time is over, the devices count as
+    /// connected: they are not woken at once, and not removed. An envelope of TTL 0 that comes before the session is dropped.
+    func expect(_ devices: [DeviceSerial], for time: Duration = .seconds(2)) {
+        guard !devices.isEmpty else { return }
+        let now = ContinuousClock.now
+        expected.withLock { expected in
+            expected = expected.filter { $0.value > now }
+            for device in devices { expected[device] = now + time }
+        }
+        hasExpected.store(true, ordering: .relaxed)
+    }
+
+    private func isExpected(_ device: DeviceSerial) -> Bool {
+        guard hasExpected.load(ordering: .relaxed), let end = expected.withLock({ $0[device] }) else { return false }
+        return end > .now
+    }
+
+    /// Returns the devices of a shard that have a session.
+    func devices(in shard: Shard) -> [DeviceSerial] {
+        shards.flatMap { box in
+            box.presences.withLock { $0.filter { Shard(of: $0.key) == shard && $0.value.session != nil }.map(\.key) }
+        }
+    }
+
     /// Calls `done` when no session of a shard gives or loads anything more. The waiters for inboxes of the shard end.
     func moving(_ shard: Shard, done: @escaping @Sendable () -> Void) {
         let presences = shards.flatMap { box in
             box.presences.withLock { $0.filter { Shard(of: $0.key) == shard }.map(\.value) }
         }
         for waiter in presences.flatMap(\.waiters.values) { waiter.moving {} }
-        let sessions = presences.compactMap(\.session)
+        let sessions = presences.compactMap(\.session) + presences.flatMap(\.leaving.values)
         guard !sessions.isEmpty else { return done() }
         let countdown = Countdown(from: sessions.count, then: done)
         for session in sessions { session.moving { countdown.count() } }
-    }
-
-    /// Calls a function with the last of a number of calls.
-    private final class Countdown: Sendable {
-        private let left: Atomic<Int>
-        private let then: @Sendable () -> Void
-
-        init(from count: Int, then: @escaping @Sendable () -> Void) {
-            left = Atomic(count)
-            self.then = then
-        }
-
-        func count() {
-            if left.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 { then() }
-        }
     }
 
     /// Ends a move. If the shard has another home, its sessions leave with ``MoveEnd/gone``. A link arrives at the new home with
@@ -218,6 +258,7 @@ package final class LiveSessions: Sendable {
         }
         for presence in presences {
             presence.session?.moved(isGiven ? .gone : .stays)
+            for session in presence.leaving.values { session.moved(isGiven ? .gone : .stays) }
             // A waiter can have been added while the shard was closed.
             if isGiven { for waiter in presence.waiters.values { waiter.end(because: .moved) } }
         }

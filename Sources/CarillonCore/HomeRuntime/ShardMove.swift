@@ -1,5 +1,6 @@
 import CarillonWire
 import Metrics
+import Synchronization
 
 /// Moves shards from a home of this process to another one, while both serve their devices.
 ///
@@ -18,7 +19,7 @@ package struct ShardMove: Sendable {
         /// The place of the home in ``Homes``.
         package var place: Int
         /// Ends the work of the home's features on a shard that is closed, writes what only their memory has of it, and forgets the rest.
-        /// Returns whether that was done in time.
+        /// Returns whether that was done in time. It can be called again before it has returned.
         package var giveUp: @Sendable (Shard) async -> Bool
         /// Begins what the home's features must do for a shard that it has from now on.
         package var took: @Sendable (Shard) async -> Void
@@ -40,6 +41,8 @@ package struct ShardMove: Sendable {
 
     /// The longest wait for calls under way. Calls that wait for the shard wait longer than this (``ShardGate/longestWait``).
     package static let longestDrain = Duration.milliseconds(300)
+    /// The longest wait for the work of features, and until everything is written.
+    package static let longestGiveUp = Duration.milliseconds(200)
     /// The longest wait for sessions.
     package static let longestHold = Duration.milliseconds(100)
 
@@ -68,7 +71,7 @@ package struct ShardMove: Sendable {
         }
         for party in [giver, taker] { party.home.findOthers { [weak homes] shard in homes?.home(of: shard) } }
         guard await gate.close(shard, atMost: Self.longestDrain) else { return .busy }
-        guard await giver.giveUp(shard), await giver.home.hasWritten() else {
+        guard await hasGivenUp(shard, giver, gate) else {
             gate.reopen(shard)
             return .busy
         }
@@ -85,12 +88,28 @@ package struct ShardMove: Sendable {
             stay(shard, at: giver, gate)
             return .busy
         }
+        // Calls that waited for the shard run at the new home before its sessions have arrived.
+        taker.home.sessions.expect(sessions.devices(in: shard))
         taker.home.take(shard)
         homes.move(ShardSet([shard]), to: taker.place)
         gate.give(shard)
         sessions.moved(shard, isGiven: true)
         await taker.took(shard)
         return .moved
+    }
+
+    /// Returns whether the features of the home gave the shard up, and everything is written. If that takes too long, it goes on while the
+    /// shard is open again: what is forgotten then is read again.
+    private func hasGivenUp(_ shard: Shard, _ giver: Party, _ gate: ShardGate) async -> Bool {
+        let hasGivenUp = Mutex(false)
+        _ = await gate.waits(atMost: Self.longestGiveUp) { done in
+            // Ends with the work.
+            Task {
+                if await giver.giveUp(shard), await giver.home.hasWritten() { hasGivenUp.withLock { $0 = true } }
+                done()
+            }
+        }
+        return hasGivenUp.withLock { $0 }
     }
 
     private func stay(_ shard: Shard, at giver: Party, _ gate: ShardGate) {

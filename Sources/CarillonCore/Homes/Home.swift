@@ -1,25 +1,23 @@
 /// A home as connections use it. The home can be in this process or in another one.
 ///
 /// A socket or an event stream is the session of its device at the home. The home calls the session (``LiveSession``), also before
-/// ``arrive(_:_:_:speaking:as:)`` returns. A feature uses its own home as a ``LocalHome``.
+/// ``arrive(_:_:_:speaking:openedAt:as:)`` returns. A feature uses its own home as a ``LocalHome``.
 ///
 /// A call about a session takes effect behind the earlier calls about the session, also if an earlier call failed. A session leaves only
 /// after its arrival has returned or failed.
 package protocol Home: AnyObject, Sendable {
     /// Connects a device: reads the device with the first envelopes of its inbox, checks the proof, and makes the connection its session.
-    /// A session whose connection was opened before ends with ``SessionEnd/replaced``.
+    /// Of the two sessions that the device can have then, the one whose connection was opened before ends with ``SessionEnd/replaced``.
     ///
-    /// - Parameter version: The version of Carillon's extension that the connection speaks; 0 if it speaks Mozilla's protocol alone.
+    /// A session whose device has moved arrives at the new home with the same opening time, so that a newer session stays.
+    ///
+    /// - Parameters:
+    ///   - version: The version of Carillon's extension that the connection speaks; 0 if it speaks Mozilla's protocol alone.
+    ///   - openedAt: A call that is repeated at another home has the same time.
     /// - Throws: ``HomeFault``. After ``HomeFault/outcomeUnknown`` the caller must call ``leave(_:of:)`` with the name of the device.
     func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
-    ) async throws(HomeFault) -> Arrived
-    /// Connects a device whose session was at a former home, as ``arrive(_:_:_:speaking:as:)`` does without a page. A session that the device
-    /// has at this home is that of a newer connection, and stays; then the former session ends.
-    ///
-    /// A link passes this call on. Otherwise, a newer session would end.
-    func arriveAgain(
-        _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, as session: any LiveSession
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        as session: any LiveSession
     ) async throws(HomeFault) -> Arrived
     /// Reads an inbox. Each envelope that was queued for the device before the call is found.
     func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault>
@@ -46,9 +44,10 @@ package protocol Home: AnyObject, Sendable {
 }
 
 extension Home {
-    package func arriveAgain(
-        _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, as session: any LiveSession
+    /// Connects a device by a connection that was opened now.
+    package func arrive(
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
-        try await arrive(name, proof, .nothing, speaking: version, as: session)
+        try await arrive(name, proof, load, speaking: version, openedAt: .now(), as: session)
     }
 }

@@ -111,14 +111,21 @@ package final class Homes: Sendable {
         return try await call(home)
     }
 
-    /// Connects a device that sent its proof. See ``Home/arrive(_:_:_:speaking:as:)``. If the outcome is unknown, the session leaves.
+    /// Connects a device that sent its proof. See ``Home/arrive(_:_:_:speaking:openedAt:as:)``. If the outcome is unknown, the session leaves.
     package func arrive(
         _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+    ) async throws(HomeFault) -> Arrived {
+        try await arrive(name, proof, load, speaking: version, openedAt: .now(), as: session)
+    }
+
+    private func arrive(
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         try await follow(from: home(of: name), noting: { moved.note(name, in: $0) }) {
             (home) async throws(HomeFault) -> Arrived in
             do throws(HomeFault) {
-                return try await home.arrive(name, proof, load, speaking: version, as: session)
+                return try await home.arrive(name, proof, load, speaking: version, openedAt: openedAt, as: session)
             } catch {
                 // Otherwise a session without a connection could stay, take messages of TTL 0, and postpone wakes.
                 if error == .outcomeUnknown { home.leave(session, of: name) }
@@ -127,21 +134,15 @@ package final class Homes: Sendable {
         }
     }
 
-    /// Connects a session at the new home of its device. See ``Home/arriveAgain(_:_:speaking:as:)``. If the outcome is unknown, the session
-    /// leaves.
+    /// Connects a session at the new home of its device, without a page. If the outcome is unknown, the session leaves.
+    ///
+    /// - Parameter openedAt: The time with which the session arrived at the former home.
     package func arriveAgain(
-        _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, as session: any LiveSession
+        _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, openedAt: OpeningTime, as session: any LiveSession
     ) async -> ArrivedAgain {
         do throws(HomeFault) {
-            let arrived = try await follow(from: home(of: name), noting: { moved.note(name, in: $0) }) {
-                (home) async throws(HomeFault) -> Arrived in
-                do throws(HomeFault) {
-                    return try await home.arriveAgain(name, proof, speaking: version, as: session)
-                } catch {
-                    if error == .outcomeUnknown { home.leave(session, of: name) }
-                    throw error
-                }
-            }
+            let arrived = try await arrive(
+                name, proof, .nothing, speaking: version, openedAt: openedAt, as: session)
             switch arrived {
             case .device: return .joined
             case .notKnown: return .deviceGone

@@ -23,7 +23,8 @@ package protocol LocalHome: AnyObject, Sendable {
 
     // MARK: Delivery
 
-    /// Makes an envelope with its identifier, and brings it to a device.
+    /// Makes an envelope with its identifier, and brings it to a device. While the device moves, that waits for the end of the move. If the
+    /// device has another home then, the delivery fails.
     ///
     /// - Parameter then: Gets the result when the promise of the mode is kept. It may be called before this method returns, from any
     ///   thread, and while the home handles the device: it must not call the home for the same device.
@@ -104,7 +105,7 @@ package protocol LocalHome: AnyObject, Sendable {
 
     // MARK: Connections
 
-    /// Whether the device has a session. A waiting poll is not a session.
+    /// Whether the device has a session, also one that is on its way from another home. A waiting poll is not a session.
     func isConnected(_ device: DeviceSerial) -> Bool
     /// Whether the device has a session or a waiting poll.
     func isPresent(_ device: DeviceSerial) -> Bool

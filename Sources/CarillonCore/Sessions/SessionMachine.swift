@@ -353,6 +353,12 @@ package struct SessionMachine: Sendable {
     /// See ``DeliveryMachine/moved(at:)``.
     package mutating func moved(at now: Timestamp) -> [Action] { withDelivery { $0.moved(at: now) } }
 
+    /// See ``DeliveryMachine/arrivedAgain(at:)``. The connection cannot know whether the providers changed meanwhile.
+    package mutating func arrivedAgain(at now: Timestamp) -> [Action] {
+        let actions = withDelivery { $0.arrivedAgain(at: now) }
+        return actions + providersChanged()
+    }
+
     /// The device answered for envelopes by another way.
     package mutating func settledElsewhere(_ ids: [MessageID]) -> [Action] {
         withDelivery { delivery in ids.flatMap { delivery.settled($0) } }

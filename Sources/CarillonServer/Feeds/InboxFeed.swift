@@ -97,10 +97,20 @@ final class InboxFeed: LiveSession {
 
     /// The request is over. ``begin()`` has returned.
     func finish() {
-        if state.withLock({ $0.isJoined }) { homes.home(of: device.serial).leave(self, of: device.serial) }
+        leave()
         handle { machine, _ in machine.disconnected() }
         state.withLock { $0.isOpen = false }
+        // It can have arrived at another home meanwhile.
+        leave()
         output.finish()
+    }
+
+    private func leave() {
+        let wasJoined = state.withLock { state in
+            defer { state.isJoined = false }
+            return state.isJoined
+        }
+        if wasJoined { homes.home(of: device.serial).leave(self, of: device.serial) }
     }
 
     // MARK: The output
@@ -177,11 +187,16 @@ final class InboxFeed: LiveSession {
             // Ends with the answer of the home.
             Task {
                 let arrived = await again()
+                let isOpen = state.withLock { state in
+                    // The answer of the former home can have been lost.
+                    if case .joined = arrived, state.isOpen { state.isJoined = true }
+                    return state.isOpen
+                }
                 // The session left meanwhile, perhaps before it arrived.
-                if !state.withLock({ $0.isOpen }) { homes.home(of: device.serial).leave(self, of: device.serial) }
+                if !isOpen { homes.home(of: device.serial).leave(self, of: device.serial) }
                 handle { machine, now in
                     switch arrived {
-                    case .joined: machine.moved(at: now)
+                    case .joined: machine.arrivedAgain(at: now)
                     case .deviceGone: machine.loaded(.deviceGone, at: now)
                     case .failed(let fault): machine.loadFailed(fault)
                     }

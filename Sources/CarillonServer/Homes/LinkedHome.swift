@@ -15,7 +15,8 @@ package final class LinkedHome: Home {
     /// What may wait to be sent. Parts of bodies are not counted, because they are read one after the other.
     package struct Limits: Sendable {
         /// The most calls that wait. Beyond it a call fails with ``HomeFault/unreachable``. If ``Home/settle(_:of:)`` finds no room, the sessions
-        /// of its device end, so that the envelope comes again.
+        /// of its device end, so that the envelope comes again. If the device has none, its next arrival fails: the session that arrives can
+        /// have given the envelope at another home. As many such devices are remembered.
         package var calls = 10_000
         /// The same in bytes. A question counts as 1,024 bytes.
         package var callBytes = 64 << 20
@@ -79,6 +80,8 @@ package final class LinkedHome: Home {
         var laneOfDevice: [DeviceSerial: LaneName] = [:]
         /// By the session of the connection. A session that leaves is not in it any more.
         var sessions: [ObjectIdentifier: Entry] = [:]
+        /// Devices without a session here whose answers were lost. The sessions that gave the envelopes do not know that.
+        var lostAnswers: Set<DeviceSerial> = []
         var waitingCalls = 0
         var waitingBytes = 0
         /// Ends a call whose answer has not arrived, by its caller.
@@ -218,20 +221,12 @@ package final class LinkedHome: Home {
     // MARK: Calls about one device
 
     package func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
-        let arrival = Arrival(name: name, proof: proof, version: version)
+        let arrival = Arrival(name: name, proof: proof, version: version, openedAt: openedAt)
         return try await connect(session, by: arrival) { [home] (linked) async throws(HomeFault) -> Arrived in
-            try await home.arrive(name, proof, load, speaking: version, as: linked)
-        }
-    }
-
-    package func arriveAgain(
-        _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, as session: any LiveSession
-    ) async throws(HomeFault) -> Arrived {
-        let arrival = Arrival(name: name, proof: proof, version: version)
-        return try await connect(session, by: arrival) { [home] (linked) async throws(HomeFault) -> Arrived in
-            try await home.arriveAgain(name, proof, speaking: version, as: linked)
+            try await home.arrive(name, proof, load, speaking: version, openedAt: openedAt, as: linked)
         }
     }
 
@@ -240,6 +235,7 @@ package final class LinkedHome: Home {
         var name: DeviceName
         var proof: DeviceProof
         var version: Int
+        var openedAt: OpeningTime
     }
 
     private func connect(
@@ -255,7 +251,10 @@ package final class LinkedHome: Home {
             do throws(HomeFault) {
                 let arrived = try await arrive(linked)
                 if let device = arrived.device?.device.serial {
-                    connected(linked, to: device, lane)
+                    guard connected(linked, to: device, lane) else {
+                        home.leave(linked, of: device)
+                        throw HomeFault.unreachable
+                    }
                 } else {
                     state.withLock { $0.forget(linked, of: lane) }
                 }
@@ -279,9 +278,11 @@ package final class LinkedHome: Home {
         let call = Call { [home] in home.settle(answer, of: device) }
         guard !add(call, to: .serial(device), bytes: Self.bytesOfCall) else { return }
         let sessions = state.withLock { state in
-            state.lanes[state.lane(.serial(device))].map { Array($0.sessions.values) } ?? []
+            let sessions = state.lanes[state.lane(.serial(device))]?.sessions.values.filter { $0.device == device } ?? []
+            if sessions.isEmpty, state.lostAnswers.count < limits.calls { state.lostAnswers.insert(device) }
+            return sessions
         }
-        for session in sessions where session.device == device { session.lose() }
+        for session in sessions { session.lose() }
     }
 
     /// The link finds the device of the session itself: the home would search all its sessions for a name.
@@ -322,15 +323,17 @@ package final class LinkedHome: Home {
         return { [weak homes] in
             guard let homes else { return .failed(StoreFault(.unavailable, "the link knows no other homes")) }
             return await homes.arriveAgain(
-                arrival.name, arrival.proof, speaking: arrival.version, as: connection)
+                arrival.name, arrival.proof, speaking: arrival.version, openedAt: arrival.openedAt, as: connection)
         }
     }
 
-    private func connected(_ session: LinkedSession, to device: DeviceSerial, _ lane: LaneName) {
+    /// Returns whether the session can stay. It cannot if an answer of the device was lost.
+    private func connected(_ session: LinkedSession, to device: DeviceSerial, _ lane: LaneName) -> Bool {
         session.connected(device)
-        state.withLock { state in
+        return state.withLock { state in
             state.lanes[lane]?.devices.insert(device)
             state.laneOfDevice[device] = lane
+            return state.lostAnswers.remove(device) == nil
         }
     }
 

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// The calls reach the session in their order, each after a delay. They are only queued while the home makes them, so that nothing calls the
 /// home back then. If the link is lost, the session ends with ``SessionEnd/linkLost``; what was offered to it and not answered counts as not
-/// given. A withdrawal is done when the session has ended.
+/// given. A withdrawal and the beginning of a move are done when the session has ended.
 final class LinkedSession: LiveSession {
     /// A call of the home.
     private enum Call: Sendable {
@@ -54,7 +54,10 @@ final class LinkedSession: LiveSession {
         /// Passes the calls on; nil if nothing waits.
         var task: Task<Void, Never>?
         var isLost = false
+        /// Whether the session ended because the link was lost.
         var hasEnded = false
+        /// Whether the home ended the session. It does not arrive at another home then.
+        var isEnded = false
         var device: DeviceSerial?
         /// The expected answers to offers of TTL 0.
         var answers: [Int: @Sendable (Bool) -> Void] = [:]
@@ -145,7 +148,7 @@ final class LinkedSession: LiveSession {
                 onLost(self)
             case .late(.offerVolatile(_, let answer)): answer(false)
             case .late(.withdrew(let withdrawal, let done)): session.withdrew(withdrawal, done: done)
-            case .late(.moving(let done)): done()
+            case .late(.moving(let done)): session.moving(done: done)
             case .late: break
             case .done: return
             }
@@ -173,7 +176,9 @@ final class LinkedSession: LiveSession {
             }
         case .settled(let ids): session.settled(ids)
         case .providersChanged: session.providersChanged()
-        case .end(let reason): session.end(because: reason)
+        case .end(let reason):
+            state.withLock { $0.isEnded = true }
+            session.end(because: reason)
         case .moving(let done):
             session.moving { [delay] in
                 // Ends after the delay.
@@ -182,7 +187,9 @@ final class LinkedSession: LiveSession {
                     done()
                 }
             }
-        case .moved(.gone): session.moved(onMoved(self).map { .arrives($0) } ?? .gone)
+        case .moved(.gone):
+            let again = onMoved(self)
+            session.moved(state.withLock { $0.isEnded } ? .gone : again.map { .arrives($0) } ?? .gone)
         case .moved(let end): session.moved(end)
         }
     }

@@ -483,7 +483,10 @@ extension SocketHandler: LiveSession {
                     return handler.shared.domain.homes.home(of: device).leave(handler, of: device)
                 }
                 switch arrived {
-                case .joined: handler.perform(handler.machine.moved(at: time.now()))
+                case .joined:
+                    // The answer of the former home can have been lost.
+                    handler.joined = device
+                    handler.perform(handler.machine.arrivedAgain(at: time.now()))
                 case .deviceGone: handler.perform(handler.machine.ended(because: .deviceGone))
                 case .failed(let fault): handler.perform(handler.machine.loadFailed(fault))
                 }

@@ -62,6 +62,18 @@ struct DeliveryMoveTests {
         #expect(machine.moved(at: Sample.now) == [load(after: 8)])
     }
 
+    @Test func `at the new home the window does not wait for answers to what was given before`() {
+        var machine = live()
+        for position in Int64(1)...7 { _ = machine.offered(Sample.envelope(position), isVolatile: false, at: Sample.now) }
+        _ = machine.offered(Sample.envelope(8, ttl: 0), isVolatile: true, at: Sample.now)
+        machine.moving()
+        #expect(machine.arrivedAgain(at: Sample.now) == [load(after: 8, limit: 7)])
+        #expect(machine.loaded(page(9), at: Sample.now) == [.give(Sample.envelope(9))])
+        // An answer that comes by this connection.
+        #expect(machine.settled(Sample.id(1)) == [])
+        #expect(machine.disconnected() == [.settle(Sample.id(8), .dropped)])
+    }
+
     @Test(arguments: [true, false])
     func `a connection whose output is paused during a move loads when both are over`(isPausedFirst: Bool) {
         var machine = live()

@@ -67,11 +67,11 @@ struct GatedHomes: Sendable {
 
     static func node(_ place: Int) -> NodeNumber { NodeNumber(Int64(place) + 1) }
 
-    /// Waits for a tenth of each time, so that tests are short.
+    /// Waits for a tenth of the longer times, so that tests are short.
     private static let scheduler = Scheduler { delay, work in
         // Ends with the work.
         _ = Task {
-            try? await Task.sleep(for: delay / 10)
+            try? await Task.sleep(for: delay > .milliseconds(200) ? delay / 10 : delay)
             work()
         }
     }
@@ -80,15 +80,18 @@ struct GatedHomes: Sendable {
 
     func deliver(at home: HomeRuntime) async -> (id: MessageID, result: DeliveryResult) {
         await withCheckedContinuation { continuation in
-            home.deliver(to: device.serial, .kept, rules: AppendRules()) { [channel] id in
-                Envelope(
-                    id: id, device: channel.device, app: channel.app, origin: channel.origin,
-                    kind: .message(.init(body: [1], coding: nil)), acceptedAt: Self.now,
-                    expiresAt: Self.now.adding(seconds: 600))
+            home.deliver(to: device.serial, .kept, rules: AppendRules()) { id in
+                envelope(id)
             } then: { id, result in
                 continuation.resume(returning: (id, result))
             }
         }
+    }
+
+    func envelope(_ id: MessageID) -> Envelope {
+        Envelope(
+            id: id, device: channel.device, app: channel.app, origin: channel.origin,
+            kind: .message(.init(body: [1], coding: nil)), acceptedAt: Self.now, expiresAt: Self.now.adding(seconds: 600))
     }
 
     static let load = InboxLoad(after: 0, limit: 9, bytes: 10_000)
@@ -98,9 +101,12 @@ struct GatedHomes: Sendable {
             .id(device.id, credential: Self.credential), .credential(Self.credential), Self.load, speaking: 1, as: session)
     }
 
-    func arriveAgain(at home: any Home, as session: any LiveSession) async throws(HomeFault) -> Arrived {
-        try await home.arriveAgain(
-            .id(device.id, credential: Self.credential), .credential(Self.credential), speaking: 1, as: session)
+    func arriveAgain(
+        at home: any Home, openedAt: OpeningTime, as session: any LiveSession
+    ) async throws(HomeFault) -> Arrived {
+        try await home.arrive(
+            .id(device.id, credential: Self.credential), .credential(Self.credential), .nothing, speaking: 1,
+            openedAt: openedAt, as: session)
     }
 
     /// Arrives at the home that has the device.

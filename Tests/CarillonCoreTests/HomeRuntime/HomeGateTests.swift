@@ -25,11 +25,34 @@ struct HomeGateTests {
         if case .failed = result { true } else { false }
     }
 
-    @Test func `a closed shard gets no message, and its messages are not taken back`() async throws {
+    @Test(arguments: [true, false])
+    func `a message to a closed shard waits for the end of the move`(isGiven: Bool) async throws {
+        await close()
+        async let sent = world.deliver(at: world.first)
+        async let another = world.first.deliver(to: device, .kept) { [world] id in world.envelope(id) }
+        for _ in 0..<100 { await Task.yield() }
+        #expect(try await world.waiting() == [])
+        if isGiven { try world.give() } else { gate.reopen(shard) }
+        let (first, second) = (await sent.result, await another)
+        if isGiven {
+            #expect(isFailed(first) && isFailed(second))
+        } else {
+            #expect(first == .stored && second == .stored)
+        }
+        #expect(await world.deliver(at: world.runtimes[isGiven ? 1 : 0]).result == .stored)
+    }
+
+    @Test func `a message to a closed shard fails if too many wait`() async throws {
+        let world = try await GatedHomes(mostWaiting: 0)
+        let gate = try #require(world.first.gate)
+        #expect(await gate.close(shard, atMost: .zero))
+        #expect(isFailed(await world.deliver(at: world.first).result))
+    }
+
+    @Test func `a closed shard gives no message, and its messages are not taken back`() async throws {
         let (id, delivered) = await world.deliver(at: world.first)
         #expect(delivered == .stored)
         await close()
-        #expect(isFailed(await world.deliver(at: world.first).result))
         let wasGiven = await world.first.giveOnce(to: device) { id in Sample.envelope(id.position) }
         #expect(!wasGiven)
         await #expect(throws: StoreFault.self) { try await world.first.cancel(id) }
@@ -53,7 +76,6 @@ struct HomeGateTests {
         gate.leave(shard)
         #expect(await closed.value)
         #expect(!world.first.isOpen(shard) && world.first.has(shard))
-        #expect(isFailed(await world.deliver(at: world.first).result))
     }
 
     @Test func `work for a device waits for the end of a move`() async throws {
@@ -172,16 +194,26 @@ struct HomeGateTests {
 
     @Test func `a session that arrives again does not take the place of a newer one`() async throws {
         let (former, newer, newest) = (MovingSession(), MovingSession(), MovingSession())
-        #expect(try await world.arriveAgain(at: world.first, as: former).device != nil)
+        let times = [OpeningTime.now(), .now()]
+        #expect(try await world.arriveAgain(at: world.first, openedAt: times[0], as: former).device != nil)
         #expect(world.first.sessions.session(of: device) === former)
         #expect(try await world.arrive(at: world.first, as: newer).device != nil)
         #expect(former.events == [.ended(.replaced)])
         let again = MovingSession()
-        #expect(try await world.arriveAgain(at: world.first, as: again).device != nil)
+        #expect(try await world.arriveAgain(at: world.first, openedAt: times[1], as: again).device != nil)
         #expect(again.events == [.ended(.replaced)] && newer.events.isEmpty)
         #expect(world.first.sessions.session(of: device) === newer)
         #expect(try await world.arrive(at: world.first, as: newest).device != nil)
         #expect(newer.events == [.ended(.replaced)] && newest.events.isEmpty)
+    }
+
+    @Test func `of two sessions that arrive again the newer one stays, in whichever order they come`() async throws {
+        let (older, newer) = (MovingSession(), MovingSession())
+        let times = [OpeningTime.now(), .now()]
+        #expect(try await world.arriveAgain(at: world.first, openedAt: times[1], as: newer).device != nil)
+        #expect(try await world.arriveAgain(at: world.first, openedAt: times[0], as: older).device != nil)
+        #expect(older.events == [.ended(.replaced)] && newer.events.isEmpty)
+        #expect(world.first.sessions.session(of: device) === newer)
     }
 
     @Test func `a device of another home is not admitted`() async throws {

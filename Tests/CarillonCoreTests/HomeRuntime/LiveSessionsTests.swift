@@ -23,21 +23,21 @@ struct LiveSessionsTests {
 
     @Test func `a session whose connection came earlier does not take the place of a newer one`() {
         let (older, newer) = (RecordingSession(), RecordingSession())
-        let (early, between) = (sessions.nextTurn(), sessions.nextTurn())
-        #expect(sessions.join(newer, device: device, in: sessions.nextTurn()))
-        #expect(!sessions.join(older, device: device, in: early))
+        let (early, between) = (OpeningTime(nanoseconds: 1), OpeningTime(nanoseconds: 2))
+        #expect(sessions.join(newer, device: device, openedAt: OpeningTime(nanoseconds: 3)))
+        #expect(!sessions.join(older, device: device, openedAt: early))
         #expect(older.events == [.ended(.replaced)] && newer.events.isEmpty)
         #expect(current() === newer)
-        #expect(sessions.join(newer, device: device, in: early), "it has the place already")
-        #expect(!sessions.join(older, device: device, in: between), "the place keeps the later turn")
+        #expect(sessions.join(newer, device: device, openedAt: early), "it has the place already")
+        #expect(!sessions.join(older, device: device, openedAt: between), "the place keeps the later time")
         sessions.leave(newer, device: device)
-        #expect(sessions.join(older, device: device, in: early), "no session is left")
+        #expect(sessions.join(older, device: device, openedAt: early), "no session is left")
         #expect(current() === older)
     }
 
-    @Test func `a session that joins without a turn is the newest`() {
+    @Test func `a session that joins without a time is the newest`() {
         let (older, newer) = (RecordingSession(), RecordingSession())
-        sessions.join(older, device: device, in: sessions.nextTurn())
+        sessions.join(older, device: device, openedAt: .now())
         #expect(sessions.join(newer, device: device))
         #expect(older.events == [.ended(.replaced)] && current() === newer)
     }
@@ -97,6 +97,40 @@ struct LiveSessionsTests {
         #expect(sessions.population == (10, 10))
         sessions.endAll(because: .serverStops)
         #expect(all.allSatisfy { $0.events == [.ended(.serverStops)] })
+    }
+
+    @Test(arguments: [true, false])
+    func `a withdrawal reaches also a session that ended because of a newer one, until it leaves`(isOlderLast: Bool) {
+        let (older, newer) = (RecordingSession(), RecordingSession())
+        let joins = [(older, Int64(1)), (newer, 2)]
+        for (session, time) in isOlderLast ? joins.reversed() : joins {
+            sessions.join(session, device: device, of: AppSerial(1), openedAt: OpeningTime(nanoseconds: time))
+        }
+        let done = Mutex(0)
+        sessions.withdraw(.envelope(1), from: device) { done.withLock { $0 += 1 } }
+        #expect(older.events == [.ended(.replaced), .withdrew(.envelope(1))] && newer.events == [.withdrew(.envelope(1))])
+        sessions.leave(newer, device: device)
+        #expect(current() == nil && sessions.population == (0, 0))
+        #expect(sessions.devices(of: AppSerial(1)) == [device])
+        sessions.withdraw(.envelope(2), from: device) { done.withLock { $0 += 1 } }
+        #expect(older.events.last == .withdrew(.envelope(2)) && newer.events.count == 1)
+        sessions.leave(older)
+        #expect(sessions.devices(of: AppSerial(1)).isEmpty)
+        sessions.withdraw(.envelope(3), from: device) { done.withLock { $0 += 1 } }
+        #expect(done.withLock { $0 } == 3 && older.events.last == .withdrew(.envelope(2)))
+    }
+
+    @Test func `a session that joins again, when the newer one has left, is there once`() {
+        let (older, newer) = (RecordingSession(), RecordingSession())
+        sessions.join(older, device: device)
+        sessions.join(newer, device: device)
+        sessions.leave(newer, device: device)
+        sessions.join(older, device: device)
+        sessions.withdraw(.envelope(1), from: device) {}
+        #expect(older.events == [.ended(.replaced), .withdrew(.envelope(1))])
+        sessions.leave(older, device: device)
+        sessions.withdraw(.envelope(2), from: device) {}
+        #expect(older.events.count == 2)
     }
 
     @Test func `who withdraws is told, whether there is a session or not`() {

@@ -54,6 +54,35 @@ struct MovingSessionsTests {
         #expect(sessions.population == (2, 0))
     }
 
+    @Test func `a device whose session is expected is connected, until it has joined and left or the time is over`() {
+        let (phone, late) = (device(1, in: shard), device(2, in: shard))
+        func isAwaited(_ device: DeviceSerial) -> Bool {
+            sessions.appending(to: device) { _, isAwaited in isAwaited }
+        }
+        #expect(!sessions.isConnected(phone) && !isAwaited(phone))
+        sessions.expect([phone], for: .seconds(1000))
+        sessions.expect([late], for: .zero)
+        #expect(sessions.isConnected(phone) && isAwaited(phone))
+        #expect(!sessions.isConnected(late) && !isAwaited(late))
+        #expect(sessions.session(of: phone) == nil && sessions.population == (0, 0))
+        let session = MovingSession()
+        sessions.join(session, device: phone)
+        #expect(sessions.isConnected(phone))
+        sessions.leave(session, device: phone)
+        #expect(!sessions.isConnected(phone) && !isAwaited(phone))
+    }
+
+    @Test(arguments: [true, false])
+    func `the move waits also for a session that ended because of a newer one`(answers: Bool) {
+        let (older, newer) = (MovingSession(answersMoves: answers), MovingSession())
+        sessions.join(older, device: device(1, in: shard))
+        sessions.join(newer, device: device(1, in: shard))
+        #expect(begin().isNoted == answers)
+        sessions.moved(shard, isGiven: true)
+        #expect(older.events == [.ended(.replaced), .moving, .gone] && newer.events == [.moving, .gone])
+        #expect(begin().isNoted)
+    }
+
     @Test func `waiting polls end, and those of other shards stay`() {
         let (poll, elsewhere) = (RecordingSession(), RecordingSession())
         sessions.addWaiter(poll, for: device(1, in: shard))

@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 import Synchronization
 import TestStores
@@ -78,6 +79,8 @@ struct ShardMoveTests {
         #expect(try await world.move() == .moved)
         #expect(session.events == [.moving, .gone])
         #expect(!world.first.isConnected(device))
+        // It is expected there.
+        #expect(world.second.isConnected(device) && world.second.population == (0, 0))
     }
 
     // MARK: Moves that are not done
@@ -133,12 +136,25 @@ struct ShardMoveTests {
         try await expectStay(session, [])
     }
 
+    @Test func `a shard whose features take too long stays, and is moved later`() async throws {
+        let (session, release) = (MovingSession(), Signal())
+        _ = try await world.arrive(as: session)
+        let result = try await world.move(giveUp: { _ in
+            await release.wait()
+            return true
+        })
+        #expect(result == .busy)
+        try await expectStay(session, [])
+        release.send()
+    }
+
     @Test func `a shard with a session that does not answer stays`() async throws {
         let (first, silent) = (MovingSession(), MovingSession(answersMoves: false))
         _ = try await world.arrive(as: silent)
         #expect(try await world.move() == .busy)
         #expect(silent.events == [.moving, .stays])
         _ = try await world.arrive(as: first)
+        world.first.leave(silent, of: device)
         try await expectStay(first, [])
     }
 

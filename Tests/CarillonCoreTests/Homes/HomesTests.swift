@@ -66,11 +66,23 @@ struct HomesTests {
         #expect(parts.map { $0.shard.number } == [4, 3])
     }
 
+    @Test func `an arrival that is repeated at another home has the same opening time`() async {
+        let (former, present) = (SilentHome(.moved(to: Shard(number: 1))), SilentHome(.unreachable))
+        let homes = Homes([former, present].map { Homes.Place($0, local: nil) }) { $0.number == 1 ? 1 : 0 }
+        let name = DeviceName.id(DeviceID(Bytes16(high: 1, low: 7)), credential: SecretHash(of: [1]))
+        let load = InboxLoad(after: 0, limit: 1, bytes: 1)
+        await #expect(throws: HomeFault.unreachable) {
+            try await homes.arrive(name, .credential(SecretHash(of: [1])), load, speaking: 1, as: RecordingSession())
+        }
+        #expect(former.arrivals.count == 1 && former.arrivals == present.arrivals)
+    }
+
     @Test func `a session that arrives again leaves if the outcome is unknown`() async {
         let link = SilentHome(.outcomeUnknown)
         let homes = Homes(only: runtime, reachedBy: link)
         let (session, hash) = (RecordingSession(), SecretHash(of: [1]))
-        let arrived = await homes.arriveAgain(.credential(hash), .credential(hash), speaking: 1, as: session)
+        let arrived = await homes.arriveAgain(
+            .credential(hash), .credential(hash), speaking: 1, openedAt: .now(), as: session)
         guard case .failed = arrived else {
             Issue.record("it has joined")
             return
@@ -150,6 +162,10 @@ struct HomesTests {
 private final class SilentHome: Home {
     private let fault: HomeFault
     private let leaves = Mutex<[ObjectIdentifier]>([])
+    private let times = Mutex<[OpeningTime]>([])
+
+    /// The opening times of the sessions that wanted to arrive.
+    var arrivals: [OpeningTime] { times.withLock { $0 } }
 
     /// The sessions that leave by the names of their devices.
     var left: [ObjectIdentifier] { leaves.withLock { $0 } }
@@ -157,8 +173,12 @@ private final class SilentHome: Home {
     init(_ fault: HomeFault) { self.fault = fault }
 
     func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
-    ) async throws(HomeFault) -> Arrived { throw fault }
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        as session: any LiveSession
+    ) async throws(HomeFault) -> Arrived {
+        times.withLock { $0.append(openedAt) }
+        throw fault
+    }
 
     func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
         throw fault

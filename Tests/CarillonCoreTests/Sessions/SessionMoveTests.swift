@@ -75,6 +75,22 @@ struct SessionMoveTests {
         #expect(machine.loaded(.page(page(2)), at: Sample.now) == [frame(2)])
     }
 
+    @Test func `an open socket loads at the new home, also if answers for all that it gave came by another way`() {
+        var machine = live()
+        for position in Int64(1)...5 { _ = machine.offered(Sample.envelope(position), isVolatile: false, at: Sample.now) }
+        machine.moving()
+        let behind = Action.load(InboxLoad(after: 4, limit: 4, bytes: 65_536), Sample.device)
+        #expect(machine.arrivedAgain(at: Sample.now) == [behind])
+    }
+
+    @Test func `an open socket at the new home that hears of services is told that providers can be others`() {
+        var machine = connected()
+        _ = machine.received(.hello(.init(carillon: CarillonVersion.ofExtension)))
+        _ = machine.identified(identity, page(), at: Sample.now)
+        machine.moving()
+        #expect(machine.arrivedAgain(at: Sample.now) == [load, .send(.providersChanged)])
+    }
+
     @Test func `an open socket whose peer does not read loads when it reads again`() {
         var machine = live()
         machine.outputPaused()

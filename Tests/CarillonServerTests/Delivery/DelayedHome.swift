@@ -60,7 +60,8 @@ final class DelayedHome: Home {
     }
 
     func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         let home = home
         let course = state.withLock { state in
@@ -69,25 +70,25 @@ final class DelayedHome: Home {
         }
         switch course {
         case nil:
-            return try await home.arrive(name, proof, load, speaking: version, as: session)
+            return try await home.arrive(name, proof, load, speaking: version, openedAt: openedAt, as: session)
         case .answeredLate:
-            let arrived = note(try await home.arrive(name, proof, load, speaking: version, as: session))
+            let arrived = note(try await home.arrive(name, proof, load, speaking: version, openedAt: openedAt, as: session))
             reached.send()
             await released.wait()
             return arrived
         case .delayed:
             reached.send()
             await released.wait()
-            return note(try await home.arrive(name, proof, load, speaking: version, as: session))
+            return note(try await home.arrive(name, proof, load, speaking: version, openedAt: openedAt, as: session))
         case .answerLost:
-            _ = note(try await home.arrive(name, proof, load, speaking: version, as: session))
+            _ = note(try await home.arrive(name, proof, load, speaking: version, openedAt: openedAt, as: session))
             throw HomeFault.outcomeUnknown
         case .calledLate:
             // Ends with the call, after the release.
             let call = Task {
                 await released.wait()
                 do throws(HomeFault) {
-                    _ = note(try await home.arrive(name, proof, load, speaking: version, as: session))
+                    _ = note(try await home.arrive(name, proof, load, speaking: version, openedAt: openedAt, as: session))
                 } catch {
                     Issue.record(error)
                 }

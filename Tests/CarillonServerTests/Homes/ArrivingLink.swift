@@ -8,6 +8,7 @@ final class ArrivingLink: Home {
         var homes: Homes?
         var connections: [ObjectIdentifier: Connection] = [:]
         var beforeArrival: (@Sendable () async -> Void)?
+        var afterLostArrival: (@Sendable () async -> Void)?
     }
 
     private let home: any Home
@@ -21,6 +22,9 @@ final class ArrivingLink: Home {
     /// Runs the work after each move of a device with a session, before the session arrives at the new home.
     func beforeArrival(_ work: (@Sendable () async -> Void)?) { state.withLock { $0.beforeArrival = work } }
 
+    /// Loses the home's answer to the next arrival. Runs the work before the caller knows that.
+    func loseArrival(after work: @escaping @Sendable () async -> Void) { state.withLock { $0.afterLostArrival = work } }
+
     // MARK: Sessions
 
     /// A session as the home has it, with what it arrives with.
@@ -29,13 +33,19 @@ final class ArrivingLink: Home {
         let name: DeviceName
         let proof: DeviceProof
         let version: Int
+        let openedAt: OpeningTime
         private let link: ArrivingLink
+        private let isEnded = Mutex(false)
 
-        init(_ session: any LiveSession, of name: DeviceName, _ proof: DeviceProof, _ version: Int, on link: ArrivingLink) {
+        init(
+            _ session: any LiveSession, of name: DeviceName, _ proof: DeviceProof, _ version: Int, openedAt: OpeningTime,
+            on link: ArrivingLink
+        ) {
             self.session = session
             self.name = name
             self.proof = proof
             self.version = version
+            self.openedAt = openedAt
             self.link = link
         }
 
@@ -51,12 +61,16 @@ final class ArrivingLink: Home {
         }
         func settled(_ ids: [MessageID]) { session.settled(ids) }
         func providersChanged() { session.providersChanged() }
-        func end(because reason: SessionEnd) { session.end(because: reason) }
+        func end(because reason: SessionEnd) {
+            isEnded.withLock { $0 = true }
+            session.end(because: reason)
+        }
         func moving(done: @escaping @Sendable () -> Void) { session.moving(done: done) }
 
         func moved(_ end: MoveEnd) {
             guard case .gone = end else { return session.moved(end) }
             _ = link.forget(session)
+            guard !isEnded.withLock({ $0 }) else { return session.moved(.gone) }
             session.moved(.arrives { [self] in await link.arriveAgain(self) })
         }
     }
@@ -70,29 +84,24 @@ final class ArrivingLink: Home {
         await work?()
         guard let homes else { return .failed(StoreFault(.unavailable, "the link knows no homes")) }
         return await homes.arriveAgain(
-            connection.name, connection.proof, speaking: connection.version, as: connection.session)
+            connection.name, connection.proof, speaking: connection.version, openedAt: connection.openedAt,
+            as: connection.session)
     }
 
     // MARK: Calls
 
     func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
-        let connection = connect(session, of: name, proof, version)
+        let connection = connect(session, of: name, proof, version, openedAt)
         do throws(HomeFault) {
-            return note(try await home.arrive(name, proof, load, speaking: version, as: connection), of: session)
-        } catch {
-            _ = forget(session)
-            throw error
-        }
-    }
-
-    func arriveAgain(
-        _ name: DeviceName, _ proof: DeviceProof, speaking version: Int, as session: any LiveSession
-    ) async throws(HomeFault) -> Arrived {
-        let connection = connect(session, of: name, proof, version)
-        do throws(HomeFault) {
-            return note(try await home.arriveAgain(name, proof, speaking: version, as: connection), of: session)
+            let arrived = note(
+                try await home.arrive(name, proof, load, speaking: version, openedAt: openedAt, as: connection),
+                of: session)
+            guard let work = takeLoss() else { return arrived }
+            await work()
+            throw HomeFault.outcomeUnknown
         } catch {
             _ = forget(session)
             throw error
@@ -100,11 +109,18 @@ final class ArrivingLink: Home {
     }
 
     private func connect(
-        _ session: any LiveSession, of name: DeviceName, _ proof: DeviceProof, _ version: Int
+        _ session: any LiveSession, of name: DeviceName, _ proof: DeviceProof, _ version: Int, _ openedAt: OpeningTime
     ) -> Connection {
-        let connection = Connection(session, of: name, proof, version, on: self)
+        let connection = Connection(session, of: name, proof, version, openedAt: openedAt, on: self)
         state.withLock { $0.connections[ObjectIdentifier(session)] = connection }
         return connection
+    }
+
+    private func takeLoss() -> (@Sendable () async -> Void)? {
+        state.withLock { state in
+            defer { state.afterLostArrival = nil }
+            return state.afterLostArrival
+        }
     }
 
     private func note(_ arrived: Arrived, of session: any LiveSession) -> Arrived {

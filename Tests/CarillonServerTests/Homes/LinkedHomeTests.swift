@@ -29,6 +29,19 @@ struct LinkedHomeTests {
         #expect(world.home.events == expected)
     }
 
+    @Test func `the first arrival of a device whose answer was lost fails`() async throws {
+        let world = LinkWorld(.fixed(milliseconds: 0))
+        world.link.cut()
+        world.settle(1, of: 1)
+        world.link.restore()
+        let fault = await LinkWorld.fault { () async throws(HomeFault) in
+            _ = try await world.arrive(1, as: NotingSession())
+        }
+        #expect(fault == .unreachable)
+        #expect(world.home.events == [.arrives, .connected(DeviceSerial(1)), .left(DeviceSerial(1))])
+        #expect(try await world.arrive(1, as: NotingSession()).device != nil)
+    }
+
     @Test func `a call does not wait for the calls about another device`() async throws {
         let world = LinkWorld(.fixed(milliseconds: 1))
         world.home.hold()

@@ -46,6 +46,17 @@ struct LinkedSessionTests {
         try await eventually { answers.values == [true, true] }
     }
 
+    @Test(arguments: [true, false])
+    func `a session that its home ended does not arrive at another home`(isEnded: Bool) async throws {
+        let session = NotingSession()
+        let linked = LinkedSession(
+            session, delay: LinkDelay(random: RandomSource { 0 }, longest: 0), limits: .init(), onLost: { _ in },
+            onMoved: { _ in { .joined } })
+        if isEnded { linked.end(because: .replaced) }
+        linked.moved(.gone)
+        try await eventually { session.events == (isEnded ? [.ended(.replaced), .gone] : [.arrives]) }
+    }
+
     @Test func `an offer of TTL 0 is answered later, once`() async throws {
         let world = LinkWorld(.fixed(milliseconds: 1))
         let session = NotingSession(answersOffers: false)
@@ -84,6 +95,18 @@ struct LinkedSessionTests {
         linked.withdrew(.envelope(2)) { withdrawals.add(true) }
         try await eventually { withdrawals.values == [true, true] }
         #expect(session.events == [.ended(.linkLost), .withdrew(.envelope(1)), .withdrew(.envelope(2))])
+    }
+
+    @Test func `a move waits until a session whose link was cut gives nothing more`() async throws {
+        let world = LinkWorld(.fixed(milliseconds: 500))
+        let session = NotingSession()
+        let linked = try await arrive(session, over: world)
+        let moves = Answers()
+        linked.moving { moves.add(session.events.last == .moving) }
+        world.link.cut()
+        linked.moving { moves.add(session.events.last == .moving) }
+        try await eventually { moves.values == [true, true] }
+        #expect(session.events == [.ended(.linkLost), .moving, .moving])
     }
 
     @Test(arguments: ["calls", "bytes"])

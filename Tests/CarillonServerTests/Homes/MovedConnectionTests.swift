@@ -216,6 +216,27 @@ struct MovedConnectionTests {
         #expect(wanted == (isWithdrawn ? [last] : [unwritten, last]))
     }
 
+    @Test func `a stream leaves the new home of its device, also if the answer of the former home was lost`() async throws {
+        let world = try await MovingHomes()
+        let phone = try await world.phone()
+        let feed = feed(of: phone, in: world)
+        let (former, taker) = (world.place(of: phone.shard), world.domains[1 - world.place(of: phone.shard)])
+        world.links[former].loseArrival {
+            do {
+                try await world.move(phone.shard)
+                try await eventually { taker.runtime.population.sessions == 1 }
+                // The stream gets the answer of the new home.
+                try await Task.sleep(for: .milliseconds(50))
+            } catch {
+                Issue.record(error)
+            }
+        }
+        await feed.begin()
+        #expect(taker.runtime.population.sessions == 1)
+        feed.finish()
+        #expect(world.domains.allSatisfy { $0.runtime.population == (0, 0) })
+    }
+
     // MARK: Polls
 
     private func poll(_ phone: MovingHomes.Phone, at domain: HomeDomain, _ news: Signal) -> WaitingPoll {

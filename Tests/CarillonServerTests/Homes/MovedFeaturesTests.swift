@@ -10,6 +10,22 @@ import Testing
 /// What the features of a home do when a shard moves.
 @Suite(.timeLimit(.minutes(5)))
 struct MovedFeaturesTests {
+    // MARK: Devices
+
+    @Test func `a home that gave all shards away makes no device`() async throws {
+        let world = try await MovingHomes()
+        let app = try await world.phone().device.appID
+        let (former, next) = (world.domains[0], world.domains[1])
+        let gate = try #require(former.runtime.gate)
+        for shard in gate.openShards.shards {
+            #expect(await gate.close(shard, atMost: .zero))
+            gate.give(shard)
+        }
+        await #expect(throws: HomeFault.unreachable) { try await former.devices.register(app: app) }
+        let device = try await next.devices.register(app: app).device
+        #expect(next.runtime.has(device.serial))
+    }
+
     // MARK: Items
 
     /// Returns an item of a home.

@@ -11,6 +11,7 @@ final class NotingSession: LiveSession {
         case withdrew(DeliveryMachine.Withdrawal)
         case settled(Int)
         case providersChanged
+        case moving, stays, gone, arrives
         case ended(SessionEnd)
     }
 
@@ -54,6 +55,19 @@ final class NotingSession: LiveSession {
     func settled(_ ids: [MessageID]) { note(.settled(ids.count)) }
 
     func providersChanged() { note(.providersChanged) }
+
+    func moving(done: @escaping @Sendable () -> Void) {
+        note(.moving)
+        done()
+    }
+
+    func moved(_ end: MoveEnd) {
+        switch end {
+        case .stays: note(.stays)
+        case .gone: note(.gone)
+        case .arrives: note(.arrives)
+        }
+    }
 
     func end(because reason: SessionEnd) { note(.ended(reason)) }
 }

@@ -61,10 +61,11 @@ final class RecordingHome: Home {
     }
 
     func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         guard let home else { throw .unreachable }
-        return try await home.arrive(name, proof, load, speaking: version, as: session)
+        return try await home.arrive(name, proof, load, speaking: version, openedAt: openedAt, as: session)
     }
 
     func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {

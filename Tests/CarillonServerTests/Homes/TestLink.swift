@@ -56,9 +56,10 @@ final class TestLink: Home {
     }
 
     func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
-        try await home.arrive(name, proof, load, speaking: version, as: session)
+        try await home.arrive(name, proof, load, speaking: version, openedAt: openedAt, as: session)
     }
 
     func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
