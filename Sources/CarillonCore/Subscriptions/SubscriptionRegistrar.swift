@@ -283,7 +283,9 @@ package struct SubscriptionRegistrar: Sendable {
     package func removeEnded(of device: DeviceSerial? = nil) async throws {
         var isAnyRemoved = false
         while !Task.isCancelled {
-            let ended = try await store.endedSubscriptions(of: device, in: home.shards, limit: Self.atOnce)
+            // The shard of the device can be closing during the call for it.
+            let shards = device == nil ? home.shards : .all
+            let ended = try await store.endedSubscriptions(of: device, in: shards, limit: Self.atOnce)
             guard !ended.isEmpty else { break }
             isAnyRemoved = true
             try await store.removeSubscriptions(ended, at: time.now())

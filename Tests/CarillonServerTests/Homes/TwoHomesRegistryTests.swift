@@ -96,6 +96,25 @@ struct TwoHomesRegistryTests {
         }
     }
 
+    // MARK: Users
+
+    @Test func `channels of a former user are closed also if the shard of the device is closing`() async throws {
+        let world = try await TwoHomesWorld()
+        let device = try await world.device(at: 0)
+        let user = try #require(UserID("ada"))
+        let signIn = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedIn(user))
+        _ = try await world.store.changeRegistration(of: device.serial, at: world.now) { _ in signIn }
+        _ = try await world.channel(of: device)
+        let signOut = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedOut)
+        _ = try await world.store.changeRegistration(of: device.serial, at: world.now) { _ in signOut }
+        #expect(try await world.store.channelsOfFormerUsers(of: nil, in: .all, limit: 9).count == 1)
+        let domain = world.domains[0]
+        try await domain.runtime.whileClosing(Shard(of: device.serial)) {
+            try await domain.formerChannels.close(of: device.serial)
+        }
+        #expect(try await world.store.channelsOfFormerUsers(of: nil, in: .all, limit: 9).isEmpty)
+    }
+
     // MARK: Pushes
 
     @Test func `parked pushes of both homes are sent again, and their numbers are added`() async throws {

@@ -155,6 +155,22 @@ struct TwoHomesUpdateTests {
         }
     }
 
+    @Test func `a poll gives what is due also if the shard of the device is closing`() async throws {
+        let world = try await TwoHomesWorld()
+        let device = try await world.device(at: 0)
+        let binding = try await poll(device, in: world)
+        _ = try await publish(in: world)
+        try await wait(for: 1, of: device, in: world)
+        let domain = world.domains[0]
+        let received = try await world.waiting(for: device).map { EnvelopeAnswer($0.id, .acknowledged) }
+        try await domain.home.settle(received, device: device.serial)
+        try await world.store.offerAgain(to: binding.serial, needsResync: false, at: world.now)
+        let given = try await domain.runtime.whileClosing(Shard(of: device.serial)) {
+            try await domain.updateDelivery.giveAgain(to: binding.serial)
+        }
+        #expect(given == 1)
+    }
+
     // MARK: Waking
 
     /// Devices that have a push token and polled a while ago.
