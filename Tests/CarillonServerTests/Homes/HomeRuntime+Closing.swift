@@ -5,7 +5,7 @@ import Testing
 extension HomeRuntime {
     /// Does work inside of a shard that a move has begun to close. The shard stays at the home.
     func whileClosing<Result>(_ shard: Shard, _ work: () async throws -> Result) async throws -> Result {
-        let gate = try #require(gate)
+        let gate = try #require(self.gate)
         try await gate.enter(shard)
         async let isClosed = gate.close(shard, atMost: .seconds(10))
         try await eventually { !gate.openShards.contains(shard) }
