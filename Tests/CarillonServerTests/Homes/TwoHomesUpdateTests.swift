@@ -214,6 +214,20 @@ struct TwoHomesUpdateTests {
         #expect(try await stores.count(.wakes, in: world.store) == 2)
     }
 
+    @Test func `a device that moves while devices are woken is woken later`() async throws {
+        let world = try await TwoHomesWorld()
+        let devices = try await sleepers(in: world)
+        _ = try await publish(wakes: true, in: world)
+        let (gate, shard) = (try #require(world.domains[1].runtime.gate), Shard(of: devices[1].serial))
+        #expect(await gate.close(shard, atMost: .seconds(10)))
+        gate.give(shard)
+        await #expect(throws: StoreFault.self) { try await world.domains[0].updateDelivery.wakeSome() }
+        gate.take(shard)
+        while try await world.domains[0].updateDelivery.wakeSome() {}
+        for device in devices { #expect(try await world.waiting(for: device).map(\.kind.number) == [.update]) }
+        #expect(try await stores.count(.wakes, in: world.store) == 2)
+    }
+
     @Test func `an update that one home let expire leaves the inboxes of both`() async throws {
         let world = try await TwoHomesWorld()
         let devices = try await world.devices()
