@@ -352,24 +352,39 @@ package struct DeviceRegistrar: Sendable {
     /// with it meanwhile would stay otherwise.
     ///
     /// - Parameter count: The number of the app's devices that are compared with the key in one read.
-    /// - Throws: ``StoreFault`` also if another home did not answer. Its devices may be there still. Calling it again is safe.
+    /// - Throws: ``StoreFault`` also if another home did not answer, or if devices move to another home each time. Its devices may be there
+    ///   still. Calling it again is safe.
     package func deleteAll(registeredWith key: AccessKey, comparing count: Int = 1000) async throws {
         guard let app = key.app else { return }
-        try await deleteDevices(registeredWith: key.id, of: app, comparing: count)
-        try await others.askEach(KeyDevicesEnded(key: key.id, app: app))
+        for _ in 0..<Self.deletionAttempts {
+            if try await deleteDevices(registeredWith: key.id, of: app, comparing: count) { return }
+            try await others.askEach(KeyDevicesEnded(key: key.id, app: app))
+        }
+        throw StoreFault(.unavailable, "devices of the key move to other homes")
     }
 
+    private static let deletionAttempts = 5
+
     /// Does the same for the devices of this home.
-    package func deleteDevices(registeredWith key: KeyID, of app: AppID, comparing count: Int = 1000) async throws {
-        var place: DeviceSerial?
+    ///
+    /// - Returns: Whether no device of another home was found.
+    @discardableResult
+    package func deleteDevices(
+        registeredWith key: KeyID, of app: AppID, comparing count: Int = 1000
+    ) async throws -> Bool {
+        var (place, areElsewhere): (DeviceSerial?, Bool) = (nil, false)
         while true {
             try Task.checkCancellation()
             let part = try await devices.devices(registeredWith: key, of: app, after: place, limit: count)
-            for device in part.serials where home.has(device) {
+            for device in part.serials {
+                guard home.has(device) else {
+                    areElsewhere = true
+                    continue
+                }
                 guard let removed = try await devices.deleteDevice(device, at: time.now()) else { continue }
                 removals.note(removed)
             }
-            guard let end = part.end else { return }
+            guard let end = part.end else { return !areElsewhere }
             place = end
         }
     }

@@ -58,6 +58,20 @@ struct TwoHomesRegistryTests {
         #expect(connections.map(\.ends) == [[.deviceGone], [.deviceGone], []])
     }
 
+    @Test func `the devices of a key are not said to be deleted while one of them moves`() async throws {
+        let world = try await TwoHomesWorld()
+        let key = try await world.domains[0].keys.createKey(role: .client, app: world.app.id, name: nil).key
+        let device = try await world.device(at: 1, with: key.id)
+        let revoked = try await world.domains[0].keys.ensureRevoked(key.id)
+        let (gate, shard) = (try #require(world.domains[1].runtime.gate), Shard(of: device.serial))
+        #expect(await gate.close(shard, atMost: .seconds(10)))
+        gate.give(shard)
+        await #expect(throws: StoreFault.self) { try await world.domains[0].devices.deleteAll(registeredWith: revoked) }
+        gate.take(shard)
+        try await world.domains[0].devices.deleteAll(registeredWith: revoked)
+        #expect(try await world.store.device(device.serial) == nil)
+    }
+
     // MARK: Registrations
 
     @Test func `a device that loses its token to a device of another home is told at once`() async throws {
