@@ -180,4 +180,29 @@ struct MovedFeaturesTests {
         _ = try await world.send(to: phone)
         #expect(try await world.tryMove(phone.shard) == .moved)
     }
+
+    // MARK: Updates
+
+    @Test func `the first update of an app reaches a connected device that polled at its former home`() async throws {
+        let world = try await MovingHomes()
+        let phone = try await world.phone()
+        let word = UpdateDelivery.Word(
+            profile: "main", kinds: [UpdateKind.definitions.name], parameters: nil, results: [], receivedTo: nil,
+            offersAgain: false, needsResync: false)
+        let former = world.domain(of: phone).updateDelivery
+        let binding = try await former.binding(of: phone.device, profile: word.profile)
+        _ = try await former.take(word, from: phone.device, binding)
+        try await world.move(phone.shard)
+        let domain = world.domain(of: phone)
+        await domain.updateDelivery.connected(phone.device)
+        let definition = Update.Definition(
+            kind: .definitions, payload: Array("{}".utf8), audience: nil, mode: .once, ttlSeconds: 3600, orderKey: nil,
+            wakes: false, supersedes: nil)
+        _ = try await domain.updates.publish(definition, of: phone.device.app, by: KeyID(1))
+        try await eventually {
+            let now = domain.time.now()
+            return try await world.store.waiting(
+                device: phone.device.serial, after: 0, limit: 9, bytes: 1 << 20, at: now)?.count == 1
+        }
+    }
 }
