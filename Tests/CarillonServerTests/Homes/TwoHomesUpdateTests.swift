@@ -228,6 +228,28 @@ struct TwoHomesUpdateTests {
         #expect(try await stores.count(.wakes, in: world.store) == 2)
     }
 
+    @Test func `a device that is woken does not move meanwhile`() async throws {
+        let world = try await TwoHomesWorld()
+        let device = try await sleepers(in: world)[0]
+        _ = try await publish(wakes: true, in: world)
+        let domain = world.domains[0]
+        let (gate, shard) = (try #require(domain.runtime.gate), Shard(of: device.serial))
+        let binding = try await domain.updateDelivery.binding(of: device, profile: word.profile)
+        let (hasBegun, mayEnd) = (Flag(), Flag())
+        async let other: Void = domain.updateDelivery.turns.take(binding.serial) {
+            hasBegun.set()
+            try await eventually { mayEnd.isSet }
+        }
+        try await eventually { hasBegun.isSet }
+        async let isMore = domain.updateDelivery.wakeSome()
+        try await eventually { domain.updateDelivery.turns.waiters(for: binding.serial) == 1 }
+        #expect(await !gate.close(shard, atMost: .milliseconds(20)))
+        mayEnd.set()
+        try await other
+        #expect(try await isMore)
+        #expect(try await world.waiting(for: device).count == 1)
+    }
+
     @Test func `an update that one home let expire leaves the inboxes of both`() async throws {
         let world = try await TwoHomesWorld()
         let devices = try await world.devices()

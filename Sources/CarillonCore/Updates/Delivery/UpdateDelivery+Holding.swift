@@ -355,6 +355,10 @@ extension UpdateDelivery {
     /// Holds the log against a sleeping device if the update still matches: the binding and the rules can change while the device waits for
     /// its turn.
     private func hold(_ sleeping: AppBinding, of waking: WakingUpdate) async throws {
+        try await home.inside(of: sleeping.binding.device) { try await holdInTurn(sleeping, of: waking) }
+    }
+
+    private func holdInTurn(_ sleeping: AppBinding, of waking: WakingUpdate) async throws {
         try await turns.take(sleeping.binding.serial) {
             try await untilUnchanged(sleeping.binding, in: waking.update.app) { standing, log in
                 let binding = standing.binding
