@@ -211,4 +211,35 @@ struct DividedRequestTests {
         else { throw ForwardingHomes.NoSuchDevice() }
         #expect(refusal.code == .storageUnavailable)
     }
+
+    // MARK: Pushes
+
+    @Test func `parked pushes of all shards are sent again, also of a shard that is closing`() async throws {
+        let homes = try await ForwardingHomes()
+        let key = try await homes.key(.client)
+        let app = try #require(try await homes.shared.apps.serial(of: try ForwardingHomes.app))
+        let lane = PushLane(app: app, environment: .production)
+        var shards: [Shard] = []
+        for place in 0..<2 {
+            let (domain, device) = (homes.domains[place], try await homes.device(at: place, key: key))
+            shards.append(Shard(of: try await domain.devices.find(device.id).serial))
+            let said = try await homes.request(
+                .put, "/v1/device", key: device.credential,
+                #"{"platform":"apple","pushToken":"aa0\#(place)","environment":"production"}"#)
+            #expect(said.status < 300, "\(said.json as Any)")
+            let channel = try await domain.publisher.channel(of: try await homes.channel(device.credential).token)
+            _ = try await domain.publisher.publish(
+                PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: 1000), to: channel)
+        }
+        let now = homes.shared.time.now()
+        let end = now.adding(seconds: LeasedPush.leaseSeconds)
+        let leased = try await homes.store.leasePushes(of: lane, in: .all, limit: 9, at: now, until: end).pushes
+        #expect(leased.count == 2)
+        _ = try await homes.store.endPushes(leased.map { PushEnd($0, .parked(reason: "test"), at: now) })
+        let path = "/v1/apps/\(try ForwardingHomes.app)/pushes/parked/requeue"
+        let answer = try await homes.domains[1].runtime.whileClosing(shards[1]) {
+            try await homes.request(.post, path, key: homes.admin)
+        }
+        #expect(answer.json?["requeued"] == .integer(2))
+    }
 }

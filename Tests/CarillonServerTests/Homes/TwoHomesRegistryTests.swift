@@ -131,24 +131,6 @@ struct TwoHomesRegistryTests {
 
     // MARK: Pushes
 
-    @Test func `parked pushes of both homes are sent again, and their numbers are added`() async throws {
-        let world = try await TwoHomesWorld()
-        for (device, token) in zip(try await world.devices(), ["aa01", "aa02"]) {
-            try await world.sayToken(token, by: device)
-            let channel = try await world.channel(of: device).channel
-            _ = try await world.domain(of: device).publisher.publish(
-                PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: 1000), to: channel)
-        }
-        let lane = PushLane(app: world.app.serial, environment: .production)
-        let end = world.now.adding(seconds: LeasedPush.leaseSeconds)
-        let leased = try await world.store.leasePushes(of: lane, in: .all, limit: 9, at: world.now, until: end).pushes
-        #expect(leased.count == 2)
-        let ends = leased.map { PushEnd($0, .parked(reason: "test"), at: world.now) }
-        _ = try await world.store.endPushes(ends)
-        #expect(try await world.domains[1].requeueParkedPushes(of: world.app.serial) == 2)
-        #expect(try await world.domains[1].requeueParkedPushes(of: world.app.serial) == 0)
-    }
-
     @Test func `gateways stay open until no home sends pushes any more`() async throws {
         let world = try await TwoHomesWorld()
         let (gateways, outboxes) = (world.domains[0].gateways, world.domains.map(\.outbox))
