@@ -60,7 +60,7 @@ package protocol LocalHome: AnyObject, Sendable {
     /// Takes a message back for its sender. When this method returns, no connection can deliver the message.
     ///
     /// - Returns: Whether the message was waiting.
-    func cancel(_ id: MessageID) async throws -> Bool
+    func cancel(_ id: MessageID, of device: DeviceSerial) async throws -> Bool
     /// Takes an envelope out of an inbox. When this method returns, no connection can deliver the envelope.
     ///
     /// - Returns: Whether the envelope was waiting, also if its record is not kept.

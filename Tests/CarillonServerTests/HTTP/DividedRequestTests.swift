@@ -242,4 +242,29 @@ struct DividedRequestTests {
         }
         #expect(answer.json?["requeued"] == .integer(2))
     }
+
+    // MARK: Messages
+
+    @Test func `a message whose position leads to another home is cancelled at the home of its device`() async throws {
+        let homes = try await ForwardingHomes()
+        let registered = try await homes.device(at: 0, key: try await homes.key(.client))
+        let domain = homes.domains[0]
+        let device = try await domain.devices.find(registered.id)
+        let token = try await homes.channel(registered.credential).token
+        let channel = try await domain.publisher.channel(of: token)
+        // Of an earlier version, whose positions are numbers in their order.
+        let (id, now) = (MessageID(position: 1000, secret: Bytes16(high: 1, low: 2)), domain.time.now())
+        #expect(ForwardingHomes.place(of: Shard(of: id.position)) == 1)
+        let content = Envelope.Content(body: [1], coding: ContentCoding(.identity))
+        let envelope = Envelope(
+            id: id, device: device.serial, app: device.app, origin: channel.origin, kind: .message(content),
+            acceptedAt: now, expiresAt: now.adding(seconds: 600))
+        #expect(try await homes.store.commit([.append(envelope, AppendRules())]) == [.stored(replaced: nil)])
+        let session = TwoHomesWorld.Connection()
+        domain.runtime.sessions.join(session, device: device.serial, of: device.app)
+        #expect(try await homes.request(.get, "/message/\(id)")["state"] == "waiting")
+        #expect(try await homes.request(.delete, "/message/\(id)").status == 204)
+        #expect(session.withdrawals == [.envelope(id.position)])
+        #expect(try await homes.request(.get, "/message/\(id)")["outcome"] == "cancelled")
+    }
 }
