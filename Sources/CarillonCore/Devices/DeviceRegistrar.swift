@@ -46,12 +46,14 @@ package struct DeviceRegistrar: Sendable {
     ///   - user: Finds out what it says of its user, when its allowance was taken.
     ///   - key: The key that allowed it.
     ///   - address: Where the device is, whose allowance it takes; nil takes none.
-    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device. Nothing was done then.
+    ///   - shard: The shard of the request's pass; nil if no move waits for the request.
+    /// - Throws: ``HomeFault/moved(to:)`` if the device is in another shard, or another home has the device. Nothing was done then.
     package func register(
         app: AppID, registration: String? = nil, saying profile: DeviceProfile? = nil,
-        of user: () async throws -> UserWord? = { nil }, with key: KeyID? = nil, from address: NetworkAddress? = nil
+        of user: () async throws -> UserWord? = { nil }, with key: KeyID? = nil, from address: NetworkAddress? = nil,
+        in shard: Shard? = nil
     ) async throws -> (device: Device, credential: DeviceCredential) {
-        try await checkHas(registration, of: app)
+        try await checkHas(registration, of: app, in: shard)
         try allowances.takeDevice(from: address)
         let hash = try registration.map(Self.hash(ofRegistration:))
         let user = try await user()
@@ -84,10 +86,12 @@ package struct DeviceRegistrar: Sendable {
     }
 
     /// With several homes, the device that a registration leads to is read first: its shard can be another one than that of a new device.
-    private func checkHas(_ registration: String?, of app: AppID) async throws {
+    private func checkHas(_ registration: String?, of app: AppID, in shard: Shard?) async throws {
         guard home.shards != .all, let hash = try registration.map(Self.hash(ofRegistration:)) else { return }
         let known = try await devices.device(registeredBy: hash, in: app)
-        try home.checkHas(known.map { Shard(of: $0.serial) } ?? Shard(of: app, registration: hash))
+        let place = known.map { Shard(of: $0.serial) } ?? Shard(of: app, registration: hash)
+        try home.checkHas(place)
+        guard shard == nil || shard == place else { throw HomeFault.moved(to: place) }
     }
 
     /// Makes the id of a new device in a shard of this home.
@@ -217,10 +221,11 @@ package struct DeviceRegistrar: Sendable {
 
     /// Returns the device of a credential, and notes that the device was seen.
     ///
-    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device. Then the device is not noted.
-    package func authenticate(bearer: String?) async throws -> Device {
+    /// - Parameter shard: The shard of the request's pass; nil if no move waits for the request.
+    /// - Throws: ``HomeFault/moved(to:)`` if the device is in another shard, or another home has the device. Then the device is not noted.
+    package func authenticate(bearer: String?, in shard: Shard? = nil) async throws -> Device {
         let device = try await device(bearer: bearer)
-        try home.checkHas(device.serial)
+        try home.checkHas(device.serial, in: shard)
         sawRegistered(device)
         return device
     }

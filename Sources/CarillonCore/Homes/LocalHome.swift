@@ -139,6 +139,14 @@ extension LocalHome {
         guard has(device) else { throw .moved(to: Shard(of: device)) }
     }
 
+    /// Checks that the home has a device, in the shard of the request that names the device.
+    ///
+    /// - Parameter shard: The shard of the request's pass; nil if no move waits for the request.
+    /// - Throws: ``HomeFault/moved(to:)`` if the device is in another shard, or another home has the device.
+    package func checkHas(_ device: DeviceSerial, in shard: Shard?) throws(HomeFault) {
+        guard has(device), shard == nil || shard == Shard(of: device) else { throw .moved(to: Shard(of: device)) }
+    }
+
     /// Checks that the home has a shard. A home that has all shards does not compute it.
     ///
     /// - Throws: ``HomeFault/moved(to:)`` if another home has the shard.
