@@ -131,6 +131,20 @@ struct TwoHomesRegistryTests {
 
     // MARK: Pushes
 
+    @Test func `a home brings back pushes of the other home after the clock was set back`() async throws {
+        let world = try await TwoHomesWorld()
+        let device = try await world.device(at: 1)
+        try await world.sayToken("aa01", by: device)
+        let channel = try await world.channel(of: device).channel
+        _ = try await world.domains[1].publisher.publish(
+            PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: 1000), to: channel)
+        let lane = PushLane(app: world.app.serial, environment: .production)
+        world.advance(seconds: -3600)
+        #expect(try await world.store.dueLanes(in: .all, at: world.now).isEmpty)
+        try await world.domains[0].outbox.begin()
+        #expect(try await world.store.dueLanes(in: .all, at: world.now) == [lane])
+    }
+
     @Test func `gateways stay open until no home sends pushes any more`() async throws {
         let world = try await TwoHomesWorld()
         let (gateways, outboxes) = (world.domains[0].gateways, world.domains.map(\.outbox))

@@ -171,6 +171,21 @@ struct TwoHomesUpdateTests {
         #expect(given == 1)
     }
 
+    @Test func `a home brings back what is due at the other home after the clock was set back`() async throws {
+        let world = try await TwoHomesWorld()
+        let device = try await world.device(at: 1)
+        let binding = try await poll(device, in: world)
+        _ = try await publish(in: world)
+        try await wait(for: 1, of: device, in: world)
+        let received = try await world.waiting(for: device).map { EnvelopeAnswer($0.id, .acknowledged) }
+        try await world.domains[1].home.settle(received, device: device.serial)
+        try await world.store.offerAgain(to: binding.serial, needsResync: false, at: world.now)
+        world.advance(seconds: -31 * 86_400)
+        #expect(try await world.store.dueCompletions(of: nil, in: .all, at: world.now, limit: 9).isEmpty)
+        try await world.domains[0].updateDelivery.sweep()
+        #expect(try await world.store.dueCompletions(of: nil, in: .all, at: world.now, limit: 9).count == 1)
+    }
+
     // MARK: Waking
 
     /// Devices that have a push token and polled a while ago.
