@@ -9,19 +9,24 @@ package struct Attachments: Sendable {
     private let records: any AttachmentRecordStore
     private let files: any AttachmentFiles
     private let isOwn: @Sendable (Shard) -> Bool
+    private let isOpen: @Sendable (AttachmentID) -> Bool
     private let turns = UploadTurns()
     private let transfers: Transfers
     private let time: TimeSource
     private let random: RandomSource
 
-    /// - Parameter isOwn: Whether the home has a shard.
+    /// - Parameters:
+    ///   - isOwn: Whether the home has a shard.
+    ///   - isOpen: Whether work on an upload can begin at the home (``LocalHome/isOpen(_:)``).
     package init(
         records: any AttachmentRecordStore, files: any AttachmentFiles, limits: AttachmentLimits, time: TimeSource,
-        random: RandomSource, isOwn: @escaping @Sendable (Shard) -> Bool = { _ in true }
+        random: RandomSource, isOwn: @escaping @Sendable (Shard) -> Bool = { _ in true },
+        isOpen: @escaping @Sendable (AttachmentID) -> Bool = { _ in true }
     ) {
         self.records = records
         self.files = files
         self.isOwn = isOwn
+        self.isOpen = isOpen
         self.limits = limits
         transfers = Transfers(limits)
         self.time = time
@@ -90,12 +95,25 @@ package struct Attachments: Sendable {
         return attachment
     }
 
+    /// Runs the body when nobody else works on the upload any more.
+    ///
+    /// - Throws: ``Refusal`` also if the upload moves to another home.
+    private func inTurn<Value>(
+        _ id: AttachmentID, _ body: (UploadTurns.Turn) async throws -> Value
+    ) async throws -> Value {
+        try await turns.take(id) { turn in
+            // A move closes the shard, and then ends the turns.
+            guard isOpen(id) else { throw Refusal.uploadTakenOver }
+            return try await body(turn)
+        }
+    }
+
     /// How far an upload is. A transfer that runs is ended before, so that what is answered can be relied on.
     package func standing(_ id: AttachmentID, of owner: AttachmentUser) async throws -> Attachment {
         let attachment = try await own(id, of: owner)
         if attachment.isComplete { return attachment }
         do {
-            return try await turns.take(id) { _ in try await own(id, of: owner) }
+            return try await inTurn(id) { _ in try await own(id, of: owner) }
         } catch let refusal as Refusal where refusal.code == .uploadTakenOver {
             return try await own(id, of: owner)
         }
@@ -115,7 +133,7 @@ package struct Attachments: Sendable {
         let transfer = try transfers.begin(owner, share: try await share(of: owner))
         // Its place is taken until then.
         defer { withExtendedLifetime(transfer) {} }
-        return try await turns.take(id) { turn in
+        return try await inTurn(id) { turn in
             let attachment = try await own(id, of: owner)
             guard !attachment.isComplete else {
                 // The answer to what completed it was lost.
@@ -210,7 +228,7 @@ package struct Attachments: Sendable {
     package func end(_ id: AttachmentID, by user: AttachmentUser) async throws {
         guard let attachment = try await records.attachment(id) else { throw Refusal.attachmentUnknown }
         if attachment.owner == user.party, attachment.app == user.app {
-            return try await turns.take(id) { _ in try await remove(attachment) }
+            return try await inTurn(id) { _ in try await remove(attachment) }
         }
         guard attachment.isComplete, try await mayFetch(attachment, user) else { throw Refusal.attachmentUnknown }
         if try await records.attachmentReceived(attachment.serial, by: user.party) {

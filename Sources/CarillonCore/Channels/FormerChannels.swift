@@ -25,9 +25,8 @@ package struct FormerChannels: Sendable {
 
     /// Closes those of a device.
     package func close(of device: DeviceSerial) async throws {
-        // A device has no more channels than that.
-        let channels = try await users.channelsOfFormerUsers(
-            of: device, in: home.shards, limit: Limits.channelsPerDevice)
+        // The shard of the device can be closing during the call for it. A device has no more channels than the limit.
+        let channels = try await users.channelsOfFormerUsers(of: device, in: .all, limit: Limits.channelsPerDevice)
         directory.forget(channels.map(\.serial))
         for channel in channels { _ = try await close(channel) }
     }

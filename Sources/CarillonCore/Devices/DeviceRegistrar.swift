@@ -46,13 +46,15 @@ package struct DeviceRegistrar: Sendable {
     ///   - user: Finds out what it says of its user, when its allowance was taken.
     ///   - key: The key that allowed it.
     ///   - address: Where the device is, whose allowance it takes; nil takes none.
-    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device; ``HomeFault/unreachable`` if this home has no shard now. No device
-    ///   was made then.
+    ///   - shard: The shard of the request's pass; nil if no move waits for the request.
+    /// - Throws: ``HomeFault/moved(to:)`` if the device is in another shard, or another home has the device; ``HomeFault/unreachable`` if this
+    ///   home has no shard now. Nothing was done then.
     package func register(
         app: AppID, registration: String? = nil, saying profile: DeviceProfile? = nil,
-        of user: () async throws -> UserWord? = { nil }, with key: KeyID? = nil, from address: NetworkAddress? = nil
+        of user: () async throws -> UserWord? = { nil }, with key: KeyID? = nil, from address: NetworkAddress? = nil,
+        in shard: Shard? = nil
     ) async throws -> (device: Device, credential: DeviceCredential) {
-        try await checkHas(registration, of: app)
+        try await checkHas(registration, of: app, in: shard)
         try allowances.takeDevice(from: address)
         let hash = try registration.map(Self.hash(ofRegistration:))
         let user = try await user()
@@ -85,10 +87,12 @@ package struct DeviceRegistrar: Sendable {
     }
 
     /// With several homes, the device that a registration leads to is read first: its shard can be another one than that of a new device.
-    private func checkHas(_ registration: String?, of app: AppID) async throws {
+    private func checkHas(_ registration: String?, of app: AppID, in shard: Shard?) async throws {
         guard home.shards != .all, let hash = try registration.map(Self.hash(ofRegistration:)) else { return }
         let known = try await devices.device(registeredBy: hash, in: app)
-        try home.checkHas(known.map { Shard(of: $0.serial) } ?? Shard(of: app, registration: hash))
+        let place = known.map { Shard(of: $0.serial) } ?? Shard(of: app, registration: hash)
+        try home.checkHas(place)
+        guard shard == nil || shard == place else { throw HomeFault.moved(to: place) }
     }
 
     /// Makes the id of a new device in a shard of this home.
@@ -223,10 +227,11 @@ package struct DeviceRegistrar: Sendable {
 
     /// Returns the device of a credential, and notes that the device was seen.
     ///
-    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device. Then the device is not noted.
-    package func authenticate(bearer: String?) async throws -> Device {
+    /// - Parameter shard: The shard of the request's pass; nil if no move waits for the request.
+    /// - Throws: ``HomeFault/moved(to:)`` if the device is in another shard, or another home has the device. Then the device is not noted.
+    package func authenticate(bearer: String?, in shard: Shard? = nil) async throws -> Device {
         let device = try await device(bearer: bearer)
-        try home.checkHas(device.serial)
+        try home.checkHas(device.serial, in: shard)
         sawRegistered(device)
         return device
     }
@@ -358,24 +363,39 @@ package struct DeviceRegistrar: Sendable {
     /// with it meanwhile would stay otherwise.
     ///
     /// - Parameter count: The number of the app's devices that are compared with the key in one read.
-    /// - Throws: ``StoreFault`` also if another home did not answer. Its devices may be there still. Calling it again is safe.
+    /// - Throws: ``StoreFault`` also if another home did not answer, or if devices move to another home each time. Its devices may be there
+    ///   still. Calling it again is safe.
     package func deleteAll(registeredWith key: AccessKey, comparing count: Int = 1000) async throws {
         guard let app = key.app else { return }
-        try await deleteDevices(registeredWith: key.id, of: app, comparing: count)
-        try await others.askEach(KeyDevicesEnded(key: key.id, app: app))
+        for _ in 0..<Self.deletionAttempts {
+            if try await deleteDevices(registeredWith: key.id, of: app, comparing: count) { return }
+            try await others.askEach(KeyDevicesEnded(key: key.id, app: app))
+        }
+        throw StoreFault(.unavailable, "devices of the key move to other homes")
     }
 
+    private static let deletionAttempts = 5
+
     /// Does the same for the devices of this home.
-    package func deleteDevices(registeredWith key: KeyID, of app: AppID, comparing count: Int = 1000) async throws {
-        var place: DeviceSerial?
+    ///
+    /// - Returns: Whether no device of another home was found.
+    @discardableResult
+    package func deleteDevices(
+        registeredWith key: KeyID, of app: AppID, comparing count: Int = 1000
+    ) async throws -> Bool {
+        var (place, areElsewhere): (DeviceSerial?, Bool) = (nil, false)
         while true {
             try Task.checkCancellation()
             let part = try await devices.devices(registeredWith: key, of: app, after: place, limit: count)
-            for device in part.serials where home.has(device) {
+            for device in part.serials {
+                guard home.has(device) else {
+                    areElsewhere = true
+                    continue
+                }
                 guard let removed = try await devices.deleteDevice(device, at: time.now()) else { continue }
                 removals.note(removed)
             }
-            guard let end = part.end else { return }
+            guard let end = part.end else { return !areElsewhere }
             place = end
         }
     }

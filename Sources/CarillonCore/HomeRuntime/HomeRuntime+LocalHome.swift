@@ -76,15 +76,6 @@ extension HomeRuntime: LocalHome {
         return try await work()
     }
 
-    /// - Throws: ``StoreFault`` if the gate does not admit the work.
-    private func inside<Result>(_ id: MessageID, _ work: () async throws -> Result) async throws -> Result {
-        guard let gate else { return try await work() }
-        let shard = Shard(of: id.position)
-        guard gate.enterNow(shard) else { throw Self.isMoving }
-        defer { gate.leave(shard) }
-        return try await work()
-    }
-
     // MARK: Inboxes
 
     package func waiting(device: DeviceSerial, _ load: InboxLoad) async throws -> InboxRead {
@@ -95,7 +86,9 @@ extension HomeRuntime: LocalHome {
 
     package func record(of id: MessageID) async throws -> MessageRecord? { try await inbox.record(of: id) }
 
-    package func cancel(_ id: MessageID) async throws -> Bool { try await inside(id) { try await inbox.cancel(id) } }
+    package func cancel(_ id: MessageID, of device: DeviceSerial) async throws -> Bool {
+        try await inside(of: device) { try await inbox.cancel(id) }
+    }
 
     package func takeBack(_ id: MessageID, from device: DeviceSerial) async throws -> Bool {
         try await inside(of: device) { try await inbox.takeBack(id, from: device) }

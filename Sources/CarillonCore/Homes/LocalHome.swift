@@ -61,7 +61,7 @@ package protocol LocalHome: AnyObject, Sendable {
     /// Takes a message back for its sender. When this method returns, no connection can deliver the message.
     ///
     /// - Returns: Whether the message was waiting.
-    func cancel(_ id: MessageID) async throws -> Bool
+    func cancel(_ id: MessageID, of device: DeviceSerial) async throws -> Bool
     /// Takes an envelope out of an inbox. When this method returns, no connection can deliver the envelope.
     ///
     /// - Returns: Whether the envelope was waiting, also if its record is not kept.
@@ -138,6 +138,14 @@ extension LocalHome {
     /// - Throws: ``HomeFault/moved(to:)`` if another home has the device.
     package func checkHas(_ device: DeviceSerial) throws(HomeFault) {
         guard has(device) else { throw .moved(to: Shard(of: device)) }
+    }
+
+    /// Checks that the home has a device, in the shard of the request that names the device.
+    ///
+    /// - Parameter shard: The shard of the request's pass; nil if no move waits for the request.
+    /// - Throws: ``HomeFault/moved(to:)`` if the device is in another shard, or another home has the device.
+    package func checkHas(_ device: DeviceSerial, in shard: Shard?) throws(HomeFault) {
+        guard has(device), shard == nil || shard == Shard(of: device) else { throw .moved(to: Shard(of: device)) }
     }
 
     /// Checks that the home has a shard. A home that has all shards does not compute it.

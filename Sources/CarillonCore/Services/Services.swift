@@ -271,7 +271,7 @@ package struct Services: Sendable {
     }
 
     /// Ends due requests after a change that is already stored. A fault does not fail the change: the sweep tries again, and
-    /// reports a fault that stays. Other homes end their due requests a moment later.
+    /// reports a fault that stays. Other homes end their due requests a moment later. The sweep ends due requests of a shard that moves.
     package func endDueIfPossible() async {
         others.hint(DueRequestsWait())
         do { try await endDue() } catch {}

@@ -81,10 +81,10 @@ package struct SubscriptionRegistrar: Sendable {
             rulesRevision: revision, found: try await found(definition, of: device.app, cost: rules.conditionCost),
             otherShards: places.shards)
         switch try await store.putSubscription(wish, at: time.now()) {
-        case .made(let subscription): return (try await followed(subscription, places), true)
-        case .changed(let subscription): return (try await followed(subscription, places), false)
+        case .made(let subscription): return (try await followed(subscription), true)
+        case .changed(let subscription): return (try await followed(subscription), false)
         // It may be the one of a request that was not answered, as the server was killed before it looked.
-        case .same(let subscription): return (try await followed(subscription, places), false)
+        case .same(let subscription): return (try await followed(subscription), false)
         case .overtaken, .rulesChanged: return nil
         case .frozen:
             throw Refusal(
@@ -121,7 +121,9 @@ package struct SubscriptionRegistrar: Sendable {
     }
 
     /// As it is once it is watched: it may have fired already.
-    private func followed(_ subscription: Subscription, _ places: WatchedPlaces) async throws -> Subscription {
+    private func followed(_ subscription: Subscription) async throws -> Subscription {
+        // Read after the commit: an item that moves later is loaded with the subscription.
+        let places = places(of: subscription.definition.items, of: subscription.app)
         try await follow(subscription.serial, on: places)
         return try await store.subscription(subscription.id, of: subscription.device) ?? subscription
     }
@@ -283,7 +285,9 @@ package struct SubscriptionRegistrar: Sendable {
     package func removeEnded(of device: DeviceSerial? = nil) async throws {
         var isAnyRemoved = false
         while !Task.isCancelled {
-            let ended = try await store.endedSubscriptions(of: device, in: home.shards, limit: Self.atOnce)
+            // The shard of the device can be closing during the call for it.
+            let shards = device == nil ? home.shards : .all
+            let ended = try await store.endedSubscriptions(of: device, in: shards, limit: Self.atOnce)
             guard !ended.isEmpty else { break }
             isAnyRemoved = true
             try await store.removeSubscriptions(ended, at: time.now())

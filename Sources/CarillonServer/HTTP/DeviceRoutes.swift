@@ -43,7 +43,7 @@ struct DeviceRoutes: Sendable {
             app: app, registration: registration,
             saying: body.names.isDisjoint(with: DeviceProfile.memberNames) ? nil : try DeviceProfile(body),
             of: { try await userWord(in: body, of: app) }, with: key.id,
-            from: clientAddress.of(context.origin, request.headers))
+            from: clientAddress.of(context.origin, request.headers), in: context.shard)
         if body[UserRules.tokenMember] != nil { await domain.services.endDueIfPossible() }
         return Response(
             status: .created,

@@ -5,10 +5,11 @@ import Hummingbird
 extension HomeDomain {
     /// The device that makes a request: of its socket, or whose credential the request has.
     ///
-    /// - Throws: ``ErrorCode/rateLimited`` if it has as many connections as it may. ``HomeFault/moved(to:)`` if another home has it.
+    /// - Throws: ``ErrorCode/rateLimited`` if it has as many connections as it may. ``HomeFault/moved(to:)`` if the device is in another shard
+    ///   than the request.
     func device(_ request: Request, _ context: RouteContext) async throws -> Device {
         if let session = context.session { return session.device }
-        let device = try await devices.authenticate(bearer: request.bearer)
+        let device = try await devices.authenticate(bearer: request.bearer, in: context.shard)
         try context.share?.claim(device.serial)
         return device
     }
@@ -21,13 +22,13 @@ extension HomeDomain {
         return device
     }
 
-    /// With several homes, checks that this home has a device, if there is such a device.
+    /// With several homes, checks that a device is in the shard of the request, if there is such a device.
     ///
     /// - Throws: ``HomeFault/moved(to:)``.
-    func checkHas(_ id: DeviceID) async throws {
+    func checkHas(_ id: DeviceID, _ context: RouteContext) async throws {
         guard !homes.isOne else { return }
         do {
-            try home.checkHas(try await devices.find(id).serial)
+            try home.checkHas(try await devices.find(id).serial, in: context.shard)
         } catch is Refusal {
             // The caller says that there is none.
         }

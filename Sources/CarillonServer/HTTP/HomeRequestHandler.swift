@@ -55,6 +55,7 @@ final class HomeRequestHandler: Sendable {
         }
         var context = RouteContext(.entry(request.address), logger: logger)
         context.isHead = request.isHead
+        context.shard = request.shard
         let routed = Request(head: head, body: RequestBody(request.body))
         if let device = request.session {
             context.session = .init(device: try await self.device(device), address: request.address)

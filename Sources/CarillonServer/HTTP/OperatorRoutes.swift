@@ -138,10 +138,10 @@ struct OperatorRoutes: Sendable {
         return Response(status: .noContent)
     }
 
-    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device.
+    /// - Throws: ``HomeFault/moved(to:)`` if the device is in another shard than the request.
     private func device(_ context: RouteContext) async throws -> Device {
         let device = try await domain.devices.find(try DeviceID.checked(try context.parameters.require("device")))
-        try domain.home.checkHas(device.serial)
+        try domain.home.checkHas(device.serial, in: context.shard)
         return device
     }
 }

@@ -111,7 +111,7 @@ struct PollRoutes: Sendable {
         let name = DeviceName.id(credential.device, credential: hash)
         let visit = try await domain.updateDelivery.visit(of: name) { device in device.credentialHash.matches(hash) }
         guard let visit else { throw DeviceRegistrar.credentialInvalid }
-        try domain.home.checkHas(visit.device.serial)
+        try domain.home.checkHas(visit.device.serial, in: context.shard)
         domain.devices.sawRegistered(visit.device)
         try context.share?.claim(visit.device.serial)
         return visit

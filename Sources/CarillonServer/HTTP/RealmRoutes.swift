@@ -55,7 +55,7 @@ struct RealmRoutes: Sendable {
     @Sendable private func setServer(_ request: Request, _ context: RouteContext) async throws -> Response {
         let app = try await domain.appSerial(request, context)
         let device = try device(context)
-        try await domain.checkHas(device)
+        try await domain.checkHas(device, context)
         let place = try ClusterPlace(try await request.object(of: ["host", "port", "priority"], mayBeMissing: true))
         try await services.setPlace(place, of: device, app: app)
         return Response(status: .ok, json: place.body(of: device))
@@ -64,7 +64,7 @@ struct RealmRoutes: Sendable {
     @Sendable private func removeServer(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try device(context)
         let app = try await domain.appSerial(request, context)
-        try await domain.checkHas(device)
+        try await domain.checkHas(device, context)
         try await services.removePlace(of: device, app: app)
         return Response(status: .noContent)
     }

@@ -18,6 +18,8 @@ struct RouteContext: RequestContext {
     var tell: (@Sendable (HTTPResponseStatus, HTTPFields) -> Void)?
     /// Of a request that came by a connection for HTTP.
     var share: ConnectionShare?
+    /// The shard of the request's pass; nil if no move waits for the request.
+    var shard: Shard?
     /// Of a request that came by a device's socket.
     var session: Session?
 

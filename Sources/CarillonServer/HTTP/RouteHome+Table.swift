@@ -132,7 +132,7 @@ extension RouteHome {
         // The test gateway remembers what its own process sent.
         "GET /v1/apps/{app}/pushes/test": .process,
         "GET /v1/apps/{app}/pushes/parked": .store,
-        "POST /v1/apps/{app}/pushes/parked/requeue": .eachHome,
+        "POST /v1/apps/{app}/pushes/parked/requeue": .store,
 
         // The server
         "GET /health/live": .process,

@@ -7,7 +7,7 @@ enum RouteHome: Hashable, CaseIterable, Sendable {
     case process
     /// No home decides. The route reads or changes settings that all processes read from the store.
     case registry
-    /// No home decides. The route reads rows of several shards from the store.
+    /// No home decides. The route reads or changes rows of several shards in the store.
     case store
     /// The home of the device in the channel token, which is the path parameter `token`.
     case tokenInPath

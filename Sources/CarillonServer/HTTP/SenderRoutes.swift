@@ -42,7 +42,7 @@ struct SenderRoutes: Sendable {
     @Sendable private func cancel(_ request: Request, _ context: RouteContext) async throws -> Response {
         let (id, record) = try await message(context)
         if record.settlement?.outcome == .cancelled { return Response(status: .noContent) }
-        guard try await domain.home.cancel(id) else {
+        guard try await domain.home.cancel(id, of: record.device) else {
             let outcome = try await domain.home.record(of: id)?.settlement?.outcome
             throw Refusal(
                 .messageFinal, "The message does not wait any more; its outcome is \(outcome?.rawValue ?? "forgotten").")
@@ -50,10 +50,15 @@ struct SenderRoutes: Sendable {
         return Response(status: .noContent)
     }
 
+    /// - Throws: ``HomeFault/moved(to:)`` if another home has the message.
     private func message(_ context: RouteContext) async throws -> (MessageID, MessageRecord) {
         guard let id = MessageID(try context.parameters.require("id")) else { throw Self.unknown }
-        try domain.home.checkHas(Shard(of: id.position))
-        guard let record = try await domain.home.record(of: id) else { throw Self.unknown }
+        guard let record = try await domain.home.record(of: id) else {
+            try domain.home.checkHas(Shard(of: id.position))
+            throw Self.unknown
+        }
+        // A position from before positions had shards can lead to another home than that of the device.
+        try domain.home.checkHas(record.device)
         return (id, record)
     }
 

@@ -120,11 +120,11 @@ struct SubscriptionRoutes: Sendable {
 
     // MARK: Operators
 
-    /// - Throws: ``HomeFault/moved(to:)`` if another home has the device.
+    /// - Throws: ``HomeFault/moved(to:)`` if the device is in another shard than the request.
     private func deviceOfOperator(_ request: Request, _ context: RouteContext) async throws -> Device {
         _ = try await domain.keys.authorize(bearer: request.bearer, as: [.admin])
         let device = try await domain.devices.find(try DeviceID.checked(try context.parameters.require("device")))
-        try domain.home.checkHas(device.serial)
+        try domain.home.checkHas(device.serial, in: context.shard)
         return device
     }
 

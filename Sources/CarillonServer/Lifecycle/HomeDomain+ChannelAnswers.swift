@@ -65,9 +65,8 @@ extension HomeDomain {
     /// Publishes a notification at the home of the device whose channel the token is for.
     func publishAtHome(_ token: String, _ body: [UInt8]?, ttlSeconds: Int64) async throws {
         var notification = PublishNotification(token: token, body: body, ttlSeconds: ttlSeconds)
-        guard !homes.isOne, let contents = shared.tokens.open(token), !home.has(contents.device) else {
-            return try await publish(notification)
-        }
+        guard !homes.isOne, let contents = shared.tokens.open(token) else { return try await publish(notification) }
+        // Also if it is this home: the question waits while the device moves.
         notification.shard = Shard(of: contents.device)
         try await others.ask(notification)
     }
@@ -93,9 +92,11 @@ extension HomeDomain {
                 device = try await devices.registerAnonymous(userAgent, app: app, from: question.address).serial
             }
         }
-        let registration = try await channels.register(
-            question.id, device: device, name: question.name, vapidKey: question.vapidKey, wake: question.wake,
-            from: question.address)
+        let registration = try await home.inside(of: device) {
+            try await channels.register(
+                question.id, device: device, name: question.name, vapidKey: question.vapidKey, wake: question.wake,
+                from: question.address)
+        }
         return OpenChannel.Answer(device: device, token: registration.token)
     }
 

@@ -122,8 +122,8 @@ package final class HomeDomain: Sendable {
             user: WatchWork(watches: store, shards: shards, news: news, sealer: shared.watchSecrets, random: random),
             limits: settings.work, time: time)
         attachments = Attachments(
-            records: records, files: attachmentFiles, limits: settings.attachments, time: time, random: random
-        ) { runtime.has($0) }
+            records: records, files: attachmentFiles, limits: settings.attachments, time: time, random: random,
+            isOwn: { runtime.has($0) }, isOpen: { runtime.isOpen(Shard(of: $0)) })
         services = Services(
             store: store, documents: documents, home: runtime, others: others, allowances: allowances, time: time)
         pushes = store

@@ -55,7 +55,7 @@ struct HomeGateTests {
         await close()
         let wasGiven = await world.first.giveOnce(to: device) { id in Sample.envelope(id.position) }
         #expect(!wasGiven)
-        await #expect(throws: StoreFault.self) { try await world.first.cancel(id) }
+        await #expect(throws: StoreFault.self) { try await world.first.cancel(id, of: device) }
         await #expect(throws: StoreFault.self) { try await world.first.takeBack(id, from: device) }
         await #expect(throws: StoreFault.self) {
             try await world.first.settle([EnvelopeAnswer(id, .acknowledged)], device: device)
@@ -64,7 +64,7 @@ struct HomeGateTests {
         #expect(try await world.waiting() == [id])
         gate.reopen(shard)
         #expect(await world.deliver(at: world.first).result == .stored)
-        #expect(try await world.first.cancel(id))
+        #expect(try await world.first.cancel(id, of: device))
     }
 
     @Test func `parts of a call under way enter until the call ends`() async throws {

@@ -44,7 +44,7 @@ struct ShardMoveTests {
         let arrived = try await world.arrive(as: session)
         #expect(arrived.device?.page.envelopes.map(\.id) == ids)
         #expect(world.second.isConnected(device))
-        #expect(try await world.second.cancel(ids[0]))
+        #expect(try await world.second.cancel(ids[0], of: device))
         #expect(try await world.waiting() == [ids[1]])
     }
 

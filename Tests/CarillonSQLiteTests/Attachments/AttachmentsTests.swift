@@ -313,6 +313,23 @@ struct AttachmentsTests {
         #expect(try await world.content(id) == "abcdefghij")
     }
 
+    @Test func `an upload that moves to another home is not changed here`() async throws {
+        let world = try await World()
+        let id = try await world.begin(3)
+        let former = Attachments(
+            records: world.fixture.store, files: world.files, limits: AttachmentLimits(),
+            time: TimeSource { StoreFixture.start }, random: .system, isOpen: { _ in false })
+        let refusal = await #expect(throws: Refusal.self) {
+            try await former.append(to: id, of: world.owner, at: 0, contentDigest: nil, isLast: true) { upload in
+                _ = try await upload.write(SomeBytes("abc"))
+            }
+        }
+        #expect(refusal?.code == .uploadTakenOver)
+        await #expect(throws: Refusal.self) { try await former.end(id, by: world.owner) }
+        #expect(try await former.standing(id, of: world.owner).synced == 0)
+        #expect(try await world.append(id, ["abc"], at: 0, isLast: true).isComplete)
+    }
+
     @Test func `deleting ends a transfer, and what it brought`() async throws {
         let world = try await World()
         let id = try await world.begin(10)

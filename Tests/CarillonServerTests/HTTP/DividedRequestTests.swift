@@ -211,4 +211,60 @@ struct DividedRequestTests {
         else { throw ForwardingHomes.NoSuchDevice() }
         #expect(refusal.code == .storageUnavailable)
     }
+
+    // MARK: Pushes
+
+    @Test func `parked pushes of all shards are sent again, also of a shard that is closing`() async throws {
+        let homes = try await ForwardingHomes()
+        let key = try await homes.key(.client)
+        let app = try #require(try await homes.shared.apps.serial(of: try ForwardingHomes.app))
+        let lane = PushLane(app: app, environment: .production)
+        var shards: [Shard] = []
+        for place in 0..<2 {
+            let (domain, device) = (homes.domains[place], try await homes.device(at: place, key: key))
+            shards.append(Shard(of: try await domain.devices.find(device.id).serial))
+            let said = try await homes.request(
+                .put, "/v1/device", key: device.credential,
+                #"{"platform":"apple","pushToken":"aa0\#(place)","environment":"production"}"#)
+            #expect(said.status < 300, "\(said.json as Any)")
+            let channel = try await domain.publisher.channel(of: try await homes.channel(device.credential).token)
+            _ = try await domain.publisher.publish(
+                PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: 1000), to: channel)
+        }
+        let now = homes.shared.time.now()
+        let end = now.adding(seconds: LeasedPush.leaseSeconds)
+        let leased = try await homes.store.leasePushes(of: lane, in: .all, limit: 9, at: now, until: end).pushes
+        #expect(leased.count == 2)
+        _ = try await homes.store.endPushes(leased.map { PushEnd($0, .parked(reason: "test"), at: now) })
+        let path = "/v1/apps/\(try ForwardingHomes.app)/pushes/parked/requeue"
+        let answer = try await homes.domains[1].runtime.whileClosing(shards[1]) {
+            try await homes.request(.post, path, key: homes.admin)
+        }
+        #expect(answer.json?["requeued"] == .integer(2))
+    }
+
+    // MARK: Messages
+
+    @Test func `a message whose position leads to another home is cancelled at the home of its device`() async throws {
+        let homes = try await ForwardingHomes()
+        let registered = try await homes.device(at: 0, key: try await homes.key(.client))
+        let domain = homes.domains[0]
+        let device = try await domain.devices.find(registered.id)
+        let token = try await homes.channel(registered.credential).token
+        let channel = try await domain.publisher.channel(of: token)
+        // Of an earlier version, whose positions are numbers in their order.
+        let (id, now) = (MessageID(position: 1000, secret: Bytes16(high: 1, low: 2)), domain.time.now())
+        #expect(ForwardingHomes.place(of: Shard(of: id.position)) == 1)
+        let content = Envelope.Content(body: [1], coding: ContentCoding(.identity))
+        let envelope = Envelope(
+            id: id, device: device.serial, app: device.app, origin: channel.origin, kind: .message(content),
+            acceptedAt: now, expiresAt: now.adding(seconds: 600))
+        #expect(try await homes.store.commit([.append(envelope, AppendRules())]) == [.stored(replaced: nil)])
+        let session = TwoHomesWorld.Connection()
+        domain.runtime.sessions.join(session, device: device.serial, of: device.app)
+        #expect(try await homes.request(.get, "/message/\(id)")["state"] == "waiting")
+        #expect(try await homes.request(.delete, "/message/\(id)").status == 204)
+        #expect(session.withdrawals == [.envelope(id.position)])
+        #expect(try await homes.request(.get, "/message/\(id)")["outcome"] == "cancelled")
+    }
 }

@@ -7,6 +7,7 @@ import NIOEmbedded
 import NIOHTTP1
 import NIOPosix
 import Synchronization
+import TestStores
 import Testing
 
 @testable import CarillonCore
@@ -225,6 +226,26 @@ struct RequestForwarderTests {
         #expect(Self.counts(homes) == [1, 1])
         let devices = try await homes.store.devices(app: try ForwardingHomes.app, .all, after: nil, limit: 10).devices
         #expect(devices.map(\.device.serial) == [device.serial])
+    }
+
+    @Test func `a request has the pass of the shard of its device, also if the id names another shard`() async throws {
+        let homes = try await ForwardingHomes()
+        let app = try ForwardingHomes.app
+        let serial = try await homes.shared.apps.create(app).serial
+        // Their ids have no shards.
+        try await stores.addDevices(60, to: serial, in: homes.store)
+        let devices = try await homes.domains[0].devices.list(app: app, after: nil, limit: 60).map(\.device)
+        let device = try #require(
+            devices.first { device in
+                let (named, shard) = (Shard(of: device.id), Shard(of: device.serial))
+                return named != shard && ForwardingHomes.place(of: named) == ForwardingHomes.place(of: shard)
+            })
+        let (named, shard) = (Shard(of: device.id), Shard(of: device.serial))
+        let link = homes.links[ForwardingHomes.place(of: shard)]
+        for _ in 0..<2 {
+            #expect(try await homes.request(.get, "/v1/devices/\(device.id)", key: homes.admin).status == 200)
+        }
+        #expect(link.requests.map(\.shard) == [named, shard, shard])
     }
 
     @Test func `a home that does not have a device does not mark it as seen`() async throws {

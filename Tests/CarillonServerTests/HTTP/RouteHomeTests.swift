@@ -40,7 +40,7 @@ struct RouteHomeTests {
             ("GET /v1/items", .item), ("GET /v1/updates/{update}", .store), ("GET /v1/updates", .appInPath),
             ("DELETE /v1/apps/{app}", .appOfSender), ("GET /v1/attachments/{attachment}", .credential),
             ("POST /v1/attachments", .attachment), ("POST /v1/keys/{key}/rotate", .process),
-            ("POST /v1/apps/{app}/devices", .store), ("POST /v1/apps", .process), ("GET /v1/devices", .newDevice),
+            ("PUT /v1/apps/{app}/devices", .store), ("POST /v1/apps", .process), ("GET /v1/devices", .newDevice),
             ("GET /v1/attachments", .newAttachment), ("GET /v1/apps/{app}/pushes/parked", .eachHome),
             ("GET /v1/items/updates", .parts), ("GET /v1/things/{thing}", .registry),
         ] as [(String, RouteHome)])
@@ -72,8 +72,8 @@ struct RouteHomeTests {
 
     /// A case that is absent can have each method.
     private static let methods: [RouteHome: Set<String>] = [
-        .process: ["GET", "OPTIONS"], .store: ["GET"], .newDevice: ["POST"], .newAttachment: ["POST"], .parts: ["POST"],
-        .eachHome: ["DELETE", "PATCH", "POST", "PUT"],
+        .process: ["GET", "OPTIONS"], .store: ["GET", "POST"], .newDevice: ["POST"], .newAttachment: ["POST"],
+        .parts: ["POST"], .eachHome: ["DELETE", "PATCH", "POST", "PUT"],
     ]
 
     private static func agrees(_ route: String, with home: RouteHome) -> Bool {

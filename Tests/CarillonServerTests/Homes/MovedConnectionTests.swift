@@ -71,7 +71,7 @@ struct MovedConnectionTests {
             link.beforeArrival {
                 do {
                     let withdrawn = try await world.send(to: phone)
-                    let isWithdrawn = try await world.domain(of: phone).runtime.cancel(withdrawn)
+                    let isWithdrawn = try await world.domain(of: phone).runtime.cancel(withdrawn, of: phone.device.serial)
                     #expect(isWithdrawn)
                     let kept = try await world.send(to: phone)
                     ids.withLock { $0 = [withdrawn, kept] }
@@ -198,7 +198,7 @@ struct MovedConnectionTests {
         for link in world.links where isWithdrawn {
             link.beforeArrival {
                 do {
-                    let isCancelled = try await world.domain(of: phone).runtime.cancel(unwritten)
+                    let isCancelled = try await world.domain(of: phone).runtime.cancel(unwritten, of: phone.device.serial)
                     #expect(isCancelled)
                 } catch {
                     Issue.record(error)

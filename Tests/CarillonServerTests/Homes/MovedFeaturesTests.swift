@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonCore
 import CarillonExpression
 import CarillonWire
@@ -29,14 +30,16 @@ struct MovedFeaturesTests {
     // MARK: Items
 
     /// Returns an item of a home.
+    ///
+    /// - Parameter excluded: The item is not in this shard.
     private func item(
-        of app: AppSerial, at place: Int, in world: MovingHomes
+        of app: AppSerial, at place: Int, in world: MovingHomes, outside excluded: Shard? = nil
     ) throws -> (key: ItemKey, shard: Shard) {
         var number = 0
         while true {
             let name = "i\(number)"
             let shard = Shard(of: app, item: name)
-            if world.place(of: shard) == place {
+            if world.place(of: shard) == place, shard != excluded {
                 return (ItemKey(app: app, name: try #require(ItemName(name))), shard)
             }
             number += 1
@@ -127,6 +130,41 @@ struct MovedFeaturesTests {
         #expect(try await world.titles() == ["20.0"])
     }
 
+    /// An app that allows each subscription after some work.
+    private struct SlowApproval: SubscriptionApproval {
+        let work: @Sendable () async throws -> Void
+
+        func isAsked(_ app: AppSerial) async throws -> Bool { true }
+
+        func ask(_ question: SubscriptionQuestion, of app: AppID, serial: AppSerial) async throws { try await work() }
+    }
+
+    @Test func `a subscription watches an item that moves while the app approves the subscription`() async throws {
+        let world = try await MovingHomes()
+        let phone = try await world.phone()
+        let place = world.place(of: phone.shard)
+        let (key, shard) = try item(of: phone.device.app, at: place, in: world, outside: phone.shard)
+        let (domain, next) = (world.domains[place], world.domains[1 - place].itemEngine)
+        let rule = JSONValue.object([
+            .init(name: "pattern", value: .string("*")), .init(name: "open", value: .bool(true)),
+        ])
+        let rules = try ItemRules(.object([.init(name: "items", value: .array([rule]))]))
+        try await domain.items.setRules(rules, of: phone.device.app)
+        let approval = SlowApproval { [self] in
+            try await world.move(shard)
+            _ = try await publish(1, to: key, at: next)
+        }
+        let registrar = SubscriptionRegistrar(
+            store: domain.runtime.store, engine: domain.itemEngine, items: domain.items, home: domain.runtime,
+            others: domain.others, allowances: domain.shared.allowances, vetoes: approval,
+            payloadSize: { PushRendering.payloadSize(of: $0) }, time: domain.time, random: .system)
+        let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
+        let definition = Subscription.Definition(
+            items: [key.name], fields: ["price"], trigger: "price > 10.0", format: format)
+        _ = try await registrar.put(definition, of: phone.device, from: nil)
+        #expect(await next.population.watches == 1)
+    }
+
     // MARK: Devices
 
     @Test func `the channels of a device that moved are read again`() async throws {
@@ -157,5 +195,30 @@ struct MovedFeaturesTests {
         #expect(world.domain(of: phone) === former)
         _ = try await world.send(to: phone)
         #expect(try await world.tryMove(phone.shard) == .moved)
+    }
+
+    // MARK: Updates
+
+    @Test func `the first update of an app reaches a connected device that polled at its former home`() async throws {
+        let world = try await MovingHomes()
+        let phone = try await world.phone()
+        let word = UpdateDelivery.Word(
+            profile: "main", kinds: [UpdateKind.definitions.name], parameters: nil, results: [], receivedTo: nil,
+            offersAgain: false, needsResync: false)
+        let former = world.domain(of: phone).updateDelivery
+        let binding = try await former.binding(of: phone.device, profile: word.profile)
+        _ = try await former.take(word, from: phone.device, binding)
+        try await world.move(phone.shard)
+        let domain = world.domain(of: phone)
+        await domain.updateDelivery.connected(phone.device)
+        let definition = Update.Definition(
+            kind: .definitions, payload: Array("{}".utf8), audience: nil, mode: .once, ttlSeconds: 3600, orderKey: nil,
+            wakes: false, supersedes: nil)
+        _ = try await domain.updates.publish(definition, of: phone.device.app, by: KeyID(1))
+        try await eventually {
+            let now = domain.time.now()
+            return try await world.store.waiting(
+                device: phone.device.serial, after: 0, limit: 9, bytes: 1 << 20, at: now)?.count == 1
+        }
     }
 }

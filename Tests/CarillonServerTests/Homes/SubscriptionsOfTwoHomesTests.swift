@@ -123,6 +123,19 @@ struct SubscriptionsOfTwoHomesTests {
         #expect(try await world.titles(0).isEmpty)
     }
 
+    @Test func `a subscription is removed before the answer also if the shard of its device is closing`() async throws {
+        let world = try await ItemsOfTwoHomes()
+        let (item, device, domain) = (try await world.homes.item(at: 0), world.devices[0], world.homes.domains[0])
+        try await world.publish(11, to: item)
+        try await world.subscribe(0, [item])
+        #expect(try await world.titles(0) == ["11.0"])
+        let count = try await domain.runtime.whileClosing(Shard(of: device.serial)) {
+            try await domain.subscriptions.remove(.init(), of: device)
+        }
+        #expect(count == 1)
+        #expect(try await world.titles(0).isEmpty)
+    }
+
     @Test func `a subscription is not watched while its device is suspended`() async throws {
         let world = try await ItemsOfTwoHomes()
         let (item, devices) = (try await world.homes.item(at: 1), world.homes.domains[0].devices)

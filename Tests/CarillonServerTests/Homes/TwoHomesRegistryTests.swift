@@ -58,6 +58,20 @@ struct TwoHomesRegistryTests {
         #expect(connections.map(\.ends) == [[.deviceGone], [.deviceGone], []])
     }
 
+    @Test func `the devices of a key are not said to be deleted while one of them moves`() async throws {
+        let world = try await TwoHomesWorld()
+        let key = try await world.domains[0].keys.createKey(role: .client, app: world.app.id, name: nil).key
+        let device = try await world.device(at: 1, with: key.id)
+        let revoked = try await world.domains[0].keys.ensureRevoked(key.id)
+        let (gate, shard) = (try #require(world.domains[1].runtime.gate), Shard(of: device.serial))
+        #expect(await gate.close(shard, atMost: .seconds(10)))
+        gate.give(shard)
+        await #expect(throws: StoreFault.self) { try await world.domains[0].devices.deleteAll(registeredWith: revoked) }
+        gate.take(shard)
+        try await world.domains[0].devices.deleteAll(registeredWith: revoked)
+        #expect(try await world.store.device(device.serial) == nil)
+    }
+
     // MARK: Registrations
 
     @Test func `a device that loses its token to a device of another home is told at once`() async throws {
@@ -96,24 +110,39 @@ struct TwoHomesRegistryTests {
         }
     }
 
+    // MARK: Users
+
+    @Test func `channels of a former user are closed also if the shard of the device is closing`() async throws {
+        let world = try await TwoHomesWorld()
+        let device = try await world.device(at: 0)
+        let user = try #require(UserID("ada"))
+        let signIn = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedIn(user))
+        _ = try await world.store.changeRegistration(of: device.serial, at: world.now) { _ in signIn }
+        _ = try await world.channel(of: device)
+        let signOut = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedOut)
+        _ = try await world.store.changeRegistration(of: device.serial, at: world.now) { _ in signOut }
+        #expect(try await world.store.channelsOfFormerUsers(of: nil, in: .all, limit: 9).count == 1)
+        let domain = world.domains[0]
+        try await domain.runtime.whileClosing(Shard(of: device.serial)) {
+            try await domain.formerChannels.close(of: device.serial)
+        }
+        #expect(try await world.store.channelsOfFormerUsers(of: nil, in: .all, limit: 9).isEmpty)
+    }
+
     // MARK: Pushes
 
-    @Test func `parked pushes of both homes are sent again, and their numbers are added`() async throws {
+    @Test func `a home brings back pushes of the other home after the clock was set back`() async throws {
         let world = try await TwoHomesWorld()
-        for (device, token) in zip(try await world.devices(), ["aa01", "aa02"]) {
-            try await world.sayToken(token, by: device)
-            let channel = try await world.channel(of: device).channel
-            _ = try await world.domain(of: device).publisher.publish(
-                PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: 1000), to: channel)
-        }
+        let device = try await world.device(at: 1)
+        try await world.sayToken("aa01", by: device)
+        let channel = try await world.channel(of: device).channel
+        _ = try await world.domains[1].publisher.publish(
+            PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: 1000), to: channel)
         let lane = PushLane(app: world.app.serial, environment: .production)
-        let end = world.now.adding(seconds: LeasedPush.leaseSeconds)
-        let leased = try await world.store.leasePushes(of: lane, in: .all, limit: 9, at: world.now, until: end).pushes
-        #expect(leased.count == 2)
-        let ends = leased.map { PushEnd($0, .parked(reason: "test"), at: world.now) }
-        _ = try await world.store.endPushes(ends)
-        #expect(try await world.domains[1].requeueParkedPushes(of: world.app.serial) == 2)
-        #expect(try await world.domains[1].requeueParkedPushes(of: world.app.serial) == 0)
+        world.advance(seconds: -3600)
+        #expect(try await world.store.dueLanes(in: .all, at: world.now).isEmpty)
+        try await world.domains[0].outbox.begin()
+        #expect(try await world.store.dueLanes(in: .all, at: world.now) == [lane])
     }
 
     @Test func `gateways stay open until no home sends pushes any more`() async throws {

@@ -155,6 +155,37 @@ struct TwoHomesUpdateTests {
         }
     }
 
+    @Test func `a poll gives what is due also if the shard of the device is closing`() async throws {
+        let world = try await TwoHomesWorld()
+        let device = try await world.device(at: 0)
+        let binding = try await poll(device, in: world)
+        _ = try await publish(in: world)
+        try await wait(for: 1, of: device, in: world)
+        let domain = world.domains[0]
+        let received = try await world.waiting(for: device).map { EnvelopeAnswer($0.id, .acknowledged) }
+        try await domain.home.settle(received, device: device.serial)
+        try await world.store.offerAgain(to: binding.serial, needsResync: false, at: world.now)
+        let given = try await domain.runtime.whileClosing(Shard(of: device.serial)) {
+            try await domain.updateDelivery.giveAgain(to: binding.serial)
+        }
+        #expect(given == 1)
+    }
+
+    @Test func `a home brings back what is due at the other home after the clock was set back`() async throws {
+        let world = try await TwoHomesWorld()
+        let device = try await world.device(at: 1)
+        let binding = try await poll(device, in: world)
+        _ = try await publish(in: world)
+        try await wait(for: 1, of: device, in: world)
+        let received = try await world.waiting(for: device).map { EnvelopeAnswer($0.id, .acknowledged) }
+        try await world.domains[1].home.settle(received, device: device.serial)
+        try await world.store.offerAgain(to: binding.serial, needsResync: false, at: world.now)
+        world.advance(seconds: -31 * 86_400)
+        #expect(try await world.store.dueCompletions(of: nil, in: .all, at: world.now, limit: 9).isEmpty)
+        try await world.domains[0].updateDelivery.sweep()
+        #expect(try await world.store.dueCompletions(of: nil, in: .all, at: world.now, limit: 9).count == 1)
+    }
+
     // MARK: Waking
 
     /// Devices that have a push token and polled a while ago.
@@ -196,6 +227,42 @@ struct TwoHomesUpdateTests {
         while try await world.domains[0].updateDelivery.wakeSome() {}
         for device in devices { #expect(try await world.waiting(for: device).map(\.kind.number) == [.update]) }
         #expect(try await stores.count(.wakes, in: world.store) == 2)
+    }
+
+    @Test func `a device that moves while devices are woken is woken later`() async throws {
+        let world = try await TwoHomesWorld()
+        let devices = try await sleepers(in: world)
+        _ = try await publish(wakes: true, in: world)
+        let (gate, shard) = (try #require(world.domains[1].runtime.gate), Shard(of: devices[1].serial))
+        #expect(await gate.close(shard, atMost: .seconds(10)))
+        gate.give(shard)
+        await #expect(throws: StoreFault.self) { try await world.domains[0].updateDelivery.wakeSome() }
+        gate.take(shard)
+        while try await world.domains[0].updateDelivery.wakeSome() {}
+        for device in devices { #expect(try await world.waiting(for: device).map(\.kind.number) == [.update]) }
+        #expect(try await stores.count(.wakes, in: world.store) == 2)
+    }
+
+    @Test func `a device that is woken does not move meanwhile`() async throws {
+        let world = try await TwoHomesWorld()
+        let device = try await sleepers(in: world)[0]
+        _ = try await publish(wakes: true, in: world)
+        let domain = world.domains[0]
+        let (gate, shard) = (try #require(domain.runtime.gate), Shard(of: device.serial))
+        let binding = try await domain.updateDelivery.binding(of: device, profile: word.profile)
+        let (hasBegun, mayEnd) = (Flag(), Flag())
+        async let other: Void = domain.updateDelivery.turns.take(binding.serial) {
+            hasBegun.set()
+            try await eventually { mayEnd.isSet }
+        }
+        try await eventually { hasBegun.isSet }
+        async let isMore = domain.updateDelivery.wakeSome()
+        try await eventually { domain.updateDelivery.turns.waiters(for: binding.serial) == 1 }
+        #expect(await !gate.close(shard, atMost: .milliseconds(20)))
+        mayEnd.set()
+        try await other
+        #expect(try await isMore)
+        #expect(try await world.waiting(for: device).count == 1)
     }
 
     @Test func `an update that one home let expire leaves the inboxes of both`() async throws {

@@ -37,7 +37,8 @@ extension Firings {
     /// Tells those whose time has come. Answers when the next one's comes; nil when none waits.
     package func tellHeld() async throws -> Timestamp? {
         let now = time.now()
-        try await heldSteps.follow(now) { _ in try await store.bringBackHeld(in: home.shards, at: now) }
+        // In all shards: a shard that moves is in the set of no home.
+        try await heldSteps.follow(now) { _ in try await store.bringBackHeld(in: .all, at: now) }
         while !Task.isCancelled {
             let due = try await store.dueFirings(in: home.shards, at: time.now(), limit: Self.heldAtOnce)
             guard !due.isEmpty else { break }

@@ -9,7 +9,9 @@ extension UpdateDelivery {
     @discardableResult
     func giveAgain(to binding: BindingSerial? = nil) async throws -> Int {
         let now = time.now()
-        let due = try await store.dueCompletions(of: binding, in: home.shards, at: now, limit: Self.dueAtOnce)
+        // The shard of the device can be closing during the call for its binding.
+        let shards = binding == nil ? home.shards : .all
+        let due = try await store.dueCompletions(of: binding, in: shards, at: now, limit: Self.dueAtOnce)
         guard !due.isEmpty else { return 0 }
         var again: [DueCompletion] = []
         var withheld: [BindingSerial: Withheld] = [:]

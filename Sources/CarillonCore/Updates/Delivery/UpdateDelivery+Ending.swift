@@ -122,14 +122,15 @@ extension UpdateDelivery {
         moment.withLock { $0 = next }
     }
 
-    /// At the start only what no wait explains is looked for: to look at everything that is due later takes long.
+    /// At the start only what no wait explains is looked for: to look at everything that is due later takes long. All shards are searched,
+    /// because a shard that moves is in the set of no home.
     private func followClock() async throws {
         let now = time.now()
         try await steps.follow(now) { isFirst in
             let moment = isFirst ? now.adding(seconds: CompletionMachine.mostDelaySeconds) : now
             while !Task.isCancelled {
                 let isDone = try await store.bringBackCompletions(
-                    in: home.shards, dueAfter: moment, at: now, limit: Self.broughtBackAtOnce)
+                    in: .all, dueAfter: moment, at: now, limit: Self.broughtBackAtOnce)
                 if isDone { break }
             }
         }
@@ -137,12 +138,13 @@ extension UpdateDelivery {
 
     private static let broughtBackAtOnce = 1000
 
-    /// Finds completions that were written behind the end of their updates: at the start of the server, and every hour.
+    /// Finds completions that were written behind the end of their updates: at the start of the server, and every hour. All shards are
+    /// searched, because a shard that moves is in the set of no home.
     private func findUnfinished() async throws {
         guard isTime(unfinishedTended) else { return }
         var place = UpdateSerial(0)
         while !Task.isCancelled {
-            let end = try await store.findUnfinishedOfEnded(in: home.shards, after: place, limit: Self.searchedAtOnce)
+            let end = try await store.findUnfinishedOfEnded(in: .all, after: place, limit: Self.searchedAtOnce)
             guard let next = end else {
                 return wait(Self.unfinishedSeconds, for: unfinishedTended)
             }

@@ -315,22 +315,50 @@ extension UpdateDelivery {
                     sleeping.binding.counting(at: time.now()), of: sleeping.device, waking.app, by: log.rules)
                 return log.holds(entry, for: facts) == true
             }
-            try await wake(matching, for: waking)
-            let elsewhere = matching.filter { !home.has($0.binding.device) }
-            // The place of the update is written when each home has answered.
-            if !elsewhere.isEmpty { try await others.askEach(WakeForUpdate(waking: waking, sleeping: elsewhere)) }
+            let elsewhere = try await wakeOwn(matching, for: waking)
+            // The place of the update is written when a home has woken each device.
+            if !elsewhere.isEmpty { try await wakeElsewhere(elsewhere, for: waking) }
         }
         try await store.woke(waking.update.serial, to: page.count == limit ? page.last?.binding.serial : nil)
     }
 
     /// Puts an update that wakes into the inboxes of those of the devices that are devices of the home.
-    package func wake(_ bindings: [AppBinding], for waking: WakingUpdate) async throws {
-        for sleeping in bindings where home.has(sleeping.binding.device) { try await hold(sleeping, of: waking) }
+    ///
+    /// - Returns: The bindings of these devices.
+    package func wake(_ bindings: [AppBinding], for waking: WakingUpdate) async throws -> [BindingSerial] {
+        let elsewhere = Set(try await wakeOwn(bindings, for: waking).map(\.binding.serial))
+        return bindings.map(\.binding.serial).filter { !elsewhere.contains($0) }
+    }
+
+    /// - Returns: The bindings whose devices are not devices of the home.
+    private func wakeOwn(_ bindings: [AppBinding], for waking: WakingUpdate) async throws -> [AppBinding] {
+        var elsewhere: [AppBinding] = []
+        for sleeping in bindings {
+            if home.has(sleeping.binding.device) {
+                try await hold(sleeping, of: waking)
+            } else {
+                elsewhere.append(sleeping)
+            }
+        }
+        return elsewhere
+    }
+
+    /// - Throws: ``StoreFault`` also if no home had a device when it was asked.
+    private func wakeElsewhere(_ bindings: [AppBinding], for waking: WakingUpdate) async throws {
+        let answers = try await others.askEach(WakeForUpdate(waking: waking, sleeping: bindings))
+        let woken = Set(answers.joined())
+        guard bindings.allSatisfy({ woken.contains($0.binding.serial) }) else {
+            throw StoreFault(.unavailable, "devices to wake move to other homes")
+        }
     }
 
     /// Holds the log against a sleeping device if the update still matches: the binding and the rules can change while the device waits for
     /// its turn.
     private func hold(_ sleeping: AppBinding, of waking: WakingUpdate) async throws {
+        try await home.inside(of: sleeping.binding.device) { try await holdInTurn(sleeping, of: waking) }
+    }
+
+    private func holdInTurn(_ sleeping: AppBinding, of waking: WakingUpdate) async throws {
         try await turns.take(sleeping.binding.serial) {
             try await untilUnchanged(sleeping.binding, in: waking.update.app) { standing, log in
                 let binding = standing.binding

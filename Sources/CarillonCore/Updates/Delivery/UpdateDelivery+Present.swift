@@ -19,9 +19,9 @@ extension UpdateDelivery {
     /// The connection can be given updates (``isKnown(toVersion:)``).
     package func connected(_ device: Device) async {
         do {
-            // Most apps publish nothing.
+            // Most apps publish nothing. With other homes, the device may be noted only at the home that it moved from.
             let log = try await logs.log(of: device.app)
-            guard log.live.count > 0 || log.expiredContent.rawValue > 0 || log.version > 0,
+            guard logs.isShared || log.live.count > 0 || log.expiredContent.rawValue > 0 || log.version > 0,
                 let binding = try await store.presentBinding(of: device.serial)
             else { return }
             note(device, binding.profile, binding)

@@ -16,9 +16,10 @@ package struct UpdateEnded: HomeQuestion {
     package var shard: Shard? { nil }
 }
 
-/// Sleeping devices are to be woken for an update. The home puts the update into the inboxes of those that are its devices.
+/// Sleeping devices are to be woken for an update. The home puts the update into the inboxes of those that are its devices, and answers
+/// with their bindings.
 package struct WakeForUpdate: HomeQuestion {
-    package typealias Answer = Void
+    package typealias Answer = [BindingSerial]
     package var waking: WakingUpdate
     package var sleeping: [AppBinding]
     package var shard: Shard? { nil }
