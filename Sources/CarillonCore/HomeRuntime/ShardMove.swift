@@ -101,15 +101,19 @@ package struct ShardMove: Sendable {
     /// Returns whether the features of the home gave the shard up, and everything is written. If that takes too long, it goes on while the
     /// shard is open again: what is forgotten then is read again.
     private func hasGivenUp(_ shard: Shard, _ giver: Party, _ gate: ShardGate) async -> Bool {
-        let hasGivenUp = Mutex(false)
+        let outcome = Outcome()
         _ = await gate.waits(atMost: Self.longestGiveUp) { done in
             // Ends with the work.
             Task {
-                if await giver.giveUp(shard), await giver.home.hasWritten() { hasGivenUp.withLock { $0 = true } }
+                if await giver.giveUp(shard), await giver.home.hasWritten() { outcome.isDone.withLock { $0 = true } }
                 done()
             }
         }
-        return hasGivenUp.withLock { $0 }
+        return outcome.isDone.withLock { $0 }
+    }
+
+    private final class Outcome: Sendable {
+        let isDone = Mutex(false)
     }
 
     private func stay(_ shard: Shard, at giver: Party, _ gate: ShardGate) {
