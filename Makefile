@@ -26,10 +26,13 @@ test: setup-tests
 	Scripts/tests --no-parallel --filter "PushKillTests|StoreKillTests|SlowReaderTests|DeadlineTests"
 	Scripts/tests --no-parallel --filter CarillonAPNsTests
 
+# The tests that `test-homes` runs.
+HOMES_TESTS = CarillonServerTests|EndToEndTests
+
 ## The tests of the server and of the executable, with servers that have two homes.
 test-homes: setup-tests
 	$(DEBUG) --build-tests
-	CARILLON_TEST_HOMES=2 Scripts/tests --filter "CarillonServerTests|EndToEndTests" --skip InteropTests --skip PushKillTests \
+	CARILLON_TEST_HOMES=2 Scripts/tests --filter "$(HOMES_TESTS)" --skip InteropTests --skip PushKillTests \
 		--skip StoreKillTests --skip SlowReaderTests
 
 ## What CI runs before `test-homes`: format, a build without warnings and with explicit imports, the packages that are meant, docs, all tests, the
