@@ -23,11 +23,13 @@ struct GatedHomes: Sendable {
     var first: HomeRuntime { runtimes[0] }
     var second: HomeRuntime { runtimes[1] }
 
-    /// - Parameter mostWaiting: The number of calls that can wait for a shard.
-    init(mostWaiting: Int = ShardGate.mostWaiting) async throws {
+    /// - Parameters:
+    ///   - mostWaiting: The number of calls that can wait for a shard.
+    ///   - waits: Ends the waits of calls for a shard.
+    init(mostWaiting: Int = ShardGate.mostWaiting, waits: Scheduler = GatedHomes.scheduler) async throws {
         let store = try await stores.open()
         var runtimes: [HomeRuntime] = []
-        for place in 0..<2 { runtimes.append(try await Self.home(at: place, over: store, mostWaiting)) }
+        for place in 0..<2 { runtimes.append(try await Self.home(at: place, over: store, mostWaiting, waits)) }
         let app = try #require(AppID("com.example.app"))
         _ = try await store.createApp(app, at: Self.now)
         let id = DeviceID(Bytes16(high: 1, low: 7))
@@ -45,7 +47,7 @@ struct GatedHomes: Sendable {
     }
 
     private static func home(
-        at place: Int, over store: any Store, _ mostWaiting: Int
+        at place: Int, over store: any Store, _ mostWaiting: Int, _ waits: Scheduler
     ) async throws -> HomeRuntime {
         let handle = try await store.home(store.addIncarnation(of: node(place)))
         let epoch = try await store.claimEpoch()
@@ -60,7 +62,7 @@ struct GatedHomes: Sendable {
             time: TimeSource { now }, random: Sample.random)
         return HomeRuntime(
             inbox: inbox, sessions: sessions, store: handle,
-            gate: ShardGate(shards, scheduler: scheduler, mostWaiting: mostWaiting))
+            gate: ShardGate(shards, scheduler: waits, mostWaiting: mostWaiting))
     }
 
     private static func place(of shard: Shard) -> Int { Int(shard.number) * 2 / Shard.count }
@@ -68,7 +70,7 @@ struct GatedHomes: Sendable {
     static func node(_ place: Int) -> NodeNumber { NodeNumber(Int64(place) + 1) }
 
     /// Waits for a tenth of the longer times, so that tests are short.
-    private static let scheduler = Scheduler { delay, work in
+    static let scheduler = Scheduler { delay, work in
         // Ends with the work.
         _ = Task {
             try? await Task.sleep(for: delay > .milliseconds(200) ? delay / 10 : delay)
