@@ -60,6 +60,15 @@ struct UnreadAnswerTests {
         }
     }
 
+    /// Asks for an inbox, again if a slow machine took longer than the server lets a request wait.
+    private func served(_ server: ServedConnections, _ credential: String) async throws -> Int {
+        var status = 503
+        for _ in 0..<5 where status == 503 {
+            status = try await server.request("GET /v1/inbox", ["Authorization: Bearer \(credential)"]).status
+        }
+        return status
+    }
+
     @Test func `beyond the memory of all answers a request waits, and is refused`() async throws {
         try await ServedConnections.run {
             $0.answerBytes = AnswerMemory.bytesOfPart
@@ -75,12 +84,12 @@ struct UnreadAnswerTests {
             #expect(refused.body.contains("overloaded"))
             #expect(refused["carillon-server"] == server.domain.server.description)
             #expect(ContinuousClock.now - began >= .seconds(4))
-            async let late = server.request("GET /v1/inbox", ["Authorization: Bearer \(other)"])
             // A device for which nothing waits needs no room.
             let (idle, _, _) = try await device(server, messages: 0)
             #expect(try await server.request("GET /v1/inbox", ["Authorization: Bearer \(idle)"]).status == 200)
+            async let late = served(server, other)
             _ = try await slow.read(until: "0\r\n\r\n")
-            #expect(try await late.status == 200)
+            #expect(try await late == 200)
         }
     }
 
