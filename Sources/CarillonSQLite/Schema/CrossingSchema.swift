@@ -4,8 +4,7 @@ enum CrossingSchema {
         -- 1 when the condition held after the update that version counts, 0 when it did not, null when that is not known.
         ALTER TABLE subscription_item ADD COLUMN held INTEGER;
 
-        -- last_firing is negative after a deletion of the item and after a crossing that had no room, until the next firing counts:
-        -- firings up to its magnitude do not count.
+        -- last_firing is negative when the item was deleted since and nothing fired: firings up to this number do not count.
         DROP TRIGGER device_profile_resumed;
         CREATE TRIGGER device_profile_resumed AFTER UPDATE OF reason ON device_profile
             WHEN old.reason NOT NULL AND new.reason IS NULL BEGIN
