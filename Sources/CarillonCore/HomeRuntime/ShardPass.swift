@@ -6,7 +6,7 @@ package final class ShardPass: Sendable {
     private let shard: Shard
     private let hasLeft = Atomic(false)
 
-    /// - Parameter shard: The call was let in (``ShardGate/enter(_:)``).
+    /// - Parameter shard: The call has entered the shard (``ShardGate/enter(_:)``).
     init(of shard: Shard, at gate: ShardGate) {
         self.gate = gate
         self.shard = shard

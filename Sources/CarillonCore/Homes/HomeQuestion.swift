@@ -1,4 +1,4 @@
-/// What a home asks another home for one of its features.
+/// A question that a feature of a home asks another home.
 ///
 /// A question and its answer are values, so that a link between processes can write them as bytes. It is safe to ask a question twice: the
 /// first answer can be lost.

@@ -85,7 +85,7 @@ struct PresentDevices {
         return !isTelling
     }
 
-    /// Takes the updates of which the devices are to be told. Telling ends if there is none.
+    /// Takes the updates that the present devices were not notified of. If there is none, the notification ends.
     mutating func takeUntold() -> [UpdateSerial] {
         defer { untold = [] }
         if untold.isEmpty { isTelling = false }
