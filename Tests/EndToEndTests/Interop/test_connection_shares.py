@@ -47,14 +47,12 @@ def device_with_messages(world, app=APP, count=100, address=None):
     return device
 
 
-def until_refused(ask):
-    """The first refusal of a request that is made again and again, as the requests before it are on their way."""
+def until_waiting(world, count: int):
+    """Returns when so many requests wait for messages: a request before that would take the place of one of them."""
     end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        answer = ask()
-        if answer.status_code >= 400:
-            return answer
-    raise AssertionError("nothing was refused")
+    while (waiting := world.count("carillon_waiters")) != count:
+        assert time.monotonic() < end, f"{waiting} requests wait, not {count}"
+        time.sleep(0.05)
 
 
 @trial("Connections of one device")
@@ -63,7 +61,8 @@ def connections_of_a_device(world):
     with Unread(world.server) as unread:
         for _ in range(16):
             unread.ask("/v1/inbox?wait=60", device.credential)
-        refused = until_refused(lambda: device.request("GET", "/v1/inbox"))
+        until_waiting(world, 16)
+        refused = device.request("GET", "/v1/inbox")
         return Tried(refused, [world.device().request("GET", "/v1/inbox"), world.device(OTHER_APP).request("GET", "/v1/inbox")])
 
 
@@ -73,7 +72,8 @@ def connections_of_an_address(world):
     with Unread(world.server) as unread:
         for number, device in enumerate(devices):
             unread.ask("/v1/inbox?wait=60", device.credential, X_Forwarded_For=f"2001:db8::{number + 1}")
-        refused = until_refused(lambda: world.server.request("GET", "/v1/server", headers={HEADER: "2001:db8::9"}))
+        until_waiting(world, 3)
+        refused = world.server.request("GET", "/v1/server", headers={HEADER: "2001:db8::9"})
         others = [world.server.request("GET", "/v1/server", headers={HEADER: other}) for other in ("2001:db8:0:1::1", "192.0.2.1")]
         healthy = world.server.request("GET", "/health/ready", headers={HEADER: "2001:db8::9"})
         return Tried(refused, [*others, healthy])
