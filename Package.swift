@@ -297,8 +297,8 @@ let package = Package(
             name: "CarillonServerTests",
             dependencies: [
                 "TestStores", "TestSupport",
-                "CarillonAPNs", "CarillonAPNsSimulator", "CarillonBasics", "CarillonCore", "CarillonMessages",
-                "CarillonServer", "CarillonWire",
+                "CarillonAPNs", "CarillonAPNsSimulator", "CarillonBasics", "CarillonClient", "CarillonCore",
+                "CarillonMessages", "CarillonServer", "CarillonWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: server),

@@ -2,7 +2,6 @@ import CarillonCore
 import CarillonWire
 import Foundation
 import NIOHTTP1
-import Synchronization
 import TestStores
 import TestSupport
 import Testing
@@ -131,7 +130,7 @@ struct SeveralHomesTests {
     }
 
     @Test func `sockets of a home that cannot be reached end, and come back when it can`() async throws {
-        let links = Links()
+        let links = ServerLinks()
         try await WatchedServer.run(
             settings: { $0.homes = 2 }, link: { home in links.add(LinkedHome(home, random: .system)) }
         ) { server in
@@ -162,17 +161,5 @@ struct SeveralHomesTests {
             let id = try await client.send(server)
             _ = try await peer.read(until: id)
         }
-    }
-}
-
-/// The links of a server, in the order of its homes.
-private final class Links: Sendable {
-    private let links = Mutex<[LinkedHome]>([])
-
-    var all: [LinkedHome] { links.withLock { $0 } }
-
-    func add(_ link: LinkedHome) -> any Home {
-        links.withLock { $0.append(link) }
-        return link
     }
 }

@@ -45,12 +45,15 @@ struct WatchedServer: Sendable {
 
     /// Serves while the closure runs. Back ends are at this machine, pings may be a second apart.
     ///
-    /// - Parameter link: Returns how connections and other homes reach a home.
+    /// - Parameters:
+    ///   - link: Returns how connections and other homes reach a home.
+    ///   - factory: Opens the store.
+    ///   - logger: Has all lines of the log as well.
     static func run(
         _ directory: String = directory(), configure: (inout OutwardSettings) -> Void = { _ in },
         settings change: (inout ServerSettings) -> Void = { _ in },
-        link: (@Sendable (any Home) -> any Home)? = nil,
-        _ body: @Sendable (WatchedServer) async throws -> Void
+        link: (@Sendable (any Home) -> any Home)? = nil, factory: any StoreFactory = stores.factory,
+        logger: Logger? = nil, _ body: @Sendable (WatchedServer) async throws -> Void
     ) async throws {
         var settings = ServerSettings(port: 0, dataDirectory: directory)
         settings.outward.rules.allowsPrivate = true
@@ -59,10 +62,10 @@ struct WatchedServer: Sendable {
         settings.homes = TestHomes.count
         configure(&settings.outward)
         change(&settings)
-        let watch = SecretWatch()
+        let watch = SecretWatch(before: logger)
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
         let server = CarillonServer(
-            settings: settings, stores: stores.factory, logger: watch.logger, onRunning: { began.yield($0) }, link: link)
+            settings: settings, stores: factory, logger: watch.logger, onRunning: { began.yield($0) }, link: link)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 defer { began.finish() }
