@@ -1,7 +1,7 @@
 # What can be done here. On Debian and Ubuntu, what is missing is installed first; on macOS nothing is.
 
-.PHONY: run test test-homes check release bench test-durability test-soak test-simulation test-moves setup setup-tests setup-bench format lint thread-sanitizer thread-sanitizer-core \
-	docs clean
+.PHONY: run test test-homes check check-release release bench test-durability test-soak test-simulation test-moves setup setup-tests \
+	setup-bench format lint thread-sanitizer thread-sanitizer-build thread-sanitizer-core docs clean
 
 BUILD := .build/debug
 # All builds for debugging have the same options, since others would compile everything again.
@@ -26,13 +26,10 @@ test: setup-tests
 	Scripts/tests --no-parallel --filter "PushKillTests|StoreKillTests|SlowReaderTests|DeadlineTests|MovingStoryTests"
 	Scripts/tests --no-parallel --filter CarillonAPNsTests
 
-# The tests that `test-homes` runs.
-HOMES_TESTS = CarillonServerTests|EndToEndTests
-
 ## The tests of the server and of the executable, with servers that have two homes.
 test-homes: setup-tests
 	$(DEBUG) --build-tests
-	CARILLON_TEST_HOMES=2 Scripts/tests --filter "$(HOMES_TESTS)" --skip InteropTests --skip PushKillTests \
+	CARILLON_TEST_HOMES=2 Scripts/tests --filter "CarillonServerTests|EndToEndTests" --skip InteropTests --skip PushKillTests \
 		--skip StoreKillTests --skip SlowReaderTests --skip MovingStoryTests
 
 ## What CI runs before `test-homes`: format, a build without warnings and with explicit imports, the packages that are meant, docs, all tests, the
@@ -43,11 +40,15 @@ check: lint setup-tests
 	Scripts/consumers
 	$(MAKE) docs
 	$(MAKE) test
-	$(MAKE) release
+	$(MAKE) thread-sanitizer-build
+	@# Tests with the sanitizer run one by one, and leave a core to the compiler.
+	$(MAKE) --jobs=2 check-release thread-sanitizer-core
+
+# The release executable in a bare root, and the benchmarks' build.
+check-release: release
 	Scripts/bare-root $(RELEASE)
 	swift build --package-path Benchmarks
 	Benchmarks/.build/debug/carillon-bench --help >/dev/null
-	$(MAKE) thread-sanitizer-core
 
 ## The executable to install, and its symbols beside it: it needs no toolchain where it runs.
 release: setup
@@ -101,8 +102,10 @@ lint:
 # slower, so that tests run by turns, and those that count tens of thousands are left to `make test`. `make check` builds and
 # runs the rooms without sockets; `make thread-sanitizer` the others after them.
 SANITIZE := --sanitize=thread --scratch-path .build/thread-sanitizer
-thread-sanitizer-core: setup
+thread-sanitizer-build: setup
 	CARILLON_SANITIZED=core swift build --build-tests $(SANITIZE)
+
+thread-sanitizer-core: thread-sanitizer-build
 	CARILLON_SANITIZED=core Scripts/tests $(SANITIZE) --no-parallel \
 		--skip 'DeliveryModelTests|BackupTests|LeasedWorkTests'
 
