@@ -69,7 +69,6 @@ package struct ShardMove: Sendable {
         guard let gate = giver.home.gate, taker.home.gate != nil else {
             preconditionFailure("A home that has all shards gives and takes none.")
         }
-        for party in [giver, taker] { party.home.findOthers { [weak homes] shard in homes?.home(of: shard) } }
         guard await gate.close(shard, atMost: Self.longestDrain) else { return .busy }
         guard await hasGivenUp(shard, giver, gate) else {
             gate.reopen(shard)
