@@ -78,14 +78,9 @@ package struct Attachments: Sendable {
     /// Makes an id in a shard of this home, which has the turns of the upload. A home that has just given all its shards away makes any id.
     private func newID() -> AttachmentID {
         var random = random
-        for _ in 0..<Self.mostTries {
-            let id = AttachmentID.random(using: &random)
-            if isOwn(Shard(of: id)) { return id }
-        }
-        return .random(using: &random)
+        let found = Shard.find(where: { isOwn(Shard(of: $0)) }, making: { AttachmentID.random(using: &random) })
+        return found ?? .random(using: &random)
     }
-
-    private static let mostTries = 20 * Shard.count
 
     /// What somebody uploads or has uploaded.
     private func own(_ id: AttachmentID, of owner: AttachmentUser) async throws -> Attachment {

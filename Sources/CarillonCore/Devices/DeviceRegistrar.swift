@@ -101,14 +101,11 @@ package struct DeviceRegistrar: Sendable {
     /// - Throws: ``HomeFault/unreachable`` if this home has no shard now.
     private func newID(in shard: Shard?) throws(HomeFault) -> DeviceID {
         let shards = home.shards
-        for _ in 0..<Self.mostTries {
-            let id = DeviceID(random: random, in: shard)
-            if shard != nil || shards.contains(Shard(of: id)) { return id }
-        }
-        throw .unreachable
+        let found = Shard.find(
+            where: { shards.contains(Shard(of: $0)) }, making: { DeviceID(random: random, in: nil) })
+        guard let found else { throw .unreachable }
+        return found
     }
-
-    private static let mostTries = 20 * Shard.count
 
     private static func hash(ofRegistration secret: String) throws -> SecretHash {
         guard (32...128).contains(secret.utf8.count), Base64URL.decodeLeniently(secret) != nil else {
