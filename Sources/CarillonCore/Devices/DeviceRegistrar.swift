@@ -88,7 +88,7 @@ package struct DeviceRegistrar: Sendable {
 
     /// With several homes, the device that a registration leads to is read first: its shard can be another one than that of a new device.
     private func checkHas(_ registration: String?, of app: AppID, in shard: Shard?) async throws {
-        guard home.shards != .all, let hash = try registration.map(Self.hash(ofRegistration:)) else { return }
+        guard !others.isNone, let hash = try registration.map(Self.hash(ofRegistration:)) else { return }
         let known = try await devices.device(registeredBy: hash, in: app)
         let place = known.map { Shard(of: $0.serial) } ?? Shard(of: app, registration: hash)
         try home.checkHas(place)
@@ -100,6 +100,7 @@ package struct DeviceRegistrar: Sendable {
     /// - Parameter shard: Nil for a random one.
     /// - Throws: ``HomeFault/unreachable`` if this home has no shard now.
     private func newID(in shard: Shard?) throws(HomeFault) -> DeviceID {
+        if let shard { return DeviceID(random: random, in: shard) }
         let shards = home.shards
         let found = Shard.find(
             where: { shards.contains(Shard(of: $0)) }, making: { DeviceID(random: random, in: nil) })
