@@ -71,7 +71,7 @@ extension UpdateDelivery {
     package func sweep() async throws {
         forgetAbsent()
         try await followClock()
-        await tellUnheard()
+        await notifyWithoutHints()
         await tellMissed()
         while !Task.isCancelled, try await giveAgain() == Self.dueAtOnce {}
         try await findUnfinished()
