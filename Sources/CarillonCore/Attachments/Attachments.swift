@@ -78,14 +78,9 @@ package struct Attachments: Sendable {
     /// Makes an id in a shard of this home, which has the turns of the upload. A home that has just given all its shards away makes any id.
     private func newID() -> AttachmentID {
         var random = random
-        for _ in 0..<Self.mostTries {
-            let id = AttachmentID.random(using: &random)
-            if isOwn(Shard(of: id)) { return id }
-        }
-        return .random(using: &random)
+        let found = Shard.find(where: { isOwn(Shard(of: $0)) }, making: { AttachmentID.random(using: &random) })
+        return found ?? .random(using: &random)
     }
-
-    private static let mostTries = 20 * Shard.count
 
     /// What somebody uploads or has uploaded.
     private func own(_ id: AttachmentID, of owner: AttachmentUser) async throws -> Attachment {
@@ -103,7 +98,7 @@ package struct Attachments: Sendable {
     ) async throws -> Value {
         try await turns.take(id) { turn in
             // A move closes the shard, and then ends the turns.
-            guard isOpen(id) else { throw Refusal.uploadTakenOver }
+            guard isOpen(id) else { throw Refusal.uploadMoves }
             return try await body(turn)
         }
     }
@@ -114,7 +109,7 @@ package struct Attachments: Sendable {
         if attachment.isComplete { return attachment }
         do {
             return try await inTurn(id) { _ in try await own(id, of: owner) }
-        } catch let refusal as Refusal where refusal.code == .uploadTakenOver {
+        } catch let refusal as Refusal where refusal == .uploadTakenOver || refusal == .uploadMoves {
             return try await own(id, of: owner)
         }
     }
@@ -152,7 +147,7 @@ package struct Attachments: Sendable {
         }
     }
 
-    /// Ends the uploads of attachments in a shard that has another home. The senders continue the uploads there.
+    /// Ends the uploads of attachments in a shard that moves to another home. The senders continue the uploads there.
     package func endUploads(in shard: Shard) async { await turns.end { Shard(of: $0) == shard } }
 
     private func share(of user: AttachmentUser) async throws -> String {
@@ -176,7 +171,7 @@ package struct Attachments: Sendable {
             return upload.attachment
         } catch {
             if upload.isWorthless { try await remove(upload.attachment) } else { try? await upload.keep() }
-            throw turn.isTakenOver ? Refusal.uploadTakenOver : error
+            throw turn.refusal ?? error
         }
     }
 

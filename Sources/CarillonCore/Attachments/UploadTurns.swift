@@ -10,7 +10,8 @@ package final class UploadTurns: Sendable {
 
     package final class Turn: Sendable {
         fileprivate struct State {
-            var isTakenOver = false
+            /// Why the work must end; nil while it can go on.
+            var refusal: Refusal?
             var hasEnded = false
             var onTakenOver: (@Sendable () -> Void)?
             var next: CheckedContinuation<Void, Never>?
@@ -18,21 +19,22 @@ package final class UploadTurns: Sendable {
 
         fileprivate let state = Mutex(State())
 
-        /// Somebody newer is there.
-        package var isTakenOver: Bool { state.withLock(\.isTakenOver) }
+        /// The refusal of a request whose upload a newer request took over, or whose upload moves to another home; nil while the request
+        /// can work on the upload.
+        package var refusal: Refusal? { state.withLock(\.refusal) }
 
-        /// Calls it when somebody newer comes, or at once when he has.
+        /// Calls `work` when ``refusal`` is set, or at once if it is set already.
         package func onTakenOver(_ work: @escaping @Sendable () -> Void) {
             let isTakenOver = state.withLock { state in
                 state.onTakenOver = work
-                return state.isTakenOver
+                return state.refusal != nil
             }
             if isTakenOver { work() }
         }
 
-        fileprivate func takeOver() {
+        fileprivate func takeOver(_ refusal: Refusal) {
             let work = state.withLock { state in
-                state.isTakenOver = true
+                state.refusal = refusal
                 return state.onTakenOver
             }
             work?()
@@ -62,12 +64,19 @@ package final class UploadTurns: Sendable {
     ///
     /// - Throws: ``Refusal`` where somebody newer came before it began; and what the body throws.
     package func take<Value>(_ id: AttachmentID, _ body: (Turn) async throws -> Value) async throws -> Value {
+        try await take(id, refusing: .uploadTakenOver, body)
+    }
+
+    /// - Parameter refusal: The refusal of the request that works on the upload.
+    private func take<Value>(
+        _ id: AttachmentID, refusing refusal: Refusal, _ body: (Turn) async throws -> Value
+    ) async throws -> Value {
         let turn = Turn()
         let before = turns.withLock { turns in
             defer { turns[id] = turn }
             return turns[id]
         }
-        before?.takeOver()
+        before?.takeOver(refusal)
         await before?.awaitEnd()
         defer {
             turns.withLock { turns in
@@ -75,15 +84,18 @@ package final class UploadTurns: Sendable {
             }
             turn.end()
         }
-        if turn.isTakenOver { throw Refusal.uploadTakenOver }
+        if let refusal = turn.refusal { throw refusal }
         return try await body(turn)
     }
 
-    /// Takes over the uploads that meet a condition, as a newer request does, and returns when no request works on these uploads
-    /// any more.
+    /// Ends the work on uploads that move to another home, and returns when no request works on these uploads any more.
+    ///
+    /// - Parameter isEnded: Whether an upload moves.
     package func end(where isEnded: (AttachmentID) -> Bool) async {
         // If a newer request took an upload over meanwhile, that request works on it.
-        for id in turns.withLock({ $0.keys.filter(isEnded) }) { try? await take(id) { _ in } }
+        for id in turns.withLock({ $0.keys.filter(isEnded) }) {
+            try? await take(id, refusing: .uploadMoves) { _ in }
+        }
     }
 
     /// How many uploads are being worked on.
@@ -92,4 +104,7 @@ package final class UploadTurns: Sendable {
 
 extension Refusal {
     package static let uploadTakenOver = Refusal(.uploadTakenOver, "A newer request works on the upload.")
+    package static let uploadMoves = Refusal(
+        .storageUnavailable, "The attachment moves to another home of the server; send the request again.",
+        retryAfterSeconds: 1)
 }

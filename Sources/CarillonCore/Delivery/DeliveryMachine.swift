@@ -241,8 +241,8 @@ package struct DeliveryMachine: Sendable {
         return storedMore(at: now)
     }
 
-    /// The connection is the session at the device's new home. What was stored meanwhile is loaded. The device can have answered there for
-    /// what was given before, without word to this connection, so the window does not wait for these answers.
+    /// The connection is the session at the device's new home. What was stored meanwhile is loaded. The device can have answered at
+    /// that home for what was given before, and the connection does not learn of these answers. So the window does not wait for them.
     package mutating func arrivedAgain(at now: Timestamp) -> [Action] {
         given.forgetStored()
         return moved(at: now)

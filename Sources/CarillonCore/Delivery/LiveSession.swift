@@ -19,7 +19,8 @@ package protocol LiveSession: AnyObject, Sendable {
     /// The device moves to another home. `done` is called when nothing more is given or loaded, until ``moved(_:)``. What was read before is
     /// not given afterwards.
     func moving(done: @escaping @Sendable () -> Void)
-    /// The move is over. The home calls it once for each call of ``moving(done:)``. A session that ended does not arrive.
+    /// The move is over. The home calls it once for each call of ``moving(done:)``, and not for a session that left meanwhile, or for a
+    /// waiter (``LocalHome/addWaiter(_:for:)``). A session that ended does not arrive.
     func moved(_ end: MoveEnd)
     /// The executor of the work that follows the arrival of the session. Nil: any thread can do the work.
     var executor: (any TaskExecutor)? { get }

@@ -88,7 +88,7 @@ package struct DeviceRegistrar: Sendable {
 
     /// With several homes, the device that a registration leads to is read first: its shard can be another one than that of a new device.
     private func checkHas(_ registration: String?, of app: AppID, in shard: Shard?) async throws {
-        guard home.shards != .all, let hash = try registration.map(Self.hash(ofRegistration:)) else { return }
+        guard !others.isNone, let hash = try registration.map(Self.hash(ofRegistration:)) else { return }
         let known = try await devices.device(registeredBy: hash, in: app)
         let place = known.map { Shard(of: $0.serial) } ?? Shard(of: app, registration: hash)
         try home.checkHas(place)
@@ -100,15 +100,13 @@ package struct DeviceRegistrar: Sendable {
     /// - Parameter shard: Nil for a random one.
     /// - Throws: ``HomeFault/unreachable`` if this home has no shard now.
     private func newID(in shard: Shard?) throws(HomeFault) -> DeviceID {
+        if let shard { return DeviceID(random: random, in: shard) }
         let shards = home.shards
-        for _ in 0..<Self.mostTries {
-            let id = DeviceID(random: random, in: shard)
-            if shard != nil || shards.contains(Shard(of: id)) { return id }
-        }
-        throw .unreachable
+        let found = Shard.find(
+            where: { shards.contains(Shard(of: $0)) }, making: { DeviceID(random: random, in: nil) })
+        guard let found else { throw .unreachable }
+        return found
     }
-
-    private static let mostTries = 20 * Shard.count
 
     private static func hash(ofRegistration secret: String) throws -> SecretHash {
         guard (32...128).contains(secret.utf8.count), Base64URL.decodeLeniently(secret) != nil else {

@@ -50,10 +50,15 @@ package final class HomeRuntime: Sendable {
         precondition(first === kept, "A home has its answers already.")
     }
 
-    /// Finds the homes of shards that this home gave away. A later finder is ignored. The home keeps the finder, which must not keep the home.
-    package func findOthers(by home: @escaping @Sendable (Shard) -> (any Home)?) { _ = finder.storeIfNil(Kept(home)) }
+    /// Finds the homes of shards that this home gave away. A home whose shards move gets its finder once, before the first move. It keeps
+    /// the finder, which must not keep the home.
+    package func findOthers(by home: @escaping @Sendable (Shard) -> (any Home)?) {
+        let kept = Kept(home)
+        let first = finder.storeIfNil(kept)
+        precondition(first === kept, "A home finds other homes already.")
+    }
 
-    /// Returns the home that a shard was given to; nil if no shard moves.
+    /// Returns the home that a shard was given to; nil if the home has no finder.
     func laterHome(_ shard: Shard) -> (any Home)? { finder.load()?.value(shard) }
 
     /// Handles requests (``Home/handle(_:)``) from now on. A home gets its handler once. It keeps the handler, which must not keep the home.

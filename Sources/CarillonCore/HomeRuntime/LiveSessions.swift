@@ -9,7 +9,7 @@ package final class LiveSessions: Sendable {
         var app: AppSerial?
         /// The opening time of the session's connection.
         var openedAt = OpeningTime(nanoseconds: .min)
-        /// The sessions that ended because of a newer connection, until they leave. Each can still have something to give.
+        /// The sessions that ended because of a newer connection, until they leave. Each can still deliver what it has loaded.
         var leaving: [ObjectIdentifier: any LiveSession] = [:]
         var waiters: [ObjectIdentifier: any LiveSession] = [:]
         var isEmpty: Bool { session == nil && leaving.isEmpty && waiters.isEmpty }
@@ -17,17 +17,15 @@ package final class LiveSessions: Sendable {
 
     private typealias Presences = Mutex<[DeviceSerial: Presence]>
 
+    /// A part of the presences. The devices of one shard are in the same part.
     private final class ShardBox: Sendable {
         let presences = Presences([:])
+        let expected = ExpectedSessions()
     }
 
     /// The changes of inboxes. A session that joins after its inbox was read compares the read with them.
     package let changes = InboxChangeClock()
     private let shards: [ShardBox]
-    /// The devices whose sessions arrive soon, until when.
-    private let expected = Mutex<[DeviceSerial: ContinuousClock.Instant]>([:])
-    /// Whether a device was ever expected.
-    private let hasExpected = Atomic<Bool>(false)
     private let started = ServerMetric.sessionsStarted.counter()
 
     package init(shardCount: Int = 64) {
@@ -66,7 +64,7 @@ package final class LiveSessions: Sendable {
             return false
         }
         started.increment()
-        if hasExpected.load(ordering: .relaxed) { expected.withLock { $0[device] = nil } }
+        shard(of: device).expected.arrived(device)
         if let other, other !== session { other.end(because: .replaced) }
         return true
     }
@@ -145,7 +143,7 @@ package final class LiveSessions: Sendable {
     /// Whether the device has a session, or one that is expected.
     package func isConnected(_ device: DeviceSerial) -> Bool { session(of: device) != nil || isExpected(device) }
 
-    /// Takes care that no session of the device gives what was read before it was withdrawn; then says so.
+    /// Calls `then` when no session of the device can deliver any more what was withdrawn.
     package func withdraw(
         _ withdrawal: DeliveryMachine.Withdrawal, from device: DeviceSerial, then: @escaping @Sendable () -> Void
     ) {
@@ -213,32 +211,22 @@ package final class LiveSessions: Sendable {
     /// The sessions of these devices arrive from another home soon. Until they have joined, or the time is over, the devices count as
     /// connected: they are not woken at once, and not removed. An envelope of TTL 0 that comes before the session is dropped.
     func expect(_ devices: [DeviceSerial], for time: Duration = .seconds(2)) {
-        guard !devices.isEmpty else { return }
-        let now = ContinuousClock.now
-        expected.withLock { expected in
-            expected = expected.filter { $0.value > now }
-            for device in devices { expected[device] = now + time }
-        }
-        hasExpected.store(true, ordering: .relaxed)
+        let end = ContinuousClock.now + time
+        for device in devices { shard(of: device).expected.expect(device, until: end) }
     }
 
-    private func isExpected(_ device: DeviceSerial) -> Bool {
-        guard hasExpected.load(ordering: .relaxed), let end = expected.withLock({ $0[device] }) else { return false }
-        return end > .now
-    }
+    private func isExpected(_ device: DeviceSerial) -> Bool { shard(of: device).expected.contains(device) }
 
     /// Returns the devices of a shard that have a session.
     func devices(in shard: Shard) -> [DeviceSerial] {
-        shards.flatMap { box in
-            box.presences.withLock { $0.filter { Shard(of: $0.key) == shard && $0.value.session != nil }.map(\.key) }
+        box(of: shard).presences.withLock { presences in
+            presences.filter { Shard(of: $0.key) == shard && $0.value.session != nil }.map(\.key)
         }
     }
 
     /// Calls `done` when no session of a shard gives or loads anything more. The waiters for inboxes of the shard end.
     func moving(_ shard: Shard, done: @escaping @Sendable () -> Void) {
-        let presences = shards.flatMap { box in
-            box.presences.withLock { $0.filter { Shard(of: $0.key) == shard }.map(\.value) }
-        }
+        let presences = box(of: shard).presences.withLock { $0.filter { Shard(of: $0.key) == shard }.map(\.value) }
         for waiter in presences.flatMap(\.waiters.values) { waiter.moving {} }
         let sessions = presences.compactMap(\.session) + presences.flatMap(\.leaving.values)
         guard !sessions.isEmpty else { return done() }
@@ -249,12 +237,10 @@ package final class LiveSessions: Sendable {
     /// Ends a move. If the shard has another home, its sessions leave with ``MoveEnd/gone``. A link arrives at the new home with
     /// its session then; a session without a link ends.
     func moved(_ shard: Shard, isGiven: Bool) {
-        let presences = shards.flatMap { box in
-            box.presences.withLock { presences -> [Presence] in
-                let moved = presences.filter { Shard(of: $0.key) == shard }
-                if isGiven { for device in moved.keys { presences[device] = nil } }
-                return Array(moved.values)
-            }
+        let presences = box(of: shard).presences.withLock { presences -> [Presence] in
+            let moved = presences.filter { Shard(of: $0.key) == shard }
+            if isGiven { for device in moved.keys { presences[device] = nil } }
+            return Array(moved.values)
         }
         for presence in presences {
             presence.session?.moved(isGiven ? .gone : .stays)
@@ -264,7 +250,7 @@ package final class LiveSessions: Sendable {
         }
     }
 
-    private func shard(of device: DeviceSerial) -> ShardBox {
-        shards[Int(UInt64(bitPattern: device.rawValue) % UInt64(shards.count))]
-    }
+    private func shard(of device: DeviceSerial) -> ShardBox { box(of: Shard(of: device)) }
+
+    private func box(of shard: Shard) -> ShardBox { shards[Int(shard.number) % shards.count] }
 }

@@ -8,7 +8,8 @@ import Synchronization
 package struct ShardMove: Sendable {
     package enum Result: Equatable, Sendable {
         case moved
-        /// Calls under way or the work of a feature did not end in time, a session did not answer, or a change cannot be written now.
+        /// Calls under way or the work of a feature did not end in time, a session did not answer, a change cannot be written now, or the
+        /// store was too slow.
         case busy
     }
 
@@ -39,16 +40,24 @@ package struct ShardMove: Sendable {
     private let homes: Homes
     private let store: any NodeStore & ServerStore
 
-    /// The longest wait for calls under way. Calls that wait for the shard wait longer than this (``ShardGate/longestWait``).
+    /// The longest time between the closing of the shard and the write of its new home. The rest of ``ShardGate/longestWait`` is for the
+    /// write. So the calls that wait for the shard continue in time, whether the shard moves or stays.
+    package static let longestClosing = ShardGate.longestWait - .milliseconds(150)
+    /// The longest wait for calls under way.
     package static let longestDrain = Duration.milliseconds(300)
     /// The longest wait for the work of features, and until everything is written.
     package static let longestGiveUp = Duration.milliseconds(200)
     /// The longest wait for sessions.
     package static let longestHold = Duration.milliseconds(100)
 
-    package init(homes: Homes, store: any NodeStore & ServerStore) {
+    private let longestClosing: Duration
+
+    package init(
+        homes: Homes, store: any NodeStore & ServerStore, longestClosing: Duration = ShardMove.longestClosing
+    ) {
         self.homes = homes
         self.store = store
+        self.longestClosing = longestClosing
     }
 
     /// Moves a shard. One move at a time must run in a server.
@@ -69,24 +78,25 @@ package struct ShardMove: Sendable {
         guard let gate = giver.home.gate, taker.home.gate != nil else {
             preconditionFailure("A home that has all shards gives and takes none.")
         }
-        for party in [giver, taker] { party.home.findOthers { [weak homes] shard in homes?.home(of: shard) } }
-        guard await gate.close(shard, atMost: Self.longestDrain) else { return .busy }
-        guard await hasGivenUp(shard, giver, gate) else {
+        let end = ContinuousClock.now + longestClosing
+        guard await gate.close(shard, atMost: Self.time(until: end, atMost: Self.longestDrain)) else { return .busy }
+        guard await hasGivenUp(shard, giver, gate, before: end) else {
             gate.reopen(shard)
             return .busy
         }
         // What a session read from the former home must not be given after a sender took it back at the new one.
         let sessions = giver.home.sessions
-        let areHeld = await gate.waits(atMost: Self.longestHold) { done in sessions.moving(shard, done: done) }
+        let areHeld = await gate.waits(atMost: Self.time(until: end, atMost: Self.longestHold)) { done in
+            sessions.moving(shard, done: done)
+        }
         do {
-            if areHeld { try await assign(shard, from: giver, to: taker) }
+            guard areHeld, try await assign(shard, from: giver, to: taker, before: end) else {
+                stay(shard, at: giver, gate)
+                return .busy
+            }
         } catch {
             stay(shard, at: giver, gate)
             throw error
-        }
-        guard areHeld else {
-            stay(shard, at: giver, gate)
-            return .busy
         }
         // Calls that waited for the shard run at the new home before its sessions have arrived.
         taker.home.sessions.expect(sessions.devices(in: shard))
@@ -98,11 +108,19 @@ package struct ShardMove: Sendable {
         return .moved
     }
 
+    /// Returns the time for a step of the move.
+    private static func time(until end: ContinuousClock.Instant, atMost longest: Duration) -> Duration {
+        let left: Duration = end - .now
+        return min(max(left, .zero), longest)
+    }
+
     /// Returns whether the features of the home gave the shard up, and everything is written. If that takes too long, it goes on while the
     /// shard is open again: what is forgotten then is read again.
-    private func hasGivenUp(_ shard: Shard, _ giver: Party, _ gate: ShardGate) async -> Bool {
+    private func hasGivenUp(
+        _ shard: Shard, _ giver: Party, _ gate: ShardGate, before end: ContinuousClock.Instant
+    ) async -> Bool {
         let outcome = Outcome()
-        _ = await gate.waits(atMost: Self.longestGiveUp) { done in
+        _ = await gate.waits(atMost: Self.time(until: end, atMost: Self.longestGiveUp)) { done in
             // Ends with the work.
             Task {
                 if await giver.giveUp(shard), await giver.home.hasWritten() { outcome.isDone.withLock { $0 = true } }
@@ -122,7 +140,11 @@ package struct ShardMove: Sendable {
     }
 
     /// Writes the new owner. Positions that the new home assigns are later than those of the former one.
-    private func assign(_ shard: Shard, from giver: Party, to taker: Party) async throws {
+    ///
+    /// - Returns: False if the time was over before the write began. The former home is the owner then.
+    private func assign(
+        _ shard: Shard, from giver: Party, to taker: Party, before end: ContinuousClock.Instant
+    ) async throws -> Bool {
         var epoch = try await store.claimEpoch()
         // The store does not know positions of messages that were not stored.
         while epoch <= giver.home.epoch { epoch = try await store.claimEpoch() }
@@ -130,7 +152,8 @@ package struct ShardMove: Sendable {
         let place = ShardMap.Place(node: taker.node, epoch: epoch)
         while true {
             let version = try await store.shardMap().version
-            if try await giver.home.store.changeShards(ShardSet([shard]), to: place, from: version) != nil { return }
+            guard ContinuousClock.now < end else { return false }
+            if try await giver.home.store.changeShards(ShardSet([shard]), to: place, from: version) != nil { return true }
         }
     }
 }

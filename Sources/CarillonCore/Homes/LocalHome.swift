@@ -5,7 +5,8 @@ package import CarillonWire
 /// A feature and a route use the home that they work for. A caller passes a home only devices and messages of that home.
 /// Connections use a ``Home``.
 package protocol LocalHome: AnyObject, Sendable {
-    /// The shards of this home, without those that move to another home now.
+    /// The shards of this home, without those that move to another home now. A shard that moves is in the set of no home. So work that is
+    /// not repeated must be done in all shards, by any home.
     var shards: ShardSet { get }
     /// Whether the shard is one of this home, also while it moves to another home. A home that has all shards does not compute it.
     func has(_ shard: @autoclosure () -> Shard) -> Bool

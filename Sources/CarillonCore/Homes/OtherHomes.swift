@@ -8,6 +8,9 @@ package struct OtherHomes: Sendable {
     /// No other home.
     package static let none = OtherHomes(homes: nil, own: nil)
 
+    /// Whether one home has all shards. A server with several homes has other homes also while one of them has all shards.
+    package var isNone: Bool { homes?.isOne ?? true }
+
     /// - Parameter home: The home that asks.
     package init(_ homes: Homes, beside home: any LocalHome) { self.init(homes: homes, own: ObjectIdentifier(home)) }
 

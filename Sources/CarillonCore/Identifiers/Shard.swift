@@ -50,6 +50,20 @@ package struct Shard: Hashable, Sendable {
         number = Self.hash(of: hash)
     }
 
+    /// Makes random values until one is in the right shard.
+    ///
+    /// - Parameters:
+    ///   - isRight: Whether a value is in the right shard.
+    ///   - make: Makes a value in a random shard.
+    /// - Returns: Nil if none of 20,480 values is. If one shard is right, the probability of nil is 2 in 10^9.
+    static func find<Value>(where isRight: (Value) -> Bool, making make: () -> Value) -> Value? {
+        for _ in 0..<20 * count {
+            let value = make()
+            if isRight(value) { return value }
+        }
+        return nil
+    }
+
     private static func hash(of value: UInt64) -> UInt16 {
         UInt16((value &* 0x9E37_79B9_7F4A_7C15) >> UInt64(64 - bits))
     }

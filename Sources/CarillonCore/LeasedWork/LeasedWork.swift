@@ -194,7 +194,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
     // MARK: The clock
 
     private func followClock(_ now: Timestamp) async throws {
-        // In all shards: a shard that moves is in the set of no home.
+        // In all shards: see ``LocalHome/shards``.
         try await steps.follow(now) { _ in try await store.bringBackWork(in: .all, at: now) }
     }
 }

@@ -191,7 +191,7 @@ package final class Outbox: Sendable {
 
     private func followClock(_ now: Timestamp) async throws {
         await writeUnwritten()
-        // In all shards: a shard that moves is in the set of no home.
+        // In all shards: see ``LocalHome/shards``.
         try await steps.follow(now) { _ in try await store.bringBackPushes(in: .all, at: now) }
     }
 }

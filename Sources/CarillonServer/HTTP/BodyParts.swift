@@ -2,17 +2,17 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// The body of a response in parts. Each part is handed over when the reader wants it, and the next is made meanwhile.
+/// The body of a response in parts. Each part is returned when the reader asks for it, and the next part is made meanwhile.
 struct BodyParts: AsyncSequence, Sendable {
     private let parts: AsyncThrowingStream<[UInt8], any Error>
-    private let wishes: AsyncStream<Void>.Continuation
+    private let requests: AsyncStream<Void>.Continuation
 
     /// - Parameters:
     ///   - bytes: The largest part.
-    ///   - ended: Called once, when the body was handed over, or nobody reads it any more.
+    ///   - ended: Called once, when the whole body was made, or nobody reads it any more.
     init(of body: ResponseBody, upTo bytes: Int, then ended: @escaping @Sendable () -> Void) {
         let (parts, output) = AsyncThrowingStream.makeStream(of: [UInt8].self)
-        let (wanted, wishes) = AsyncStream.makeStream(of: Void.self)
+        let (wanted, requests) = AsyncStream.makeStream(of: Void.self)
         // Ends with the body, or is cancelled.
         let task = Task {
             do {
@@ -25,23 +25,23 @@ struct BodyParts: AsyncSequence, Sendable {
         }
         output.onTermination = { _ in task.cancel() }
         self.parts = parts
-        self.wishes = wishes
+        self.requests = requests
     }
 
     struct Iterator: AsyncIteratorProtocol {
         fileprivate var parts: AsyncThrowingStream<[UInt8], any Error>.Iterator
-        fileprivate let wishes: AsyncStream<Void>.Continuation
+        fileprivate let requests: AsyncStream<Void>.Continuation
 
         mutating func next(isolation actor: isolated (any Actor)?) async throws -> [UInt8]? {
-            wishes.yield()
+            requests.yield()
             if let part = try await parts.next(isolation: actor) { return part }
-            // Whoever is cancelled has not read the end.
+            // The iterator of a stream returns nil also if the task is cancelled. The body has not ended then.
             try Task.checkCancellation()
             return nil
         }
     }
 
-    func makeAsyncIterator() -> Iterator { Iterator(parts: parts.makeAsyncIterator(), wishes: wishes) }
+    func makeAsyncIterator() -> Iterator { Iterator(parts: parts.makeAsyncIterator(), requests: requests) }
 
     private struct Writer: ResponseBodyWriter {
         var wanted: AsyncStream<Void>.Iterator

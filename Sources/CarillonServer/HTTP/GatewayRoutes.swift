@@ -87,7 +87,7 @@ struct GatewayRoutes: Sendable {
 
     @Sendable private func requeue(_ request: Request, _ context: RouteContext) async throws -> Response {
         let app = try await serial(request, context)
-        // The homes find the pushes in the store. A shard that moves is in the set of no home.
+        // The homes find the pushes in the store. In all shards: see `LocalHome.shards`.
         let count = try await domain.pushes.requeueParkedPushes(of: app, in: .all, at: domain.time.now())
         return Response(status: .ok, json: ["requeued": count])
     }

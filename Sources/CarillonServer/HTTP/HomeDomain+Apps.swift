@@ -30,7 +30,7 @@ extension HomeDomain {
         do {
             try home.checkHas(try await devices.find(id).serial, in: context.shard)
         } catch is Refusal {
-            // The caller says that there is none.
+            // The route handles a device that does not exist.
         }
     }
 }

@@ -103,7 +103,7 @@ extension Refusal {
             logger.error("a request met a store fault", metadata: ["reason": "\(fault.message)"])
             self.init(fault)
         case let fault as HomeFault:
-            logger.error("a request did not reach its home", metadata: ["reason": "\(fault)"])
+            logger.warning("a home did not answer a request", metadata: ["reason": "\(fault)"])
             self.init(fault)
         case is CancellationError:
             self.init(.stopping, "The server is stopping; ask again soon.", retryAfterSeconds: 2)

@@ -4,8 +4,9 @@ import Logging
 import NIOCore
 import NIOHTTP1
 
-/// The sender's door (RFC 8030 section 5): `POST /push/{token}`. Most requests are answered without a task: only a
-/// channel that is not remembered, what the ``Publisher`` itself has to wait for, and a device of another home take one.
+/// The sender's door (RFC 8030 section 5): `POST /push/{token}`. With one home, most requests are answered without a task: only a
+/// channel that is not remembered, and a request for which the ``Publisher`` must wait, take a task. With several homes, each request
+/// takes a task, and the link to the home of the device.
 final class PublishDoor: Sendable {
     typealias Reply = @Sendable (HTTPAnswer) -> Void
 

@@ -4,7 +4,9 @@ import CarillonWire
 /// Publishes updates of items of one home. An update without a place in a sequence is taken again if the question is asked twice, as if its
 /// publisher had repeated it.
 struct PublishItems: HomeQuestion {
-    typealias Answer = [Result<ItemReceipt, Refusal>]
+    /// The results in the order of the updates. Nil if nothing was done because the home does not have the shard of the item, or the shard
+    /// moves.
+    typealias Answer = [Result<ItemReceipt, Refusal>?]
 
     struct Update: Sendable {
         var item: ItemName
@@ -29,6 +31,22 @@ extension HomeDomain {
     func publishAtHomes(
         _ updates: [PublishItems.Update], of app: AppSerial
     ) async -> [Result<ItemReceipt, any Error>] {
+        var results = await outcomes(of: updates, of: app, asksOwn: false)
+        // Their shards moved, or move. A question waits for the end of a move, and then reaches the new home.
+        let left = updates.indices.filter { results[$0] == nil }
+        if !left.isEmpty {
+            let answers = await outcomes(of: left.map { updates[$0] }, of: app, asksOwn: true)
+            for (place, answer) in zip(left, answers) { results[place] = answer }
+        }
+        return zip(updates, results).map { update, result in
+            result ?? .failure(HomeFault.moved(to: Shard(of: app, item: update.item.text)))
+        }
+    }
+
+    /// - Parameter asksOwn: Whether this home is asked for its items as other homes are.
+    private func outcomes(
+        of updates: [PublishItems.Update], of app: AppSerial, asksOwn: Bool
+    ) async -> [Result<ItemReceipt, any Error>?] {
         // The places of the updates of each home. A home is found by the first shard.
         var parts: [ObjectIdentifier: (shard: Shard, places: [Int])] = [:]
         for (place, update) in updates.enumerated() {
@@ -36,11 +54,13 @@ extension HomeDomain {
             parts[ObjectIdentifier(homes.home(of: shard)), default: (shard, [])].places.append(place)
         }
         let unanswered = StoreFault(.unavailable, "a home answered for fewer updates than it was asked to publish")
-        var results = [Result<ItemReceipt, any Error>](repeating: .failure(unanswered), count: updates.count)
-        await withTaskGroup(of: (places: [Int], answers: [Result<ItemReceipt, any Error>]).self) { group in
+        var results = [Result<ItemReceipt, any Error>?](repeating: .failure(unanswered), count: updates.count)
+        await withTaskGroup(of: (places: [Int], answers: [Result<ItemReceipt, any Error>?]).self) { group in
             for part in parts.values {
                 let question = PublishItems(shard: part.shard, app: app, updates: part.places.map { updates[$0] })
-                group.addTask { [self] in (part.places, await outcomes(of: question, at: part.shard)) }
+                group.addTask { [self] in
+                    (part.places, await outcomes(of: question, at: part.shard, asksOwn: asksOwn))
+                }
             }
             for await part in group {
                 for (place, answer) in zip(part.places, part.answers) { results[place] = answer }
@@ -49,29 +69,30 @@ extension HomeDomain {
         return results
     }
 
-    private func outcomes(of question: PublishItems, at shard: Shard) async -> [Result<ItemReceipt, any Error>] {
+    private func outcomes(
+        of question: PublishItems, at shard: Shard, asksOwn: Bool
+    ) async -> [Result<ItemReceipt, any Error>?] {
         do {
-            let isOwn = home.shards.contains(shard)
+            let isOwn = !asksOwn && home.shards.contains(shard)
             let answers = isOwn ? await publish(question) : try await others.ask(question)
-            return answers.map { answer in answer.mapError { $0 as any Error } }
+            return answers.map { answer in answer.map { $0.mapError { $0 as any Error } } }
         } catch {
             return question.updates.map { _ in .failure(error) }
         }
     }
 
     private func publish(_ question: PublishItems) async -> PublishItems.Answer {
-        let shards = home.shards
-        let areOwn = question.updates.map { shards.contains(Shard(of: question.app, item: $0.item.text)) }
+        let shards = question.updates.map { Shard(of: question.app, item: $0.item.text) }
+        // Each shard is checked once: a later update of an item must not be published if an earlier one is not.
+        let open = ShardSet(ShardSet(shards).shards.filter { home.isOpen($0) })
         var own: [(item: ItemName, fields: [WrittenField], place: ItemUpdate.Place?)] = []
-        for (update, isOwn) in zip(question.updates, areOwn) where isOwn {
+        for (update, shard) in zip(question.updates, shards) where open.contains(shard) {
             own.append((update.item, update.fields, update.place))
         }
         var results = await items.publish(own, of: question.app)[...]
-        return zip(question.updates, areOwn).map { update, isOwn in
-            guard isOwn else {
-                return .failure(Refusal(HomeFault.moved(to: Shard(of: question.app, item: update.item.text))))
-            }
-            return results.removeFirst().mapError { error in Refusal(error, logger: shared.logger) }
+        return shards.map { shard in
+            guard open.contains(shard) else { return nil }
+            return results.removeFirst().mapError { error in Refusal(error, logger: self.shared.logger) }
         }
     }
 }

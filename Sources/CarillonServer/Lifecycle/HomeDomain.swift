@@ -88,8 +88,8 @@ package final class HomeDomain: Sendable {
             store: store, home: runtime, others: others, conditions: conditions, styles: FoundationStyles.styles,
             payloadSize: payloadSize, time: time)
         itemEngine = ItemEngine(
-            store: store, home: runtime, documents: documents, firings: firings, conditions: conditions, time: time,
-            ticks: ticks, logger: shared.logger, limits: settings.items)
+            store: store, home: runtime, hasAllShards: homes.isOne, documents: documents, firings: firings,
+            conditions: conditions, time: time, ticks: ticks, logger: shared.logger, limits: settings.items)
         items = AppItems(store: store, documents: documents, engine: itemEngine, allowances: allowances, time: time)
         subscriptions = SubscriptionRegistrar(
             store: store, engine: itemEngine, items: items, home: runtime, others: others, allowances: allowances,

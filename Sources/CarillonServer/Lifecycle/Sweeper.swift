@@ -94,7 +94,7 @@ struct Sweeper: Service {
                     try await domain.itemEngine.lookAtNeverFired()
                     isDone = true
                 }
-                try await domain.itemEngine.lookAtTaken()
+                try await domain.itemEngine.evaluateTaken()
             }
             if isDone, domain.homes.isOne { return }
             try? await Task.sleep(for: .seconds(settings.sweepSeconds))

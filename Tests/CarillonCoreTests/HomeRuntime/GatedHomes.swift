@@ -43,7 +43,9 @@ struct GatedHomes: Sendable {
         self.runtimes = runtimes
         self.device = device
         self.channel = channel
-        homes = Homes(runtimes.map { Homes.Place($0, local: $0) }) { Self.place(of: $0) }
+        let homes = Homes(runtimes.map { Homes.Place($0, local: $0) }) { Self.place(of: $0) }
+        for runtime in runtimes { runtime.findOthers { [weak homes] shard in homes?.home(of: shard) } }
+        self.homes = homes
     }
 
     private static func home(
@@ -137,7 +139,6 @@ struct GatedHomes: Sendable {
     /// Gives the closed shard to the second home, without its sessions.
     func give() throws {
         let former = try #require(first.gate)
-        first.findOthers { [weak homes] shard in homes?.home(of: shard) }
         second.take(shard)
         homes.move(ShardSet([shard]), to: 1)
         former.give(shard)

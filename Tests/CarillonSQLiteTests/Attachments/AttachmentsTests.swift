@@ -134,7 +134,7 @@ private final class Inside: Sendable {
         do {
             try await turns.take(AttachmentID(Bytes16(high: 1, low: 1))) { turn in
                 count.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
-                for _ in 0..<100 where !turn.isTakenOver { await Task.yield() }
+                for _ in 0..<100 where turn.refusal == nil { await Task.yield() }
                 count.withLock { $0.now -= 1 }
             }
             return true
@@ -324,10 +324,27 @@ struct AttachmentsTests {
                 _ = try await upload.write(SomeBytes("abc"))
             }
         }
-        #expect(refusal?.code == .uploadTakenOver)
-        await #expect(throws: Refusal.self) { try await former.end(id, by: world.owner) }
+        #expect(refusal?.code == .storageUnavailable && refusal?.retryAfterSeconds == 1)
+        await #expect(throws: Refusal.uploadMoves) { try await former.end(id, by: world.owner) }
         #expect(try await former.standing(id, of: world.owner).synced == 0)
         #expect(try await world.append(id, ["abc"], at: 0, isLast: true).isComplete)
+    }
+
+    @Test func `an upload that ends because its shard moves is refused for that, and keeps its bytes`() async throws {
+        let world = try await World()
+        let id = try await world.begin(10)
+        let (begun, begins) = AsyncStream.makeStream(of: Void.self)
+        let upload = Task {
+            try await world.attachments.append(to: id, of: world.owner, at: 0, contentDigest: nil, isLast: true) { upload in
+                _ = try await upload.write(SomeBytes("abc"))
+                begins.yield()
+                try await Task.sleep(for: .seconds(600))
+            }
+        }
+        for await _ in begun { break }
+        await world.attachments.endUploads(in: Shard(of: id))
+        await #expect(throws: Refusal.uploadMoves) { try await upload.value }
+        #expect(try await world.standing(id).synced == 3)
     }
 
     @Test func `deleting ends a transfer, and what it brought`() async throws {
@@ -384,7 +401,7 @@ struct AttachmentsTests {
         await withTaskGroup(of: Void.self) { group in
             for id in ids {
                 group.addTask {
-                    try? await turns.take(id) { turn in while !turn.isTakenOver { await Task.yield() } }
+                    try? await turns.take(id) { turn in while turn.refusal == nil { await Task.yield() } }
                 }
             }
             while turns.count < 2 { await Task.yield() }

@@ -117,16 +117,16 @@ struct MovedFeaturesTests {
         let engine = world.domain.itemEngine
         let shard = Shard(of: world.item.app, item: world.item.name.text)
         await engine.took(Shard(number: (shard.number + 1) % UInt16(Shard.count)))
-        try await engine.lookAtTaken()
+        try await engine.evaluateTaken()
         #expect(try await world.titles() == [])
         await engine.took(shard)
         try await stores.makeUnreadable(.watchedItems, in: world.store)
-        await #expect(throws: (any Error).self) { try await engine.lookAtTaken() }
+        await #expect(throws: (any Error).self) { try await engine.evaluateTaken() }
         try await stores.makeReadable(.watchedItems, in: world.store)
-        try await engine.lookAtTaken()
+        try await engine.evaluateTaken()
         #expect(try await world.titles() == ["20.0"])
         #expect(await engine.population.items == 1)
-        try await engine.lookAtTaken()
+        try await engine.evaluateTaken()
         #expect(try await world.titles() == ["20.0"])
     }
 

@@ -21,12 +21,12 @@ extension ItemEngine {
             || items.values.contains { $0.key.shard == shard && !$0.isIdle }
     }
 
-    /// The home has a further shard. ``lookAtTaken()`` looks at its subscriptions.
+    /// The home has a further shard. ``evaluateTaken()`` evaluates its subscriptions.
     package func took(_ shard: Shard) { taken.insert(shard) }
 
-    /// Does for shards that the home took what ``lookAtNeverFired(in:)`` does after a start: the former home may not have looked at a
+    /// Does for shards that the home took what ``lookAtNeverFired(in:)`` does after a start: the former home may not have evaluated a
     /// subscription that changed during the move.
-    package func lookAtTaken() async throws {
+    package func evaluateTaken() async throws {
         let shards = taken
         guard shards != .none else { return }
         taken = .none

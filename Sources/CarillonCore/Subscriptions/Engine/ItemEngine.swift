@@ -33,7 +33,7 @@ package actor ItemEngine {
     let store: any SubscriptionStore & HandOverStore
     /// The home of the items.
     let home: any LocalHome
-    /// Whether no other home has items.
+    /// Whether the server has no other home, so that each item is of this home for as long as it lives.
     nonisolated let hasAllShards: Bool
     let documents: AppDocuments
     let firings: Firings
@@ -85,13 +85,15 @@ package actor ItemEngine {
     private let errors = ServerMetric.conditionErrors.counter()
     let overCost = ServerMetric.conditionsOverCost.counter()
 
+    /// - Parameter hasAllShards: False if the server has several homes, also while this home has all shards.
     package init(
-        store: any SubscriptionStore & HandOverStore, home: any LocalHome, documents: AppDocuments, firings: Firings,
-        conditions: ItemConditions, time: TimeSource, ticks: TickSource, logger: Logger, limits: Limits = .init()
+        store: any SubscriptionStore & HandOverStore, home: any LocalHome, hasAllShards: Bool = true,
+        documents: AppDocuments, firings: Firings, conditions: ItemConditions, time: TimeSource, ticks: TickSource,
+        logger: Logger, limits: Limits = .init()
     ) {
         self.store = store
         self.home = home
-        hasAllShards = home.shards == .all
+        self.hasAllShards = hasAllShards
         self.documents = documents
         self.firings = firings
         self.conditions = conditions

@@ -37,7 +37,7 @@ extension Firings {
     /// Tells those whose time has come. Answers when the next one's comes; nil when none waits.
     package func tellHeld() async throws -> Timestamp? {
         let now = time.now()
-        // In all shards: a shard that moves is in the set of no home.
+        // In all shards: see ``LocalHome/shards``.
         try await heldSteps.follow(now) { _ in try await store.bringBackHeld(in: .all, at: now) }
         while !Task.isCancelled {
             let due = try await store.dueFirings(in: home.shards, at: time.now(), limit: Self.heldAtOnce)

@@ -16,15 +16,16 @@ struct PresentDevices {
     private var keyed: [Audience.Key: Set<DeviceSerial>] = [:]
     /// Of which not everything is known.
     private var unknown: Set<DeviceSerial> = []
-    /// Published, and not told of yet.
-    private(set) var untold: [UpdateSerial] = []
+    /// The published updates that the devices were not notified of.
+    private(set) var pending: [UpdateSerial] = []
     private(set) var isTelling = false
     /// Devices that could not be told.
     var missed: Set<DeviceSerial> = []
-    /// How far the devices were told of the log in the last sweep; nil if nothing is known. Only of an app whose updates other homes change.
-    private var told: (revision: Int64, last: UpdateSerial)?
-    /// The updates that the devices were told of since then.
-    private var toldSince: Set<UpdateSerial> = []
+    /// The place in the log up to which the devices were notified in the last sweep; nil if it is not known. Only for an app whose updates
+    /// other homes change.
+    private var notified: (revision: Int64, last: UpdateSerial)?
+    /// The updates that the devices were notified of since then.
+    private var notifiedSince: Set<UpdateSerial> = []
 
     /// A device said something. What it said before counts no more, unless its binding is as it was.
     mutating func note(_ there: There, _ binding: UpdateBinding) {
@@ -49,34 +50,34 @@ struct PresentDevices {
 
     // MARK: Telling
 
-    /// Adds an update of which the devices are to be told.
+    /// Adds an update of which the devices must be notified.
     ///
     /// - Parameter isShared: Whether other homes change updates.
-    /// - Returns: Whether a task must begin that tells the devices.
+    /// - Returns: Whether a task must begin that notifies the devices.
     mutating func add(_ update: UpdateSerial, isShared: Bool) -> Bool {
         guard !devices.isEmpty else { return false }
-        untold.append(update)
-        if isShared { toldSince.insert(update) }
+        pending.append(update)
+        if isShared { notifiedSince.insert(update) }
         return begins()
     }
 
     /// Adds the updates that another home published without a hint that reached this home.
     ///
-    /// - Returns: Whether a task must begin that tells the devices.
-    mutating func addUntold(of log: UpdateLogs.Log) -> Bool {
-        let before = told
+    /// - Returns: Whether a task must begin that notifies the devices.
+    mutating func addPending(of log: UpdateLogs.Log) -> Bool {
+        let before = notified
         let last = max(log.live.last, before?.last ?? UpdateSerial(0))
-        told = (log.mark.revision, last)
+        notified = (log.mark.revision, last)
         let updates = log.live.serialsInOrder.filter { update in
-            before.map { update > $0.last } ?? false && !toldSince.contains(update)
+            before.map { update > $0.last } ?? false && !notifiedSince.contains(update)
         }
-        toldSince = toldSince.filter { $0 > last }
+        notifiedSince = notifiedSince.filter { $0 > last }
         if before?.revision != log.mark.revision {
-            // Any update of the log can be one that the devices were not told of.
+            // Any update of the log can be one that the devices were not notified of.
             missed.formUnion(devices.values.filter { $0.look?.isOf(log) != true }.map(\.device.serial))
         }
         guard !devices.isEmpty, !updates.isEmpty else { return false }
-        untold += updates
+        pending += updates
         return begins()
     }
 
@@ -86,10 +87,10 @@ struct PresentDevices {
     }
 
     /// Takes the updates that the present devices were not notified of. If there is none, the notification ends.
-    mutating func takeUntold() -> [UpdateSerial] {
-        defer { untold = [] }
-        if untold.isEmpty { isTelling = false }
-        return untold
+    mutating func takePending() -> [UpdateSerial] {
+        defer { pending = [] }
+        if pending.isEmpty { isTelling = false }
+        return pending
     }
 
     mutating func missAll() { missed = Set(devices.keys) }

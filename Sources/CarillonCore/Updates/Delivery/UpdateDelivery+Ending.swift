@@ -71,7 +71,7 @@ extension UpdateDelivery {
     package func sweep() async throws {
         forgetAbsent()
         try await followClock()
-        await tellUnheard()
+        await notifyWithoutHints()
         await tellMissed()
         while !Task.isCancelled, try await giveAgain() == Self.dueAtOnce {}
         try await findUnfinished()
@@ -122,8 +122,8 @@ extension UpdateDelivery {
         moment.withLock { $0 = next }
     }
 
-    /// At the start only what no wait explains is looked for: to look at everything that is due later takes long. All shards are searched,
-    /// because a shard that moves is in the set of no home.
+    /// At the start only what no wait explains is looked for: to look at everything that is due later takes long. All shards are searched
+    /// (``LocalHome/shards``).
     private func followClock() async throws {
         let now = time.now()
         try await steps.follow(now) { isFirst in
@@ -139,7 +139,7 @@ extension UpdateDelivery {
     private static let broughtBackAtOnce = 1000
 
     /// Finds completions that were written behind the end of their updates: at the start of the server, and every hour. All shards are
-    /// searched, because a shard that moves is in the set of no home.
+    /// searched (``LocalHome/shards``).
     private func findUnfinished() async throws {
         guard isTime(unfinishedTended) else { return }
         var place = UpdateSerial(0)

@@ -74,12 +74,12 @@ extension UpdateDelivery {
     }
 
     /// Offers updates that another home published to the present devices, if the hints of the other home were lost.
-    func tellUnheard() async {
+    func notifyWithoutHints() async {
         guard logs.isShared else { return }
         for app in present.withLock({ Array($0.keys) }) {
             do {
                 let log = try await logs.log(of: app)
-                let begins = present.withLock { $0[app]?.addUntold(of: log) ?? false }
+                let begins = present.withLock { $0[app]?.addPending(of: log) ?? false }
                 if begins { Task { await self.tell(app) } }
             } catch {
                 // The next sweep looks again.
@@ -90,12 +90,12 @@ extension UpdateDelivery {
 
     private func tell(_ app: AppSerial) async {
         while true {
-            let untold = present.withLock { $0[app]?.takeUntold() ?? [] }
-            guard !untold.isEmpty else { return }
+            let pending = present.withLock { $0[app]?.takePending() ?? [] }
+            guard !pending.isEmpty else { return }
             var devices: [DeviceSerial: PresentDevices.There] = [:]
             do {
                 let log = try await logs.log(of: app)
-                let entries = untold.compactMap { log.live[$0] }
+                let entries = pending.compactMap { log.live[$0] }
                 present.withLock { present in
                     for entry in entries {
                         for there in present[app]?.candidates(for: entry, in: log) ?? [] {

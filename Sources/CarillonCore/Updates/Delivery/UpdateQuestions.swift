@@ -1,6 +1,6 @@
 // What a home asks the other homes about updates. Each home answers for its devices.
 
-/// A hint: an update was published, or was resumed. The home tells the devices that are there.
+/// A hint: an update was published, or was resumed. The home notifies the devices that are there.
 package struct UpdatePublished: HomeQuestion {
     package typealias Answer = Void
     package var update: UpdateSerial
