@@ -7,17 +7,23 @@ package struct AppDeletions: Sendable {
     private let apps: AppRegistrar
     private let deletions: any DeletionStore
     private let directory: ChannelDirectory
+    private let home: any LocalHome
+    private let others: OtherHomes
     private let news: RemovalNews
+    private let untold = PendingDeletions()
     private let time: TimeSource
 
     /// - Parameter deletions: The handle of the home, which removes devices.
     package init(
-        apps: AppRegistrar, deletions: any DeletionStore, directory: ChannelDirectory, news: RemovalNews, time: TimeSource
+        apps: AppRegistrar, deletions: any DeletionStore, directory: ChannelDirectory, home: any LocalHome,
+        others: OtherHomes, time: TimeSource
     ) {
         self.apps = apps
         self.deletions = deletions
         self.directory = directory
-        self.news = news
+        self.home = home
+        self.others = others
+        news = RemovalNews(home: home, others: others, directory: directory)
         self.time = time
     }
 
@@ -31,6 +37,28 @@ package struct AppDeletions: Sendable {
 
     /// Forgets the channels of an app that was deleted, with all others.
     package func forgetChannels() { directory.forgetAll() }
+
+    /// Informs the other homes of an app that was deleted.
+    ///
+    /// - Throws: ``StoreFault`` if another home did not answer. ``tellAgain()`` informs it again.
+    package func tell(_ app: AppSerial) async throws {
+        untold.add(app)
+        try await tellAgain()
+    }
+
+    /// Informs the other homes of each deletion of this home of which they were not informed.
+    ///
+    /// - Throws: ``StoreFault`` if another home did not answer.
+    package func tellAgain() async throws {
+        for app in untold.apps {
+            try await others.inform(of: AppDeleted(app: app))
+            untold.remove(app)
+        }
+        let removed = untold.removed
+        guard removed != RemovedDevices() else { return }
+        try await others.inform(of: DevicesRemoved(removed: removed))
+        untold.remove(removed)
+    }
 
     /// Another home removed devices of this home.
     package func note(_ removed: RemovedDevices) { news.note(removed) }
@@ -46,9 +74,14 @@ package struct AppDeletions: Sendable {
     /// Removes the next rows of deleted apps and devices.
     ///
     /// - Returns: Whether no such row is left.
+    /// - Throws: ``StoreFault`` also if another home did not answer. ``tellAgain()`` informs it again. If it does not answer for
+    ///   long, no more rows are removed.
     package func proceed() async throws -> Bool {
+        if untold.isFull { try await tellAgain() }
         let step = try await deletions.continueDeletions(at: time.now(), limit: Self.rowsAtOnce)
-        try await news.tell(step.removed)
+        news.note(step.removed)
+        if step.removed.devices.contains(where: { !home.has($0) }) { untold.add(step.removed) }
+        try await tellAgain()
         return step.isDone
     }
 }

@@ -1,6 +1,13 @@
 package import CarillonWire
 
-// What a home asks the other homes about devices. Each home answers for its devices.
+// What a home asks the other homes about devices and apps. Each home answers for its devices.
+
+/// An app was deleted. Each home forgets the app.
+package struct AppDeleted: HomeQuestion {
+    package typealias Answer = Void
+    package var app: AppSerial
+    package var shard: Shard? { nil }
+}
 
 /// Devices were removed. The home forgets their channels, and ends their sessions.
 package struct DevicesRemoved: HomeQuestion {

@@ -367,16 +367,16 @@ package struct DeviceRegistrar: Sendable {
         guard let app = key.app else { return }
         for _ in 0..<Self.deletionAttempts {
             if try await deleteDevices(registeredWith: key.id, of: app, comparing: count) { return }
-            try await others.askEach(KeyDevicesEnded(key: key.id, app: app))
+            try await others.inform(of: KeyDevicesEnded(key: key.id, app: app))
         }
-        throw StoreFault(.unavailable, "devices of the key move to other homes")
+        throw StoreFault(.outcomeUnknown, "devices of the key move to other homes")
     }
 
     private static let deletionAttempts = 5
 
     /// Does the same for the devices of this home.
     ///
-    /// - Returns: Whether no device of another home was found.
+    /// - Returns: Whether no device was found that is one of another home, or moves to another home.
     @discardableResult
     package func deleteDevices(
         registeredWith key: KeyID, of app: AppID, comparing count: Int = 1000
@@ -386,12 +386,14 @@ package struct DeviceRegistrar: Sendable {
             try Task.checkCancellation()
             let part = try await devices.devices(registeredWith: key, of: app, after: place, limit: count)
             for device in part.serials {
-                guard home.has(device) else {
+                do {
+                    // Otherwise the device could move between its deletion and the end of its session.
+                    try await home.inside(of: device) {
+                        if let removed = try await devices.deleteDevice(device, at: time.now()) { removals.note(removed) }
+                    }
+                } catch let fault as StoreFault where fault.isOfHome {
                     areElsewhere = true
-                    continue
                 }
-                guard let removed = try await devices.deleteDevice(device, at: time.now()) else { continue }
-                removals.note(removed)
             }
             guard let end = part.end else { return !areElsewhere }
             place = end

@@ -15,7 +15,8 @@ package struct RemovalNews: Sendable {
     /// - Throws: ``StoreFault`` if another home did not answer. Its sessions of the devices may go on until they read an inbox.
     package func tell(_ removed: RemovedDevices) async throws {
         note(removed)
-        if removed.devices.contains(where: { !home.has($0) }) { try await others.askEach(DevicesRemoved(removed: removed)) }
+        guard removed.devices.contains(where: { !home.has($0) }) else { return }
+        try await others.inform(of: DevicesRemoved(removed: removed))
     }
 
     /// Informs this home alone. Devices of other homes are left out.

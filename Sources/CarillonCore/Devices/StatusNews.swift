@@ -27,10 +27,11 @@ package struct StatusNews: Sendable {
         self.others = others
     }
 
-    /// Tells all who were not told yet, some at a time. Answers how many it was.
+    /// Tells all who were not told yet, some at a time. Answers how many it was. A device that moves delays no other one.
     @discardableResult
     package func tell() async throws -> Int {
         let untold = try await devices.untoldStatuses(in: home.shards, limit: Self.atOnce)
+        var moves: StoreFault?
         for news in untold {
             let rules = AppendRules(topic: Self.topic, effects: [.statusTold(news.device, at: news.at)])
             let delivered = await home.deliver(to: news.device, .kept, rules: rules) { id in
@@ -39,8 +40,11 @@ package struct StatusNews: Sendable {
                     kind: .deviceStatus(news.status), acceptedAt: news.at, expiresAt: .never)
             }
             // What was refused is told by somebody else, or is not so any more.
-            if case .failed(let fault) = delivered { throw fault }
+            guard case .failed(let fault) = delivered else { continue }
+            guard fault.isOfHome else { throw fault }
+            moves = moves ?? fault
         }
+        if let moves { throw moves }
         return untold.count
     }
 

@@ -11,8 +11,15 @@ package enum HomeFault: Error, Equatable {
 }
 
 extension StoreFault {
-    /// Makes the fault with which work fails that needs the home.
-    package init(_ fault: HomeFault) { self.init(.unavailable, "cannot use the home: \(fault)") }
+    /// Makes the fault with which work fails that needs the home. It says whether the home can have done something.
+    package init(_ fault: HomeFault) {
+        let kind: Kind =
+            switch fault {
+            case .moved, .unreachable: .unreachable
+            case .outcomeUnknown: .outcomeUnknown
+            }
+        self.init(kind, "cannot use the home: \(fault)")
+    }
 
     /// Makes the fault with which a connection ends that cannot use the home of its device, and logs why the connection ends.
     package init(_ fault: HomeFault, logger: Logger) {

@@ -21,8 +21,8 @@ package struct OtherHomes: Sendable {
 
     /// Asks the home of the question's shard.
     ///
-    /// - Throws: What the feature of the other home throws: ``Refusal`` or ``StoreFault``. ``StoreFault`` also if the home cannot be reached,
-    ///   or does not answer; in this case it can have done what the question says.
+    /// - Throws: What the feature of the other home throws: ``Refusal`` or ``StoreFault``. ``StoreFault/Kind/unreachable`` if the home cannot
+    ///   be reached. ``StoreFault/Kind/outcomeUnknown`` if it does not answer; in this case it can have done what the question says.
     package func ask<Question: HomeQuestion>(_ question: Question) async throws -> Question.Answer {
         guard let homes, let shard = question.shard else { throw StoreFault(.unavailable, "there is no such home") }
         return try await homes.ask(question, at: shard)
@@ -33,7 +33,24 @@ package struct OtherHomes: Sendable {
     /// - Throws: The first fault, when all homes have answered or failed. See ``ask(_:)``.
     @discardableResult
     package func askEach<Question: HomeQuestion>(_ question: Question) async throws -> [Question.Answer] {
-        let results = await withTaskGroup(of: Result<Question.Answer, any Error>.self) { group in
+        try await results(of: question).map { try $0.get() }
+    }
+
+    /// Informs each other home of a change that is stored, at the same time.
+    ///
+    /// - Throws: The first fault, as ``StoreFault/Kind/outcomeUnknown``, when all homes have answered or failed: the change stays, and what
+    ///   the home does because of it may be missing.
+    package func inform<Question: HomeQuestion>(of question: Question) async throws where Question.Answer == Void {
+        do {
+            try await askEach(question)
+        } catch let fault as StoreFault {
+            throw StoreFault(.outcomeUnknown, "a change is stored, and another home was not informed: \(fault.message)")
+        }
+    }
+
+    /// Asks each other home at the same time, and returns the answer or the fault of each. See ``ask(_:)``.
+    package func results<Question: HomeQuestion>(of question: Question) async -> [Result<Question.Answer, any Error>] {
+        await withTaskGroup(of: Result<Question.Answer, any Error>.self) { group in
             for home in others {
                 group.addTask {
                     do throws(HomeFault) {
@@ -47,7 +64,6 @@ package struct OtherHomes: Sendable {
             for await result in group { results.append(result) }
             return results
         }
-        return try results.map { try $0.get() }
     }
 
     /// Gives each other home a hint. It may be lost, so the other home finds the same at its next sweep.

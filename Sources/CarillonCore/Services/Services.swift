@@ -206,7 +206,13 @@ package struct Services: Sendable {
         let requests = try await store.unfinishedRequests(
             of: consumer.serial, to: provider.device, limit: ServiceRequest.mostOfConsumer)
         var cancelled: [ServiceRequestID] = []
-        for request in requests where try await cancel(request, isOneOfAll: true) { cancelled.append(request.id) }
+        for (place, request) in requests.enumerated() {
+            do {
+                if try await cancel(request, isOneOfAll: true) { cancelled.append(request.id) }
+            } catch let fault as StoreFault where fault.isOfHome && place > 0 {
+                throw StoreFault(.outcomeUnknown, "only some requests are cancelled: \(fault.message)")
+            }
+        }
         return cancelled
     }
 
@@ -243,7 +249,9 @@ package struct Services: Sendable {
     /// Ends requests to devices of this home whose deadline came, or one of whose devices was deleted or has another user. Returns how many
     /// were found.
     ///
-    /// If the home of a consumer does not answer, the requests of other consumers are still ended.
+    /// If the home of a consumer does not answer, or the device of a request moves, the other requests are still ended.
+    ///
+    /// - Throws: The first fault.
     @discardableResult
     package func endDue(limit: Int = 200) async throws -> Int {
         let due = try await store.dueRequests(in: home.shards, at: time.now(), limit: limit)
@@ -251,7 +259,7 @@ package struct Services: Sendable {
         for request in due {
             do {
                 try await end(request)
-            } catch let late where !home.has(request.consumer) {
+            } catch let late where !home.has(request.consumer) || (late as? StoreFault)?.isOfHome == true {
                 fault = fault ?? late
             }
         }

@@ -32,7 +32,7 @@ package struct StoreOpenFault: Error, Equatable, CustomStringConvertible {
             switch fault.kind {
             case .damaged: .damaged
             case .full: .full
-            case .fenced, .unavailable: .other
+            case .fenced, .unreachable, .outcomeUnknown, .unavailable: .other
             }
         let advice = kind == .damaged ? " Restore a backup." : ""
         self.init(kind: kind, description: "The data directory \(directory) cannot be used: \(fault.message).\(advice)")

@@ -27,8 +27,7 @@ extension SubscriptionRegistrar {
     /// does not answer counts as a home without such a request.
     private func isSettingRulesAnywhere(of app: AppSerial) async -> Bool {
         if rulesBeingSet.contains(app) { return true }
-        let answers = try? await others.askEach(ItemRulesBeingSet(of: app))
-        return answers?.contains(true) ?? false
+        return await others.results(of: ItemRulesBeingSet(of: app)).contains { (try? $0.get()) == true }
     }
 
     private func apply(_ rules: ItemRules, _ revision: Int64, of app: AppSerial) async throws -> Int {

@@ -1,4 +1,5 @@
 import CarillonExpression
+import Logging
 
 /// Subscriptions on items of other homes.
 extension SubscriptionRegistrar {
@@ -41,11 +42,48 @@ extension SubscriptionRegistrar {
         return nil
     }
 
-    /// Returns when the engines of the items know a subscription as it is.
-    func follow(_ subscription: SubscriptionSerial, on places: WatchedPlaces) async throws {
-        if !places.own.isEmpty { try await engine.follow([subscription], looks: true) }
-        for (shard, _) in places.elsewhere {
-            try await others.ask(FollowedSubscriptions(at: shard, [subscription], looks: true))
+    /// Returns when the engines of the items know a subscription as it is, which is stored.
+    ///
+    /// An item that moves is loaded with the subscription by its new home. A home that does not answer applies the hand-over of the
+    /// subscription later.
+    ///
+    /// - Parameter shards: The shards to which the subscription was handed over when it was stored now; nil if it was stored before.
+    /// - Throws: ``StoreFault`` also if a home does not answer and has no hand-over.
+    func follow(_ subscription: Subscription, on places: WatchedPlaces, handedOverTo shards: [Shard]?) async throws {
+        if !places.own.isEmpty {
+            try await unlessItemsMove { try await engine.follow([subscription.serial], looks: true) }
+        }
+        for (shard, items) in places.elsewhere {
+            let question = FollowedSubscriptions(at: shard, [subscription.serial], looks: true)
+            guard let shards else {
+                try await others.ask(question)
+                continue
+            }
+            guard let fault = await fault(of: question) else { continue }
+            // An item can have moved to the home since the shards of other homes were found.
+            guard items.allSatisfy({ shards.contains(Shard(of: subscription.app, item: $0.text)) }) else {
+                throw StoreFault(.outcomeUnknown, "the subscription is stored: \(fault)")
+            }
+        }
+    }
+
+    /// Follows a change that is stored. If an item moves, the engine follows later, or the new home of the item does.
+    private func unlessItemsMove(_ follow: () async throws -> Void) async throws {
+        do {
+            try await follow()
+        } catch let fault as StoreFault where fault.isOfHome {
+            engine.logger.warning("cannot follow a subscription yet", metadata: ["reason": "\(fault.message)"])
+        }
+    }
+
+    /// Makes another home follow a change that is stored. A fault is logged, and returned.
+    private func fault(of question: FollowedSubscriptions) async -> (any Error)? {
+        do {
+            try await others.ask(question)
+            return nil
+        } catch {
+            engine.logger.warning("another home cannot follow a subscription yet", metadata: ["reason": "\(error)"])
+            return error
         }
     }
 
@@ -54,12 +92,12 @@ extension SubscriptionRegistrar {
     ///
     /// If a home does not answer, it applies the hand-over of the change later.
     package func deviceChanged(_ device: DeviceSerial) async throws {
-        try await engine.follow(device)
+        try await unlessItemsMove { try await engine.follow(device) }
         guard !engine.hasAllShards else { return }
         let rows = try await store.armed(try await store.serials(of: device)).filter { !engine.has($0.item) }
         for (shard, rows) in others.parts(of: rows, by: { Shard(of: $0.item.app, item: $0.item.name.text) }) {
             let subscriptions = Set(rows.map(\.target.subscription))
-            try await others.ask(FollowedSubscriptions(at: shard, Array(subscriptions), looks: false))
+            _ = await fault(of: FollowedSubscriptions(at: shard, Array(subscriptions), looks: false))
         }
     }
 

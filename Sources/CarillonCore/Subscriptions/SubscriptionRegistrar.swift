@@ -81,10 +81,10 @@ package struct SubscriptionRegistrar: Sendable {
             rulesRevision: revision, found: try await found(definition, of: device.app, cost: rules.conditionCost),
             otherShards: places.shards)
         switch try await store.putSubscription(wish, at: time.now()) {
-        case .made(let subscription): return (try await followed(subscription), true)
-        case .changed(let subscription): return (try await followed(subscription), false)
+        case .made(let subscription): return (try await followed(subscription, handedOverTo: places.shards), true)
+        case .changed(let subscription): return (try await followed(subscription, handedOverTo: places.shards), false)
         // It may be the one of a request that was not answered, as the server was killed before it looked.
-        case .same(let subscription): return (try await followed(subscription), false)
+        case .same(let subscription): return (try await followed(subscription, handedOverTo: nil), false)
         case .overtaken, .rulesChanged: return nil
         case .frozen:
             throw Refusal(
@@ -121,10 +121,12 @@ package struct SubscriptionRegistrar: Sendable {
     }
 
     /// As it is once it is watched: it may have fired already.
-    private func followed(_ subscription: Subscription) async throws -> Subscription {
+    ///
+    /// - Parameter shards: See ``follow(_:on:handedOverTo:)``.
+    private func followed(_ subscription: Subscription, handedOverTo shards: [Shard]?) async throws -> Subscription {
         // Read after the commit: an item that moves later is loaded with the subscription.
         let places = places(of: subscription.definition.items, of: subscription.app)
-        try await follow(subscription.serial, on: places)
+        try await follow(subscription, on: places, handedOverTo: shards)
         return try await store.subscription(subscription.id, of: subscription.device) ?? subscription
     }
 

@@ -38,7 +38,9 @@ struct MatrixRoutes: Sendable {
             } catch {
                 Self.counters[.failed]?.increment()
                 let refusal = Refusal(error, logger: context.logger)
-                failure = failure ?? refusal
+                // The notification may be accepted if one home may have accepted it.
+                let isUnknown = (error as? StoreFault)?.kind == .outcomeUnknown
+                if failure == nil || isUnknown { failure = refusal }
             }
         }
         if let failure, !isDelivered { throw failure }

@@ -117,6 +117,8 @@ extension Refusal {
         switch fault.kind {
         case .full:
             self.init(.storageFull, "The server's disk is full; nothing was accepted.", retryAfterSeconds: 10)
+        case .unreachable: self.init(HomeFault.unreachable)
+        case .outcomeUnknown: self.init(HomeFault.outcomeUnknown)
         case .unavailable, .damaged, .fenced:
             self.init(
                 .storageUnavailable, "The server cannot use its store now; nothing was accepted.", retryAfterSeconds: 5)

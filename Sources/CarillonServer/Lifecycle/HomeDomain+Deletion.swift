@@ -8,13 +8,14 @@ extension HomeDomain {
     /// A fault of the removal of rows is logged and not thrown: the app is deleted, and the sweep removes the rows.
     ///
     /// - Throws: ``Refusal`` if there is no such app, or the fault of the store; the app is not deleted then. ``StoreFault`` also if another
-    ///   home did not answer: the app is deleted, and that home may still have values of it.
+    ///   home did not answer: the app is deleted, and that home may still have values of it until the sweep informs it again.
     package func deleteApp(_ app: AppID) async throws {
         let serial = try await shared.apps.serial(of: app)
         try await deletions.delete(app)
+        var unanswered: (any Error)?
         if let serial {
             await forget(serial)
-            try await others.askEach(AppDeleted(app: serial))
+            do { try await deletions.tell(serial) } catch { unanswered = error }
         }
         do {
             try await deletions.begin()
@@ -22,6 +23,7 @@ extension HomeDomain {
             shared.logger.warning(
                 "cannot remove rows of deleted app; the sweep retries", metadata: ["app": "\(app)", "reason": "\(error)"])
         }
+        if let unanswered { throw unanswered }
     }
 
     /// Forgets the values of an app that was deleted.

@@ -1,12 +1,5 @@
 import CarillonCore
 
-/// An app was deleted. Each home forgets the app.
-struct AppDeleted: HomeQuestion {
-    typealias Answer = Void
-    var app: AppSerial
-    var shard: Shard? { nil }
-}
-
 extension HomeDomain {
     /// Adds the answers to questions about registrations, apps and keys.
     func addRegistryAnswers(to answers: inout HomeAnswers) {

@@ -80,8 +80,7 @@ package final class HomeDomain: Sendable {
         statusNews = StatusNews(devices: store, home: runtime, others: others)
         formerChannels = FormerChannels(users: store, home: runtime, directory: directory, time: time)
         deletions = AppDeletions(
-            apps: shared.apps, deletions: store, directory: directory,
-            news: RemovalNews(home: runtime, others: others, directory: directory), time: time)
+            apps: shared.apps, deletions: store, directory: directory, home: runtime, others: others, time: time)
         let conditions = ItemConditions(limits: .ofItems, zoneOffset: TimeZones.offset)
         let payloadSize: Firings.PayloadSize = { PushRendering.payloadSize(of: $0) }
         firings = Firings(

@@ -38,6 +38,7 @@ struct Sweeper: Service {
                 await report("statuses") {
                     while !Task.isCancelled, try await domain.statusNews.tell() == StatusNews.atOnce {}
                 }
+                await report("deletions at other homes") { try await domain.deletions.tellAgain() }
                 await report("channels of former users") { try await domain.formerChannels.closeAll() }
                 await report("pushes") {
                     while !Task.isCancelled {

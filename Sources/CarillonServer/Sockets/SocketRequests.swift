@@ -134,8 +134,7 @@ struct SocketRequests: Sendable {
         } catch let refusal as Refusal {
             response = Response(refusal: refusal)
         } catch {
-            logger.error("a request by the socket failed", metadata: ["reason": "\(error)"])
-            response = Response(refusal: Refusal(.storageUnavailable, "Come back later."))
+            response = Response(refusal: Self.refusal(for: error, logger: logger))
         }
         let body = WholeBody()
         var place: AnswerPlace?
@@ -150,13 +149,19 @@ struct SocketRequests: Sendable {
         do {
             try await response.body.write(body)
         } catch {
-            logger.error("a request by the socket failed", metadata: ["reason": "\(error)"])
-            return (ServerFrame.Answer(to: request.id, Refusal(.storageUnavailable, "Come back later.")), nil)
+            return (ServerFrame.Answer(to: request.id, Self.refusal(for: error, logger: logger)), nil)
         }
         let answer = ServerFrame.Answer(
             id: request.id, status: response.status.code, body: Array(body.bytes.readableBytesView),
             contentType: Self.otherType(of: response))
         return (answer, place)
+    }
+
+    /// What a client is told of a question that failed.
+    static func refusal(for error: any Error, logger: Logger) -> Refusal {
+        if let fault = error as? HomeFault { return Refusal(fault, logger: logger) }
+        logger.error("a request by the socket failed", metadata: ["reason": "\(error)"])
+        return Refusal(.storageUnavailable, "Come back later.")
     }
 
     /// The type of a body that is not JSON; nil of one that is.

@@ -49,7 +49,7 @@ struct HomesTests {
         let device = DeviceSerial(1)
         let catcher = LogCatcher()
         let read = await homes.load(load, of: device, logger: catcher.logger)
-        #expect(read == .failure(StoreFault(.unavailable, "cannot use the home: \(fault)")))
+        #expect(read == .failure(StoreFault(fault)))
         #expect(catcher.lines == ["warning cannot use home of device; ending connection reason=\(fault)"])
         #expect(homes.localHome(of: device) === runtime)
     }

@@ -35,27 +35,31 @@ struct ServicesOfTwoHomesTests {
             _ = try await homes.store.changeRegistration(of: device.serial, at: homes.now) { _ in wish }
         }
 
-        func offer(_ name: String = "Files") async throws {
+        func offer(_ name: String = "Files", by device: Device? = nil) async throws {
             let offer = ServiceOffer(
                 try #require(ServiceID(ServiceWorld.service)), try #require(ServiceVersion("1.0.0.0")))
             try await providing.offer(
-                ServiceProvider.Profile(name: name, version: "1", offers: [offer], keys: ServiceWorld.keys()), by: provider)
+                ServiceProvider.Profile(name: name, version: "1", offers: [offer], keys: ServiceWorld.keys()),
+                by: device ?? provider)
         }
 
         static func id(_ number: UInt64) -> ServiceRequestID { ServiceRequestID(Bytes16(high: 6, low: number)) }
 
-        func wish(_ number: UInt64, ofFront isOfFront: Bool = false) throws -> Services.Wish {
+        func wish(_ number: UInt64, ofFront isOfFront: Bool = false, of device: Device? = nil) throws -> Services.Wish {
             let service = isOfFront ? RequestHeader.frontService : ServiceWorld.service
             let method = isOfFront ? RequestHeader.frontMethod : "transferFile"
             let header = RequestHeader(
                 id: Self.id(number), service: try #require(ServiceID(service)),
                 version: try #require(ServiceVersion("1.0.0.0")), method: try #require(MethodName(method)))
             return Services.Wish(
-                header: header, app: homes.app, device: provider.id, content: ServiceWorld.content, fingerprint: [1])
+                header: header, app: homes.app, device: (device ?? provider).id, content: ServiceWorld.content,
+                fingerprint: [1])
         }
 
         @discardableResult
-        func ask(_ number: UInt64 = 1) async throws -> Timestamp { try await consuming.ask(wish(number), by: consumer) }
+        func ask(_ number: UInt64 = 1, of device: Device? = nil) async throws -> Timestamp {
+            try await consuming.ask(wish(number, of: device), by: consumer)
+        }
 
         func reply(_ number: UInt64 = 1) async throws {
             try await providing.reply(ServiceWorld.content, hash: [7], to: Self.id(number), by: provider)
@@ -194,6 +198,30 @@ struct ServicesOfTwoHomesTests {
         world.homes.links[0].cut()
         await #expect(throws: StoreFault.self) { try await world.providing.endDue() }
         #expect(try await world.events(of: other) == ["deadline_exceeded"])
+    }
+
+    @Test func `a provider that moves holds up no other due request`() async throws {
+        let world = try await World()
+        let home = world.homes.domains[1].runtime
+        var other = try await world.homes.device(at: 1)
+        while Shard(of: other.serial) == Shard(of: world.provider.serial) { other = try await world.homes.device(at: 1) }
+        try await world.signIn("ada", on: other)
+        try await world.offer(by: other)
+        for (number, provider) in [(1, world.provider), (2, other), (3, world.provider)] as [(UInt64, Device)] {
+            try await world.ask(number, of: provider)
+            world.homes.pass(seconds: 1)
+        }
+        world.homes.pass(seconds: RequestHeader.defaultDeadlineSeconds)
+        let commits = CommitGate(world.homes.store)
+        let ending = Task { try await world.providing.endDue() }
+        // The due requests are read.
+        try await commits.reached()
+        let (gate, shard) = (try #require(home.gate), Shard(of: other.serial))
+        #expect(await gate.close(shard, atMost: .seconds(10)))
+        gate.give(shard)
+        commits.open()
+        await #expect(throws: StoreFault.self) { try await ending.value }
+        #expect(try await world.events(of: world.consumer) == ["deadline_exceeded", "deadline_exceeded"])
     }
 
     @Test func `a change of a device makes the other home end its due requests`() async throws {

@@ -51,7 +51,7 @@ struct SubscriptionsOfTwoHomesTests {
         let item = try await world.homes.item(at: 1)
         try await world.publish(11, to: item)
         world.homes.links[1].lose(loss, of: FollowedSubscriptions.self)
-        await #expect(throws: StoreFault.self) { try await world.subscribe(0, [item], key: "k") }
+        try await world.subscribe(0, [item], key: "k")
         #expect(try await world.homes.handOverCount() == 1)
         #expect(try await world.titles(0) == (loss == .answer ? ["11.0"] : []))
         try await world.homes.domains[0].itemEngine.settle()
@@ -62,6 +62,55 @@ struct SubscriptionsOfTwoHomesTests {
         try await world.subscribe(0, [item], key: "k")
         #expect(try await world.homes.handOverCount() == 0)
         #expect(try await world.titles(0) == ["11.0"])
+    }
+
+    @Test func `a subscription is made also if its item moves behind the commit`() async throws {
+        let world = try await ItemsOfTwoHomes()
+        let item = try await world.homes.item(at: 0)
+        let domain = world.homes.domains[0]
+        let (gate, shard) = (try #require(domain.runtime.gate), Shard(of: item.app, item: item.name.text))
+        #expect(await gate.close(shard, atMost: .seconds(10)))
+        try await world.subscribe(0, [item], nil)
+        #expect(await world.watches(0) == 0)
+        gate.reopen(shard)
+        try await domain.itemEngine.settle()
+        #expect(await world.watches(0) == 1)
+        #expect(try await world.homes.store.serials(of: world.devices[0].serial).count == 1)
+    }
+
+    /// An app that allows each subscription after some work.
+    private struct SlowApproval: SubscriptionApproval {
+        let work: @Sendable () async throws -> Void
+
+        func isAsked(_ app: AppSerial) async throws -> Bool { true }
+
+        func ask(_ question: SubscriptionQuestion, of app: AppID, serial: AppSerial) async throws { try await work() }
+    }
+
+    @Test func `a subscription that was not handed over to the new home of its item has an unknown outcome`() async throws {
+        let world = try await ItemsOfTwoHomes()
+        let item = try await world.homes.item(at: 0)
+        let (homes, shard) = (world.homes, Shard(of: item.app, item: item.name.text))
+        let domain = homes.domains[0]
+        let approval = SlowApproval {
+            let gate = try #require(domain.runtime.gate)
+            #expect(await gate.close(shard, atMost: .seconds(10)))
+            homes.domains[1].runtime.gate?.take(shard)
+            domain.homes.move(ShardSet([shard]), to: 1)
+            gate.give(shard)
+            homes.links[1].cut()
+        }
+        let registrar = SubscriptionRegistrar(
+            store: domain.runtime.store, engine: domain.itemEngine, items: domain.items, home: domain.runtime,
+            others: domain.others, allowances: domain.shared.allowances, vetoes: approval,
+            payloadSize: { PushRendering.payloadSize(of: $0) }, time: domain.time, random: .system)
+        let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
+        let definition = Subscription.Definition(items: [item.name], fields: ["price"], trigger: nil, format: format)
+        let fault = await #expect(throws: StoreFault.self) {
+            try await registrar.put(definition, of: world.devices[0], from: nil)
+        }
+        #expect(fault?.kind == .outcomeUnknown)
+        #expect(try await homes.store.serials(of: world.devices[0].serial).count == 1)
     }
 
     @Test func `a changed subscription is armed again by the home of its item`() async throws {
@@ -150,6 +199,20 @@ struct SubscriptionsOfTwoHomesTests {
         #expect(try await world.titles(0) == ["12.0"])
         try await world.homes.domains[1].itemEngine.settle()
         #expect(try await world.homes.handOverCount() == 0)
+    }
+
+    @Test func `a device is resumed also if the home of an item does not answer`() async throws {
+        let world = try await ItemsOfTwoHomes()
+        let (item, devices) = (try await world.homes.item(at: 1), world.homes.domains[0].devices)
+        try await world.subscribe(0, [item], "price > 10.0", .everyCrossing)
+        _ = try await devices.suspend(world.devices[0])
+        #expect(await world.watches(1) == 0)
+        world.homes.links[1].cut()
+        let registration = try await devices.resume(world.devices[0])
+        #expect(registration.status == .registered)
+        #expect(await world.watches(1) == 0)
+        try await world.homes.domains[1].itemEngine.settle()
+        #expect(await world.watches(1) == 1)
     }
 
     @Test func `subscriptions on items that rules close end at both homes, each at the home of its device`() async throws {

@@ -28,16 +28,26 @@ struct TwoHomesRegistryTests {
         for connection in connections { #expect(connection.ends == [.deviceGone]) }
     }
 
-    @Test func `the deletion of an app fails if a home does not answer, and a sweep ends the sessions`() async throws {
+    @Test func `the deletion of an app fails if a home does not answer, and a sweep informs the home`() async throws {
         let world = try await TwoHomesWorld()
         let devices = try await world.devices()
         let connections = try devices.map { try world.connect($0) }
+        let (token, publisher) = (try await world.channel(of: devices[1]).token, world.domains[1].publisher)
+        #expect(try publisher.rememberedChannel(of: token) != nil)
         world.links[1].cut()
-        await #expect(throws: StoreFault.self) { try await world.domains[0].deleteApp(world.app.id) }
+        let fault = await #expect(throws: StoreFault.self) { try await world.domains[0].deleteApp(world.app.id) }
+        #expect(fault?.kind == .outcomeUnknown)
         #expect(try await world.store.app(world.app.id) == nil)
+        #expect(connections.map(\.ends.count) == [1, 0], "the first rows are removed")
+        await #expect(throws: StoreFault.self) { try await world.domains[0].deletions.tellAgain() }
         world.links[1].mend()
-        while try await !world.domains[0].deletions.proceed() {}
+        try await world.domains[0].deletions.tellAgain()
         for connection in connections { #expect(connection.ends == [.deviceGone]) }
+        #expect(try publisher.rememberedChannel(of: token) == nil)
+        while try await !world.domains[0].deletions.proceed() {}
+        try await world.domains[0].deletions.tellAgain()
+        #expect(world.links[1].count(of: AppDeleted.self) == 1)
+        #expect(world.links[1].count(of: DevicesRemoved.self) == 1)
         #expect(try await stores.count(.devices, in: world.store) == 0)
     }
 

@@ -31,7 +31,9 @@ extension Firings {
             for (shard, values) in others.parts(of: step.elsewhere, by: { Shard(of: $0.delivery.device) }) {
                 group.addTask {
                     let results = await self.ask(FiringDeliveries(to: shard, values.map(\.delivery)))
-                    for (value, result) in zip(values, results) { step.results.note(value.place, result) }
+                    for (place, value) in values.enumerated() {
+                        step.results.note(value.place, place < results.count ? results[place] : .failed(Self.unanswered))
+                    }
                 }
             }
         }
@@ -59,5 +61,7 @@ extension Firings {
         return await results.all()
     }
 
-    private static let movedAway = StoreFault(.unavailable, "another home has the device")
+    private static let unanswered = StoreFault(
+        .outcomeUnknown, "a home answered for fewer deliveries than it was asked to make")
+    private static let movedAway = StoreFault(.unreachable, "another home has the device")
 }

@@ -25,7 +25,7 @@ extension UpdateDelivery {
 
     /// Withdraws an update from the sessions of the other homes, if there are some.
     func withdrawElsewhere(_ update: Update) async throws {
-        if logs.isShared { try await others.askEach(UpdateEnded(update: update.serial, app: update.app)) }
+        if logs.isShared { try await others.inform(of: UpdateEnded(update: update.serial, app: update.app)) }
     }
 
     /// Withdraws an update from the sessions of this home, after it ended in the store. Returns when no session of the home can receive the

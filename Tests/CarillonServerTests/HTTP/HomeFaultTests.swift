@@ -1,0 +1,34 @@
+import CarillonCore
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// What a client is told if a home did not do its request.
+struct HomeFaultTests {
+    private static let unreachable = "The server cannot reach the home of the request now; nothing was accepted."
+    private static let unknown = "The home of the request did not answer; it may have accepted the request."
+
+    @Test(arguments: [
+        (HomeFault.unreachable, unreachable), (.moved(to: Shard(number: 7)), unreachable), (.outcomeUnknown, unknown),
+    ])
+    func `the text says whether something can have been accepted`(fault: HomeFault, text: String) {
+        let logger = LogCatcher().logger
+        let refusals = [
+            Refusal(StoreFault(fault), logger: logger), Refusal(fault, logger: logger),
+            SocketRequests.refusal(for: fault, logger: logger),
+        ]
+        for refusal in refusals {
+            #expect(refusal.code == .storageUnavailable)
+            #expect(refusal.detail == text)
+            #expect(refusal.retryAfterSeconds == 1)
+        }
+    }
+
+    @Test func `a fault of the store alone keeps its text`() {
+        let fault = StoreFault(.unavailable, "no")
+        let logger = LogCatcher().logger
+        #expect(Refusal(fault, logger: logger).detail == "The server cannot use its store now; nothing was accepted.")
+        #expect(SocketRequests.refusal(for: fault, logger: logger).detail == "Come back later.")
+    }
+}
