@@ -171,22 +171,3 @@ struct ForwardingHomes {
         return (opened["token"], opened["endpoint"])
     }
 }
-
-extension RouteFixture.Answer {
-    /// Reads the body of a response.
-    init(_ response: Response) async throws {
-        let collected = Collected()
-        try await response.body.write(BodyWriter(collected: collected))
-        self.init(status: response.status.code, headers: response.headers, body: collected.bytes)
-    }
-
-    private final class Collected {
-        var bytes = Data()
-    }
-
-    private struct BodyWriter: ResponseBodyWriter {
-        let collected: Collected
-        func write(_ buffer: ByteBuffer) { collected.bytes.append(contentsOf: buffer.readableBytesView) }
-        func finish(_ trailingHeaders: HTTPFields?) {}
-    }
-}
