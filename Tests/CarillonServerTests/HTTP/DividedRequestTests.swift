@@ -260,7 +260,7 @@ struct DividedRequestTests {
             id: id, device: device.serial, app: device.app, origin: channel.origin, kind: .message(content),
             acceptedAt: now, expiresAt: now.adding(seconds: 600))
         #expect(try await homes.store.commit([.append(envelope, AppendRules())]) == [.stored(replaced: nil)])
-        let session = TwoHomesWorld.Connection()
+        let session = NotingSession()
         domain.runtime.sessions.join(session, device: device.serial, of: device.app)
         #expect(try await homes.request(.get, "/message/\(id)")["state"] == "waiting")
         #expect(try await homes.request(.delete, "/message/\(id)").status == 204)

@@ -1,7 +1,6 @@
 import CarillonBasics
 import CarillonCore
 import CarillonWire
-import Synchronization
 import TestSupport
 import Testing
 
@@ -124,13 +123,13 @@ struct ServicesOfTwoHomesTests {
 
     @Test func `a request that was not delivered is taken out of the inbox at another home`() async throws {
         let world = try await World()
-        let connection = Connection()
+        let connection = NotingSession()
         world.homes.domains[1].runtime.sessions.join(connection, device: world.provider.serial)
         try await world.ask()
         let envelope = try #require(try await world.homes.waiting(for: world.provider).first)
         try await world.consuming.cancel(World.id(1), by: world.consumer)
         #expect(try await world.events(of: world.provider).isEmpty)
-        #expect(connection.withdrawn == [.envelope(envelope.id.position)])
+        #expect(connection.withdrawals == [.envelope(envelope.id.position)])
     }
 
     @Test(arguments: losses)
@@ -212,7 +211,7 @@ struct ServicesOfTwoHomesTests {
             try await world.consuming.ask(world.wish(1, ofFront: true), by: world.consumer)
         }
         #expect(refusal?.code == .providerSuspended)
-        let connection = Connection()
+        let connection = NotingSession()
         world.homes.domains[1].runtime.sessions.join(connection, device: world.provider.serial)
         _ = try await world.consuming.ask(try world.wish(2, ofFront: true), by: world.consumer)
         #expect(connection.given.map(\.origin.id) == [World.id(2).value])
@@ -230,7 +229,7 @@ struct ServicesOfTwoHomesTests {
             try await world.consuming.providers(for: world.consumer, ServiceQuery()).map(\.isLive)
         }
         #expect(try await isLive() == [false])
-        world.homes.domains[1].runtime.sessions.join(Connection(), device: world.provider.serial)
+        world.homes.domains[1].runtime.sessions.join(NotingSession(), device: world.provider.serial)
         #expect(try await isLive() == [true])
         world.homes.links[1].cut()
         #expect(try await isLive() == [false])
@@ -238,40 +237,9 @@ struct ServicesOfTwoHomesTests {
 
     @Test func `a connection at another home hears that a provider changed`() async throws {
         let world = try await World()
-        let connection = Connection()
+        let connection = NotingSession()
         world.homes.domains[0].runtime.sessions.join(connection, device: world.consumer.serial)
         try await world.offer("Other files")
-        try await eventually { connection.changes > 0 }
-    }
-
-    /// A connection that takes everything.
-    private final class Connection: LiveSession {
-        private struct State {
-            var given: [Envelope] = []
-            var withdrawn: [DeliveryMachine.Withdrawal] = []
-            var changes = 0
-        }
-
-        private let state = Mutex(State())
-
-        /// The envelopes of TTL 0.
-        var given: [Envelope] { state.withLock { $0.given } }
-        var withdrawn: [DeliveryMachine.Withdrawal] { state.withLock { $0.withdrawn } }
-        /// How often providers changed.
-        var changes: Int { state.withLock { $0.changes } }
-
-        func offer(_ envelope: Envelope) {}
-        func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {
-            state.withLock { $0.given.append(envelope) }
-            answer(true)
-        }
-        func storedMore() {}
-        func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) {
-            state.withLock { $0.withdrawn.append(withdrawal) }
-            done()
-        }
-        func settled(_ ids: [MessageID]) {}
-        func providersChanged() { state.withLock { $0.changes += 1 } }
-        func end(because reason: SessionEnd) {}
+        try await eventually { connection.events.contains(.providersChanged) }
     }
 }

@@ -41,7 +41,7 @@ struct TwoHomesUpdateTests {
         try await world.domains[0].updates.withdraw(update.id, of: world.app.serial, by: KeyID(1))
     }
 
-    private func isWithdrawn(_ update: Update, from connection: TwoHomesWorld.Connection) -> Bool {
+    private func isWithdrawn(_ update: Update, from connection: NotingSession) -> Bool {
         connection.withdrawals.contains(.all(of: update.origin.key))
     }
 
@@ -54,11 +54,11 @@ struct TwoHomesUpdateTests {
     func `an update reaches the waiting polls and the connections of both homes`(place: Int) async throws {
         let world = try await TwoHomesWorld()
         let devices = try await world.devices()
-        var connections: [TwoHomesWorld.Connection] = []
+        var connections: [NotingSession] = []
         for device in devices {
             try await poll(device, in: world)
             connections.append(try world.connect(device))
-            let waiting = TwoHomesWorld.Connection()
+            let waiting = NotingSession()
             try world.domain(of: device).home.addWaiter(waiting, for: device.serial)
             connections.append(waiting)
         }
@@ -206,7 +206,7 @@ struct TwoHomesUpdateTests {
     @Test func `one home wakes the sleeping devices of both, once`() async throws {
         let world = try await TwoHomesWorld()
         let devices = try await sleepers(in: world)
-        let waiting = TwoHomesWorld.Connection()
+        let waiting = NotingSession()
         world.domains[1].home.addWaiter(waiting, for: devices[1].serial)
         _ = try await publish(wakes: true, in: world)
         while try await world.domains[0].updateDelivery.wakeSome() {}

@@ -76,52 +76,6 @@ struct TwoHomesWorld {
         func handle(_ request: HomeRequest) async throws(HomeFault) -> HomeResponse { try await home.handle(request) }
     }
 
-    /// A connection that notes what its home tells it.
-    final class Connection: LiveSession {
-        private struct State {
-            var hasNews = false
-            var ends: [SessionEnd] = []
-            var withdrawals: [DeliveryMachine.Withdrawal] = []
-            var isSlow = false
-            /// The withdrawals that are not done.
-            var waiting: [@Sendable () -> Void] = []
-        }
-
-        private let state = Mutex(State())
-
-        /// Whether something was stored for the device, or was offered.
-        var hasNews: Bool { state.withLock { $0.hasNews } }
-        var ends: [SessionEnd] { state.withLock { $0.ends } }
-        var withdrawals: [DeliveryMachine.Withdrawal] { state.withLock { $0.withdrawals } }
-
-        /// Withdrawals are not done from now on.
-        func becomeSlow() { state.withLock { $0.isSlow = true } }
-
-        /// All withdrawals are done.
-        func catchUp() {
-            let waiting = state.withLock { state in
-                state.isSlow = false
-                defer { state.waiting = [] }
-                return state.waiting
-            }
-            for done in waiting { done() }
-        }
-
-        func offer(_ envelope: Envelope) { state.withLock { $0.hasNews = true } }
-        func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) { answer(false) }
-        func storedMore() { state.withLock { $0.hasNews = true } }
-        func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) {
-            let waits = state.withLock { state in
-                state.withdrawals.append(withdrawal)
-                if state.isSlow { state.waiting.append(done) }
-                return state.isSlow
-            }
-            if !waits { done() }
-        }
-        func settled(_ ids: [MessageID]) {}
-        func end(because reason: SessionEnd) { state.withLock { $0.ends.append(reason) } }
-    }
-
     struct Missing: Error {}
 
     init() async throws {
@@ -220,8 +174,8 @@ struct TwoHomesWorld {
     }
 
     /// Connects a device to its home.
-    func connect(_ device: Device) throws -> Connection {
-        let connection = Connection()
+    func connect(_ device: Device) throws -> NotingSession {
+        let connection = NotingSession()
         try domain(of: device).runtime.sessions.join(connection, device: device.serial, of: device.app)
         return connection
     }
