@@ -50,7 +50,7 @@ struct ServicesOfTwoHomesTests {
                 id: Self.id(number), service: try #require(ServiceID(service)),
                 version: try #require(ServiceVersion("1.0.0.0")), method: try #require(MethodName(method)))
             return Services.Wish(
-                header: header, app: homes.app, device: provider.id, content: ServiceWorld.content, fingerprint: [1])
+                header: header, app: homes.app.id, device: provider.id, content: ServiceWorld.content, fingerprint: [1])
         }
 
         @discardableResult
@@ -174,7 +174,7 @@ struct ServicesOfTwoHomesTests {
     ) async throws {
         let world = try await World()
         try await world.ask()
-        world.homes.pass(seconds: RequestHeader.defaultDeadlineSeconds)
+        world.homes.advance(seconds: RequestHeader.defaultDeadlineSeconds)
         #expect(try await world.consuming.endDue() == 0)
         #expect(try await world.events(of: world.consumer).isEmpty)
         try await world.twice(losing: loss, of: ServiceDelivery.self, to: 0) { try await world.providing.endDue() }
@@ -189,7 +189,7 @@ struct ServicesOfTwoHomesTests {
         try await world.signIn("ada", on: other)
         try await world.ask(1)
         _ = try await world.providing.ask(try world.wish(2), by: other)
-        world.homes.pass(seconds: RequestHeader.defaultDeadlineSeconds)
+        world.homes.advance(seconds: RequestHeader.defaultDeadlineSeconds)
         world.homes.links[0].cut()
         await #expect(throws: StoreFault.self) { try await world.providing.endDue() }
         #expect(try await world.events(of: other) == ["deadline_exceeded"])
@@ -198,7 +198,7 @@ struct ServicesOfTwoHomesTests {
     @Test func `a change of a device makes the other home end its due requests`() async throws {
         let world = try await World()
         try await world.ask()
-        world.homes.pass(seconds: RequestHeader.defaultDeadlineSeconds)
+        world.homes.advance(seconds: RequestHeader.defaultDeadlineSeconds)
         await world.consuming.endDueIfPossible()
         try await eventually { try await world.events(of: world.consumer) == ["deadline_exceeded"] }
     }
