@@ -10,7 +10,7 @@ package struct AppDeletions: Sendable {
     private let home: any LocalHome
     private let others: OtherHomes
     private let news: RemovalNews
-    private let untold = PendingDeletions()
+    private let pending = PendingDeletions()
     private let time: TimeSource
 
     /// - Parameter deletions: The handle of the home, which removes devices.
@@ -42,7 +42,7 @@ package struct AppDeletions: Sendable {
     ///
     /// - Throws: ``StoreFault`` if another home did not answer. ``tellAgain()`` informs it again.
     package func tell(_ app: AppSerial) async throws {
-        untold.add(app)
+        pending.add(app)
         try await tellAgain()
     }
 
@@ -50,14 +50,14 @@ package struct AppDeletions: Sendable {
     ///
     /// - Throws: ``StoreFault`` if another home did not answer.
     package func tellAgain() async throws {
-        for app in untold.apps {
+        for app in pending.apps {
             try await others.inform(of: AppDeleted(app: app))
-            untold.remove(app)
+            pending.remove(app)
         }
-        let removed = untold.removed
+        let removed = pending.removed
         guard removed != RemovedDevices() else { return }
         try await others.inform(of: DevicesRemoved(removed: removed))
-        untold.remove(removed)
+        pending.remove(removed)
     }
 
     /// Another home removed devices of this home.
@@ -77,10 +77,10 @@ package struct AppDeletions: Sendable {
     /// - Throws: ``StoreFault`` also if another home did not answer. ``tellAgain()`` informs it again. If it does not answer for
     ///   long, no more rows are removed.
     package func proceed() async throws -> Bool {
-        if untold.isFull { try await tellAgain() }
+        if pending.isFull { try await tellAgain() }
         let step = try await deletions.continueDeletions(at: time.now(), limit: Self.rowsAtOnce)
         news.note(step.removed)
-        if step.removed.devices.contains(where: { !home.has($0) }) { untold.add(step.removed) }
+        if step.removed.devices.contains(where: { !home.has($0) }) { pending.add(step.removed) }
         try await tellAgain()
         return step.isDone
     }

@@ -24,11 +24,10 @@ struct DividedRequestTests {
         init() async throws {
             homes = try await ForwardingHomes()
             sender = try await homes.key(.sender)
-            let id = try ForwardingHomes.app
-            let app = try #require(try await homes.shared.apps.serial(of: id))
+            let app = homes.app.serial
             self.app = app
             names = (0..<2).map { place in
-                (0..<100).map { "item\($0)" }.filter { ForwardingHomes.place(of: Shard(of: app, item: $0)) == place }
+                (0..<100).map { "item\($0)" }.filter { TwoHomes.place(of: Shard(of: app, item: $0)) == place }
             }
         }
 
@@ -99,7 +98,7 @@ struct DividedRequestTests {
         }
         let serial = DeviceSerial(1 << 40 | 900)
         let dead = try homes.shared.tokens.seal(.init(device: serial, channel: ChannelSerial(1 << 40)))
-        endpoints.append(ForwardingHomes.addresses.endpoint(token: dead))
+        endpoints.append(TwoHomes.addresses.endpoint(token: dead))
         let devices = endpoints.map { #"{"app_id":"a","pushkey":"\#($0)"}"# }.joined(separator: ",")
         let body = #"{"notification":{"event_id":"$1","devices":[\#(devices)]}}"#
         func notify() async throws -> RouteFixture.Answer {
@@ -111,7 +110,7 @@ struct DividedRequestTests {
         #expect(homes.links.map(\.questionCount) == [1, 2])
         for credential in credentials {
             let inbox = try await homes.request(.get, "/v1/inbox", key: credential)
-            guard case .array(let envelopes)? = inbox.json?["envelopes"] else { throw ForwardingHomes.NoSuchDevice() }
+            guard case .array(let envelopes)? = inbox.json?["envelopes"] else { throw TwoHomes.Missing() }
             #expect(envelopes.count == 1)
         }
         // One device has it, so the Matrix server does not repeat it.
@@ -129,10 +128,9 @@ struct DividedRequestTests {
 
         init() async throws {
             homes = try await ForwardingHomes()
-            _ = try await homes.shared.apps.create(try ForwardingHomes.app)
             requests = SocketRequests(
-                domain: homes.domains[0], addresses: ForwardingHomes.addresses, anonymousApp: try ForwardingHomes.app,
-                responder: homes.local, logger: ForwardingHomes.logger)
+                domain: homes.domains[0], addresses: TwoHomes.addresses, anonymousApp: homes.app.id,
+                responder: homes.routes.local, logger: TwoHomes.logger)
         }
 
         func perform(_ request: SessionMachine.Request) async -> SessionMachine.Answer {
@@ -143,7 +141,7 @@ struct DividedRequestTests {
             var random = SystemRandomNumberGenerator()
             let id = ChannelID.random(using: &random)
             let answer = await perform(.register(owner, id, ClientFrame.Register(channelID: id.description)))
-            guard case .registered(_, _, let device) = answer else { throw ForwardingHomes.NoSuchDevice() }
+            guard case .registered(_, _, let device) = answer else { throw TwoHomes.Missing() }
             return (id, device)
         }
     }
@@ -152,7 +150,7 @@ struct DividedRequestTests {
         let socket = try await Socket()
         for place in 0..<2 {
             var userAgent = UserAgentID(random: .system)
-            while ForwardingHomes.place(of: Shard(ofUserAgent: userAgent.hash)) != place {
+            while TwoHomes.place(of: Shard(ofUserAgent: userAgent.hash)) != place {
                 userAgent = UserAgentID(random: .system)
             }
             let first = try await socket.register(.provisional(userAgent))
@@ -171,12 +169,12 @@ struct DividedRequestTests {
     @Test func `a user agent that was stored in another shard before is found at its home`() async throws {
         let socket = try await Socket()
         var userAgent = UserAgentID(random: .system)
-        while ForwardingHomes.place(of: Shard(ofUserAgent: userAgent.hash)) != 0 { userAgent = UserAgentID(random: .system) }
+        while TwoHomes.place(of: Shard(ofUserAgent: userAgent.hash)) != 0 { userAgent = UserAgentID(random: .system) }
         let new = NewDevice(
-            DeviceID(random: .system, in: Shard(number: 900)), app: try ForwardingHomes.app, isAnonymous: true)
+            DeviceID(random: .system, in: Shard(number: 900)), app: socket.homes.app.id, isAnonymous: true)
         let inserted = try await socket.homes.store.insertDevice(
             new, at: socket.homes.shared.time.now(), credential: .fixed(userAgent.hash))
-        guard case .stored(let device, _) = inserted else { throw ForwardingHomes.NoSuchDevice() }
+        guard case .stored(let device, _) = inserted else { throw TwoHomes.Missing() }
         let found = try await socket.register(.provisional(userAgent)).device
         #expect(found == device.serial)
         #expect(socket.homes.links.map(\.questionCount) == [1, 1])
@@ -191,7 +189,7 @@ struct DividedRequestTests {
         func ask(_ path: String) async throws -> ServerFrame.Answer {
             let request = ClientFrame.Request(id: 7, method: "GET", path: path, body: [])
             guard case .asked(let answer) = await socket.perform(.ask(.device(serial), request)) else {
-                throw ForwardingHomes.NoSuchDevice()
+                throw TwoHomes.Missing()
             }
             return answer
         }
@@ -208,7 +206,7 @@ struct DividedRequestTests {
         let id = ChannelID.random(using: &random)
         let register = ClientFrame.Register(channelID: id.description)
         guard case .registrationRefused(_, let refusal) = await socket.perform(.register(.device(serial), id, register))
-        else { throw ForwardingHomes.NoSuchDevice() }
+        else { throw TwoHomes.Missing() }
         #expect(refusal.code == .storageUnavailable)
     }
 
@@ -217,8 +215,7 @@ struct DividedRequestTests {
     @Test func `parked pushes of all shards are sent again, also of a shard that is closing`() async throws {
         let homes = try await ForwardingHomes()
         let key = try await homes.key(.client)
-        let app = try #require(try await homes.shared.apps.serial(of: try ForwardingHomes.app))
-        let lane = PushLane(app: app, environment: .production)
+        let lane = PushLane(app: homes.app.serial, environment: .production)
         var shards: [Shard] = []
         for place in 0..<2 {
             let (domain, device) = (homes.domains[place], try await homes.device(at: place, key: key))
@@ -236,7 +233,7 @@ struct DividedRequestTests {
         let leased = try await homes.store.leasePushes(of: lane, in: .all, limit: 9, at: now, until: end).pushes
         #expect(leased.count == 2)
         _ = try await homes.store.endPushes(leased.map { PushEnd($0, .parked(reason: "test"), at: now) })
-        let path = "/v1/apps/\(try ForwardingHomes.app)/pushes/parked/requeue"
+        let path = "/v1/apps/\(homes.app.id)/pushes/parked/requeue"
         let answer = try await homes.domains[1].runtime.whileClosing(shards[1]) {
             try await homes.request(.post, path, key: homes.admin)
         }
@@ -254,13 +251,13 @@ struct DividedRequestTests {
         let channel = try await domain.publisher.channel(of: token)
         // Of an earlier version, whose positions are numbers in their order.
         let (id, now) = (MessageID(position: 1000, secret: Bytes16(high: 1, low: 2)), domain.time.now())
-        #expect(ForwardingHomes.place(of: Shard(of: id.position)) == 1)
+        #expect(TwoHomes.place(of: Shard(of: id.position)) == 1)
         let content = Envelope.Content(body: [1], coding: ContentCoding(.identity))
         let envelope = Envelope(
             id: id, device: device.serial, app: device.app, origin: channel.origin, kind: .message(content),
             acceptedAt: now, expiresAt: now.adding(seconds: 600))
         #expect(try await homes.store.commit([.append(envelope, AppendRules())]) == [.stored(replaced: nil)])
-        let session = TwoHomesWorld.Connection()
+        let session = NotingSession()
         domain.runtime.sessions.join(session, device: device.serial, of: device.app)
         #expect(try await homes.request(.get, "/message/\(id)")["state"] == "waiting")
         #expect(try await homes.request(.delete, "/message/\(id)").status == 204)

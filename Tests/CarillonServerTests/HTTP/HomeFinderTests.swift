@@ -16,7 +16,7 @@ import Testing
 struct HomeFinderTests {
     private struct World {
         let routes: RouteFixture
-        let links = [RecordingHome(), RecordingHome()]
+        let links = [NotingHome(), NotingHome()]
         let forwarder: RequestForwarder
         let homes: Homes
         let app: AppSerial
@@ -31,9 +31,9 @@ struct HomeFinderTests {
         init() async throws {
             routes = try await RouteFixture()
             let shared = routes.domain.shared
-            homes = Homes(links.map { .init($0, local: nil) }) { ForwardingHomes.place(of: $0) }
+            homes = Homes(links.map { .init($0, local: nil) }) { TwoHomes.place(of: $0) }
             let all = Routes.all(
-                domain: routes.domain, addresses: ForwardingHomes.addresses, store: routes.store,
+                domain: routes.domain, addresses: TwoHomes.addresses, store: routes.store,
                 settings: ServerSettings(dataDirectory: ""), readiness: routes.readiness,
                 sockets: ConnectionLimit(limit: 1, gauge: .sockets, refused: .socketsRefused))
             let count = localCount
@@ -43,27 +43,22 @@ struct HomeFinderTests {
                     count.value.withLock { $0 += 1 }
                     return Response(status: .noContent)
                 }, clientAddress: ClientAddress())
-            let app = try await shared.apps.create(try ForwardingHomes.app)
+            let app = try await shared.apps.create(try TwoHomes.appID)
             self.app = app.serial
             sender = try await shared.keys.createKey(role: .sender, app: app.id, name: nil).secret.text
             client = try await shared.keys.createKey(role: .client, app: app.id, name: nil).secret.text
-            for link in links {
-                link.take { _ async throws(HomeFault) -> HomeResponse in
-                    HomeResponse(status: 200, fields: [], body: .whole([]))
-                }
-            }
         }
 
         /// Returns the places of the homes that a request reached. No home stands for the process that the request arrived at.
         func reached(_ route: String, _ names: Names) async throws -> [Int?] {
             let request = try HomeFinderTests.request(route, names)
-            let before = links.map(\.requests.count)
+            let before = links.map(\.events.count)
             let localBefore = localCount.value.withLock { $0 }
             let channel = NIOAsyncTestingChannel()
-            let context = RouteContext(.connection(channel), logger: ForwardingHomes.logger)
+            let context = RouteContext(.connection(channel), logger: TwoHomes.logger)
             _ = try await forwarder.respond(to: request, context: context)
             var reached: [Int?] = []
-            for (place, link) in links.enumerated() where link.requests.count > before[place] { reached.append(place) }
+            for (place, link) in links.enumerated() where link.events.count > before[place] { reached.append(place) }
             if localCount.value.withLock({ $0 }) > localBefore { reached.append(nil) }
             return reached
         }
@@ -104,13 +99,13 @@ struct HomeFinderTests {
         case .device: return Names(parameters: ["device": id.description])
         case .item:
             let item = try #require(
-                (0..<1000).map { "item\($0)" }.first { ForwardingHomes.place(of: Shard(of: world.app, item: $0)) == place })
+                (0..<1000).map { "item\($0)" }.first { TwoHomes.place(of: Shard(of: world.app, item: $0)) == place })
             return Names(parameters: ["item": item], bearer: world.sender)
         case .appInPath, .appOfSender: return Names(bearer: world.sender)
         case .attachment:
             let attachment = try #require(
                 (0..<1000).lazy.map { AttachmentID(Bytes16(high: 1, low: UInt64($0))) }
-                    .first { ForwardingHomes.place(of: Shard(of: $0)) == place })
+                    .first { TwoHomes.place(of: Shard(of: $0)) == place })
             return Names(parameters: ["attachment": attachment.description])
         }
     }
@@ -139,7 +134,7 @@ struct HomeFinderTests {
                 switch home {
                 case .process, .registry, .store, .newAttachment, .eachHome, .parts: #expect(reached == [nil], "\(route)")
                 case .appInPath, .appOfSender:
-                    #expect(reached == [ForwardingHomes.place(of: Shard(of: world.app))], "\(route)")
+                    #expect(reached == [TwoHomes.place(of: Shard(of: world.app))], "\(route)")
                 default: #expect(reached == [place], "\(route)")
                 }
             }

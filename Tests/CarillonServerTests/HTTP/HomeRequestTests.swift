@@ -61,7 +61,7 @@ struct HomeRequestTests {
         let poll = try await world.poll()
         try await world.publish()
         let answer = try await poll.value
-        guard case .array(let envelopes)? = answer.json?["envelopes"] else { throw ForwardingHomes.NoSuchDevice() }
+        guard case .array(let envelopes)? = answer.json?["envelopes"] else { throw TwoHomes.Missing() }
         #expect(answer.status == 200 && envelopes.count == 1)
         #expect(answer.headers[values: .carillonServer] == [world.homes.shared.server.description])
         #expect(world.isIdle)
@@ -98,7 +98,7 @@ struct HomeRequestTests {
         let world = try await World()
         try await world.publish(40)
         func request() async throws -> HomeResponse {
-            try await world.homes.handlers[1].handle(
+            try await world.homes.domains[1].runtime.handle(
                 HomeRequest(
                     method: "GET", path: "/v1/inbox", fields: [("authorization", "Bearer \(world.credential)")],
                     body: .whole([])))
@@ -162,7 +162,7 @@ struct HomeRequestTests {
         let location = try #require(begun.headers[.location])
         let id = try #require(location.split(separator: "/").last.flatMap { AttachmentID($0) })
         // The home that began the upload has its turns.
-        #expect(ForwardingHomes.place(of: Shard(of: id)) == 0)
+        #expect(TwoHomes.place(of: Shard(of: id)) == 0)
         let before = homes.links[0].requests.count
         let path = "/v1/attachments/\(id)"
         let standing = try await homes.request(
@@ -191,21 +191,21 @@ struct HomeRequestTests {
             HomeRequest(method: "GET", path: path, fields: [], body: .whole([]), session: device)
         }
         let list = request("/v1/device/subscriptions", world.serial)
-        let response = try await world.homes.handlers[1].handle(list)
+        let response = try await world.homes.domains[1].runtime.handle(list)
         #expect(response.status == 200)
         await #expect(throws: HomeFault.moved(to: Shard(of: world.serial))) {
-            try await world.homes.handlers[0].handle(list)
+            try await world.homes.domains[0].runtime.handle(list)
         }
         // A device that was deleted meanwhile.
         let other = DeviceSerial(world.serial.rawValue + 1024)
-        #expect(try await world.homes.handlers[1].handle(request("/v1/device/subscriptions", other)).status == 401)
+        #expect(try await world.homes.domains[1].runtime.handle(request("/v1/device/subscriptions", other)).status == 401)
         #expect(world.homes.shares.devices.count(of: world.serial) == 0)
     }
 
     @Test func `a request whose method is no method is refused`() async throws {
         let world = try await World()
         let request = HomeRequest(method: "", path: "/v1/device", fields: [], body: .whole([]))
-        let response = try await world.homes.handlers[1].handle(request)
+        let response = try await world.homes.domains[1].runtime.handle(request)
         #expect(response.status == 400)
         #expect(response.fields.filter { $0.name.lowercased() == "carillon-server" }.count == 1)
     }

@@ -130,7 +130,7 @@ struct RequestForwarderTests {
     private static func attachment(at place: Int) throws -> AttachmentID {
         try #require(
             (0..<1000).lazy.map { AttachmentID(Bytes16(high: 1, low: UInt64($0))) }
-                .first { ForwardingHomes.place(of: Shard(of: $0)) == place })
+                .first { TwoHomes.place(of: Shard(of: $0)) == place })
     }
 
     @Test func `a body in parts is not read before a home moves the request, and is read by the other home`() async throws {
@@ -166,7 +166,7 @@ struct RequestForwarderTests {
             fields: [("authorization", "Bearer \(device.credential)"), ("upload-offset", "0")],
             body: .parts(body.map { Array(buffer: $0) }))
         await #expect(throws: HomeFault.moved(to: Shard(of: attachment))) {
-            try await homes.handlers[0].handle(request)
+            try await homes.domains[0].runtime.handle(request)
         }
         #expect(body.readerCount == 0)
     }
@@ -180,8 +180,8 @@ struct RequestForwarderTests {
         let head = HTTPRequest(
             method: .put, scheme: nil, authority: nil, path: "/v1/device",
             headerFields: [.authorization: "Bearer \(device.credential)"])
-        let context = RouteContext(.connection(NIOAsyncTestingChannel()), logger: ForwardingHomes.logger)
-        let response = try await homes.forwarder.respond(
+        let context = RouteContext(.connection(NIOAsyncTestingChannel()), logger: TwoHomes.logger)
+        let response = try await homes.routes.responder.respond(
             to: Request(head: head, body: RequestBody(asyncSequence: body)), context: context)
         let answer = try await RouteFixture.Answer(response)
         #expect(answer.status == 413 && answer.code == "body_too_large")
@@ -195,7 +195,7 @@ struct RequestForwarderTests {
         let key = try await homes.key(.client)
         for place in 0..<2 {
             let device = try await homes.device(at: place, key: key)
-            #expect(ForwardingHomes.place(of: Shard(of: device.id)) == place)
+            #expect(TwoHomes.place(of: Shard(of: device.id)) == place)
             let before = Self.counts(homes)
             let answer = try await homes.request(.get, "/v1/device", key: device.credential)
             #expect(answer.status == 200 && answer["id"] == device.id.description)
@@ -207,7 +207,7 @@ struct RequestForwarderTests {
         // Without a secret, the home that runs the request has the device.
         let plain = try await homes.request(.post, "/v1/devices", key: key)
         let id = try #require(DeviceID(plain["id"]))
-        #expect(ForwardingHomes.place(of: Shard(of: id)) == 0)
+        #expect(TwoHomes.place(of: Shard(of: id)) == 0)
     }
 
     @Test func `a registration that led to another shard before is repeated at its home, and changes nothing`() async throws
@@ -216,32 +216,30 @@ struct RequestForwarderTests {
         let key = try await homes.key(.client)
         let secret = try #require(try ForwardingHomes.registrations(at: 0).first { _ in true })
         let new = NewDevice(
-            DeviceID(random: .system, in: Self.other), app: try ForwardingHomes.app,
+            DeviceID(random: .system, in: Self.other), app: homes.app.id,
             registration: SecretHash(of: secret.utf8))
         let credential = NewCredential.made(of: .ofRegistration(secret))
         let inserted = try await homes.store.insertDevice(new, at: homes.shared.time.now(), credential: credential)
-        guard case .stored(let device, _) = inserted else { throw ForwardingHomes.NoSuchDevice() }
+        guard case .stored(let device, _) = inserted else { throw TwoHomes.Missing() }
         let answer = try await homes.request(.post, "/v1/devices", key: key, #"{"registration":"\#(secret)"}"#)
         #expect(answer.status == 201 && answer["id"] == device.id.description)
         #expect(Self.counts(homes) == [1, 1])
-        let devices = try await homes.store.devices(app: try ForwardingHomes.app, .all, after: nil, limit: 10).devices
+        let devices = try await homes.store.devices(app: homes.app.id, .all, after: nil, limit: 10).devices
         #expect(devices.map(\.device.serial) == [device.serial])
     }
 
     @Test func `a request has the pass of the shard of its device, also if the id names another shard`() async throws {
         let homes = try await ForwardingHomes()
-        let app = try ForwardingHomes.app
-        let serial = try await homes.shared.apps.create(app).serial
         // Their ids have no shards.
-        try await stores.addDevices(60, to: serial, in: homes.store)
-        let devices = try await homes.domains[0].devices.list(app: app, after: nil, limit: 60).map(\.device)
+        try await stores.addDevices(60, to: homes.app.serial, in: homes.store)
+        let devices = try await homes.domains[0].devices.list(app: homes.app.id, after: nil, limit: 60).map(\.device)
         let device = try #require(
             devices.first { device in
                 let (named, shard) = (Shard(of: device.id), Shard(of: device.serial))
-                return named != shard && ForwardingHomes.place(of: named) == ForwardingHomes.place(of: shard)
+                return named != shard && TwoHomes.place(of: named) == TwoHomes.place(of: shard)
             })
         let (named, shard) = (Shard(of: device.id), Shard(of: device.serial))
-        let link = homes.links[ForwardingHomes.place(of: shard)]
+        let link = homes.links[TwoHomes.place(of: shard)]
         for _ in 0..<2 {
             #expect(try await homes.request(.get, "/v1/devices/\(device.id)", key: homes.admin).status == 200)
         }
@@ -258,10 +256,10 @@ struct RequestForwarderTests {
             let request = HomeRequest(
                 method: method, path: path, fields: fields, body: .whole(Array(#"{"protocol":1}"#.utf8)))
             await #expect(throws: HomeFault.moved(to: Shard(of: serial))) {
-                try await homes.handlers[0].handle(request)
+                try await homes.domains[0].runtime.handle(request)
             }
             #expect(homes.domains[0].devices.seen.takeThoseWhoCame().isEmpty, "\(method) \(path)")
-            let response = try await homes.handlers[1].handle(request)
+            let response = try await homes.domains[1].runtime.handle(request)
             #expect(response.status == 200, "\(method) \(path)")
             #expect(homes.domains[1].devices.seen.takeThoseWhoCame() == [serial], "\(method) \(path)")
         }
@@ -302,7 +300,7 @@ struct RequestForwarderTests {
         let homes = try await ForwardingHomes()
         let key = try await homes.key(.client)
         let door = PublishDoor(
-            domain: homes.domains[0], addresses: ForwardingHomes.addresses, logger: ForwardingHomes.logger)
+            domain: homes.domains[0], addresses: TwoHomes.addresses, logger: TwoHomes.logger)
         let executor = EventLoopExecutor(MultiThreadedEventLoopGroup.singleton.next())
         func publish(_ token: String, _ body: RequestMachine.Body) async -> HTTPAnswer {
             let fields: HTTPHeaders = ["TTL": "60", "Content-Encoding": "identity"]

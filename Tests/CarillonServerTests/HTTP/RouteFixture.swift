@@ -104,10 +104,9 @@ struct RouteFixture {
                 response = Response(refusal: Refusal(error, logger: domain.logger))
             }
         }
-        let collected = Collected()
-        try await response.body.write(BodyWriter(collected: collected))
-        watch.noteMembers(of: collected.bytes)
-        return Answer(status: response.status.code, headers: response.headers, body: collected.bytes)
+        let result = try await Answer(response)
+        watch.noteMembers(of: result.body)
+        return result
     }
 
     private func noteSecrets(_ head: HTTPRequest, _ key: String?, _ body: String?) {
@@ -142,6 +141,15 @@ struct RouteFixture {
         let key = try await request(.post, "/v1/keys", key: admin, #"{"role":"client","app":"com.example.app"}"#)
         let device = try await request(.post, "/v1/devices", key: key["secret"])
         return (device["id"], device["credential"], key["secret"])
+    }
+}
+
+extension RouteFixture.Answer {
+    /// Reads the body of a response.
+    init(_ response: Response) async throws {
+        let collected = Collected()
+        try await response.body.write(BodyWriter(collected: collected))
+        self.init(status: response.status.code, headers: response.headers, body: collected.bytes)
     }
 
     private final class Collected {

@@ -14,7 +14,7 @@ struct FiringsOfTwoHomesTests {
     @Test(arguments: policies)
     func `an update fires once for the devices of both homes`(policy: SubscriptionMachine.Policy) async throws {
         let world = try await ItemsOfTwoHomes()
-        let item = try await world.homes.item(at: 0)
+        let item = try world.homes.item(at: 0)
         try await world.publish(1, to: item)
         for place in 0...1 { try await world.subscribe(place, [item], "price > 10.0", policy) }
         for price in [11, 12] as [Double] { try await world.publish(price, to: item) }
@@ -25,7 +25,7 @@ struct FiringsOfTwoHomesTests {
 
     @Test func `a step asks another home once for all of its devices`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let item = try await world.homes.item(at: 0)
+        let item = try world.homes.item(at: 0)
         for number in 0..<5 { try await world.subscribe(1, [item], key: "\(number)") }
         try await world.publish(11, to: item)
         #expect(try await world.titles(1).count == 5)
@@ -37,7 +37,7 @@ struct FiringsOfTwoHomesTests {
         loss: TestLink.Loss, policy: SubscriptionMachine.Policy
     ) async throws {
         let world = try await ItemsOfTwoHomes()
-        let item = try await world.homes.item(at: 0)
+        let item = try world.homes.item(at: 0)
         try await world.publish(1, to: item)
         for place in 0...1 { try await world.subscribe(place, [item], "price > 10.0", policy) }
         world.homes.links[1].lose(loss, of: FiringDeliveries.self)
@@ -57,7 +57,7 @@ struct FiringsOfTwoHomesTests {
         // The repetition is no refusal, after which the condition would fire again.
         try await world.publish(12, to: item)
         for place in 0...1 { #expect(try await world.titles(place) == ["11.0"]) }
-        world.homes.pass(seconds: 60)
+        world.homes.advance(seconds: 60)
         for price in [1, 13] as [Double] { try await world.publish(price, to: item) }
         for place in 0...1 { #expect(try await world.titles(place) == (policy == .once ? ["11.0"] : ["13.0"])) }
     }
@@ -67,7 +67,7 @@ struct FiringsOfTwoHomesTests {
         loss: TestLink.Loss?
     ) async throws {
         let world = try await ItemsOfTwoHomes(StoreSettings(inbox: InboxLimits(envelopes: 1)))
-        let (item, other) = (try await world.homes.item(at: 0), try await world.homes.item(at: 0, "other"))
+        let (item, other) = (try world.homes.item(at: 0), try world.homes.item(at: 0, "other"))
         try await world.subscribe(1, [other], "price > 0.0")
         try await world.publish(5, to: other)
         try await world.publish(1, to: item)
@@ -87,7 +87,7 @@ struct FiringsOfTwoHomesTests {
 
     @Test func `a repetition to an inbox that the first attempt filled is no refusal`() async throws {
         let world = try await ItemsOfTwoHomes(StoreSettings(inbox: InboxLimits(envelopes: 1)))
-        let item = try await world.homes.item(at: 0)
+        let item = try world.homes.item(at: 0)
         try await world.publish(1, to: item)
         try await world.subscribe(1, [item], "price > 10.0", .everyCrossing)
         world.homes.links[1].lose(.answer, of: FiringDeliveries.self)
@@ -101,12 +101,12 @@ struct FiringsOfTwoHomesTests {
 
     @Test func `a firing that waits for its pace is delivered by the home of its device`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let item = try await world.homes.item(at: 0)
+        let item = try world.homes.item(at: 0)
         try await world.subscribe(1, [item], "price > 10.0", .everyCrossing, pace: FiringPace(maxFrequency: 0.5))
         for price in [11, 1, 12] as [Double] { try await world.publish(price, to: item) }
         #expect(try await world.titles(1) == ["11.0"])
         #expect(try await stores.count(.heldFirings, in: world.homes.store) == 1)
-        world.homes.pass(seconds: 2)
+        world.homes.advance(seconds: 2)
         #expect(try await world.homes.domains[0].firings.tellHeld() == nil)
         #expect(try await world.titles(1) == ["11.0"])
         #expect(try await world.homes.domains[1].firings.tellHeld() == nil)

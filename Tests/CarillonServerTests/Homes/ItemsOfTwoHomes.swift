@@ -44,7 +44,7 @@ struct ItemsOfTwoHomes {
 
     /// Publishes a price at the home of the item.
     func publish(_ price: Double, to item: ItemKey) async throws {
-        let place = Shard(of: item.app, item: item.name.text).number < 512 ? 0 : 1
+        let place = TwoHomes.place(of: Shard(of: item.app, item: item.name.text))
         _ = try await homes.domains[place].items.publish(
             [WrittenField("price", .number(String(price)))], to: item.name, of: item.app)
     }

@@ -22,15 +22,15 @@ struct MovedConnectionTests {
     }
 
     /// Sends messages one after the other, while the device moves to and fro.
-    private func sendDuringMoves(_ count: Int, to phone: MovingHomes.Phone, in world: MovingHomes) async throws
-        -> [MessageID]
-    {
+    private func sendDuringMoves(
+        _ count: Int, to phone: TwoHomes.Phone, in world: TwoHomes
+    ) async throws -> [MessageID] {
         async let sent = send(count, to: phone, in: world)
         for _ in 0..<6 { try await world.move(phone.shard) }
         return try await sent
     }
 
-    private func send(_ count: Int, to phone: MovingHomes.Phone, in world: MovingHomes) async throws -> [MessageID] {
+    private func send(_ count: Int, to phone: TwoHomes.Phone, in world: TwoHomes) async throws -> [MessageID] {
         var ids: [MessageID] = []
         for _ in 0..<count { ids.append(try await world.send(to: phone)) }
         return ids
@@ -38,7 +38,7 @@ struct MovedConnectionTests {
 
     // MARK: Sockets
 
-    private func connect(_ phone: MovingHomes.Phone, at door: SocketDoor) async throws -> RawPeer {
+    private func connect(_ phone: TwoHomes.Phone, at door: SocketDoor) async throws -> RawPeer {
         let peer = try RawPeer(port: door.port)
         try peer.sendFrame(#"{"messageType":"hello","carillon":1,"credential":"\#(phone.credential)"}"#)
         _ = try await peer.read(until: "caughtUp")
@@ -46,7 +46,7 @@ struct MovedConnectionTests {
     }
 
     @Test func `a socket stays open, and gets what is sent before, during and after moves once, in order`() async throws {
-        let world = try await MovingHomes()
+        let world = try await TwoHomes(clock: nil)
         let (door, phone) = (try await SocketDoor(world), try await world.phone())
         let peer = try await connect(phone, at: door)
         var ids = try await send(2, to: phone, in: world)
@@ -54,16 +54,16 @@ struct MovedConnectionTests {
         let last = try await world.send(to: phone)
         let text = try await peer.read(until: last.description)
         #expect(isOnceInOrder((ids + [last]).map(\.description), in: text), "\(text)")
-        #expect(world.domain(of: phone).runtime.isConnected(phone.device.serial))
+        #expect(world.domain(of: phone.device).runtime.isConnected(phone.device.serial))
         // Also the TTL of 0 is for a connection.
-        let receipt = try await world.domain(of: phone).publisher.publish(
+        let receipt = try await world.domain(of: phone.device).publisher.publish(
             PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: 0), to: phone.channel)
         #expect(receipt.standing == .offered)
         try await door.close()
     }
 
     @Test func `a message that is withdrawn before a socket has arrived at the new home is not given`() async throws {
-        let world = try await MovingHomes()
+        let world = try await TwoHomes(clock: nil)
         let (door, phone) = (try await SocketDoor(world), try await world.phone())
         let peer = try await connect(phone, at: door)
         let ids = Mutex<[MessageID]>([])
@@ -71,7 +71,8 @@ struct MovedConnectionTests {
             link.beforeArrival {
                 do {
                     let withdrawn = try await world.send(to: phone)
-                    let isWithdrawn = try await world.domain(of: phone).runtime.cancel(withdrawn, of: phone.device.serial)
+                    let home = world.domain(of: phone.device).runtime
+                    let isWithdrawn = try await home.cancel(withdrawn, of: phone.device.serial)
                     #expect(isWithdrawn)
                     let kept = try await world.send(to: phone)
                     ids.withLock { $0 = [withdrawn, kept] }
@@ -89,7 +90,7 @@ struct MovedConnectionTests {
     }
 
     @Test func `a newer socket that connects before an older one has arrived at the new home stays`() async throws {
-        let world = try await MovingHomes()
+        let world = try await TwoHomes(clock: nil)
         let (door, phone) = (try await SocketDoor(world), try await world.phone())
         let older = try await connect(phone, at: door)
         let newer = Mutex<RawPeer?>(nil)
@@ -109,12 +110,12 @@ struct MovedConnectionTests {
         let id = try await world.send(to: phone)
         let peer = newer.withLock { $0 }
         _ = try await peer?.read(until: id.description)
-        #expect(world.domain(of: phone).runtime.isConnected(phone.device.serial))
+        #expect(world.domain(of: phone.device).runtime.isConnected(phone.device.serial))
         try await door.close()
     }
 
     @Test func `a socket that ends while its device moves leaves no session`() async throws {
-        let world = try await MovingHomes()
+        let world = try await TwoHomes(clock: nil)
         let (door, phone) = (try await SocketDoor(world), try await world.phone())
         let peer = try await connect(phone, at: door)
         let mayArrive = Mutex(false)
@@ -131,7 +132,7 @@ struct MovedConnectionTests {
 
     // MARK: Event streams
 
-    private func feed(of phone: MovingHomes.Phone, in world: MovingHomes) -> InboxFeed {
+    private func feed(of phone: TwoHomes.Phone, in world: TwoHomes) -> InboxFeed {
         let domain = world.domains[0]
         return InboxFeed(
             of: phone.device, homes: world.homes, time: domain.time, limits: .init(), logger: domain.logger)
@@ -146,7 +147,7 @@ struct MovedConnectionTests {
     }
 
     @Test func `an event stream gets what is sent before, during and after moves once, in order`() async throws {
-        let world = try await MovingHomes()
+        let world = try await TwoHomes(clock: nil)
         let phone = try await world.phone()
         let (feed, peer) = (feed(of: phone, in: world), Peer())
         let stream = InboxStream(feed: feed, readiness: Readiness(), time: world.domains[0].time)
@@ -185,7 +186,7 @@ struct MovedConnectionTests {
     func `an envelope that a stream has not written is read again, and not given if it was withdrawn`(
         isWithdrawn: Bool
     ) async throws {
-        let world = try await MovingHomes()
+        let world = try await TwoHomes(clock: nil)
         let phone = try await world.phone()
         let feed = feed(of: phone, in: world)
         await feed.begin()
@@ -198,7 +199,8 @@ struct MovedConnectionTests {
         for link in world.links where isWithdrawn {
             link.beforeArrival {
                 do {
-                    let isCancelled = try await world.domain(of: phone).runtime.cancel(unwritten, of: phone.device.serial)
+                    let home = world.domain(of: phone.device).runtime
+                    let isCancelled = try await home.cancel(unwritten, of: phone.device.serial)
                     #expect(isCancelled)
                 } catch {
                     Issue.record(error)
@@ -217,7 +219,7 @@ struct MovedConnectionTests {
     }
 
     @Test func `a stream leaves the new home of its device, also if the answer of the former home was lost`() async throws {
-        let world = try await MovingHomes()
+        let world = try await TwoHomes(clock: nil)
         let phone = try await world.phone()
         let feed = feed(of: phone, in: world)
         let (former, taker) = (world.place(of: phone.shard), world.domains[1 - world.place(of: phone.shard)])
@@ -239,7 +241,7 @@ struct MovedConnectionTests {
 
     // MARK: Polls
 
-    private func poll(_ phone: MovingHomes.Phone, at domain: HomeDomain, _ news: Signal) -> WaitingPoll {
+    private func poll(_ phone: TwoHomes.Phone, at domain: HomeDomain, _ news: Signal) -> WaitingPoll {
         let poll = WaitingPoll(of: phone.device.serial, at: domain.home, waitSeconds: 60, isHead: false)
         poll.wait { isLast in isLast ? Response(status: .ok) : nil }
         poll.onNews { news.send() }
@@ -247,9 +249,9 @@ struct MovedConnectionTests {
     }
 
     @Test func `a waiting poll ends with a move, and the next one waits at the new home`() async throws {
-        let world = try await MovingHomes()
+        let world = try await TwoHomes(clock: nil)
         let (phone, news) = (try await world.phone(), Signal())
-        let former = world.domain(of: phone)
+        let former = world.domain(of: phone.device)
         let first = poll(phone, at: former, news)
         try await world.move(phone.shard)
         await news.wait()
@@ -261,7 +263,7 @@ struct MovedConnectionTests {
         let lateAnswer = try await late.look(isLast: false)
         #expect(lateAnswer?.status == .ok)
         #expect(former.runtime.population == (0, 0))
-        let next = poll(phone, at: world.domain(of: phone), news)
+        let next = poll(phone, at: world.domain(of: phone.device), news)
         _ = try await world.send(to: phone)
         await news.wait()
         next.end()

@@ -14,36 +14,26 @@ struct MovedFeaturesTests {
     // MARK: Devices
 
     @Test func `a home that gave all shards away makes no device`() async throws {
-        let world = try await MovingHomes()
-        let app = try await world.phone().device.appID
+        let world = try await TwoHomes(clock: nil)
         let (former, next) = (world.domains[0], world.domains[1])
         let gate = try #require(former.runtime.gate)
         for shard in gate.openShards.shards {
             #expect(await gate.close(shard, atMost: .zero))
             gate.give(shard)
         }
-        await #expect(throws: HomeFault.unreachable) { try await former.devices.register(app: app) }
-        let device = try await next.devices.register(app: app).device
+        await #expect(throws: HomeFault.unreachable) { try await former.devices.register(app: world.app.id) }
+        let device = try await next.devices.register(app: world.app.id).device
         #expect(next.runtime.has(device.serial))
     }
 
     // MARK: Items
 
-    /// Returns an item of a home.
-    ///
-    /// - Parameter excluded: The item is not in this shard.
+    /// Returns an item of a home, with its shard.
     private func item(
-        of app: AppSerial, at place: Int, in world: MovingHomes, outside excluded: Shard? = nil
+        at place: Int, in world: TwoHomes, outside excluded: Shard? = nil
     ) throws -> (key: ItemKey, shard: Shard) {
-        var number = 0
-        while true {
-            let name = "i\(number)"
-            let shard = Shard(of: app, item: name)
-            if world.place(of: shard) == place, shard != excluded {
-                return (ItemKey(app: app, name: try #require(ItemName(name))), shard)
-            }
-            number += 1
-        }
+        let key = try world.item(at: place, outside: excluded)
+        return (key, Shard(of: key.app, item: key.name.text))
     }
 
     private func publish(_ price: Double, to key: ItemKey, at engine: ItemEngine) async throws -> Int64 {
@@ -51,9 +41,8 @@ struct MovedFeaturesTests {
     }
 
     @Test func `an item that moves is in the memory of its new home alone, and keeps its value`() async throws {
-        let world = try await MovingHomes()
-        let app = try await world.phone().device.app
-        let (key, shard) = try item(of: app, at: 0, in: world)
+        let world = try await TwoHomes(clock: nil)
+        let (key, shard) = try item(at: 0, in: world)
         let (former, next) = (world.domains[0].itemEngine, world.domains[1].itemEngine)
         #expect(try await publish(1, to: key, at: former) == 1)
         await #expect(throws: StoreFault.self) { try await publish(2, to: key, at: next) }
@@ -69,9 +58,8 @@ struct MovedFeaturesTests {
     }
 
     @Test func `items of other shards stay in memory`() async throws {
-        let world = try await MovingHomes()
-        let app = try await world.phone().device.app
-        let (key, shard) = try item(of: app, at: 0, in: world)
+        let world = try await TwoHomes(clock: nil)
+        let (key, shard) = try item(at: 0, in: world)
         let engine = world.domains[0].itemEngine
         #expect(try await publish(1, to: key, at: engine) == 1)
         let other = Shard(number: (shard.number + 1) % UInt16(Shard.count))
@@ -80,9 +68,8 @@ struct MovedFeaturesTests {
     }
 
     @Test func `a shard whose item has work under way is not given up`() async throws {
-        let world = try await MovingHomes()
-        let app = try await world.phone().device.app
-        let (key, shard) = try item(of: app, at: 0, in: world)
+        let world = try await TwoHomes(clock: nil)
+        let (key, shard) = try item(at: 0, in: world)
         let engine = world.domains[0].itemEngine
         #expect(try await publish(1, to: key, at: engine) == 1)
         let gate = CommitGate(world.store)
@@ -140,10 +127,10 @@ struct MovedFeaturesTests {
     }
 
     @Test func `a subscription watches an item that moves while the app approves the subscription`() async throws {
-        let world = try await MovingHomes()
+        let world = try await TwoHomes(clock: nil)
         let phone = try await world.phone()
         let place = world.place(of: phone.shard)
-        let (key, shard) = try item(of: phone.device.app, at: place, in: world, outside: phone.shard)
+        let (key, shard) = try item(at: place, in: world, outside: phone.shard)
         let (domain, next) = (world.domains[place], world.domains[1 - place].itemEngine)
         let rule = JSONValue.object([
             .init(name: "pattern", value: .string("*")), .init(name: "open", value: .bool(true)),
@@ -168,23 +155,23 @@ struct MovedFeaturesTests {
     // MARK: Devices
 
     @Test func `the channels of a device that moved are read again`() async throws {
-        let world = try await MovingHomes()
+        let world = try await TwoHomes(clock: nil)
         let phone = try await world.phone()
-        let former = world.domain(of: phone)
+        let former = world.domain(of: phone.device)
         _ = try await world.send(to: phone)
         #expect(former.directory.remembered(phone.channel.serial) != nil)
         try await world.move(phone.shard)
         #expect(former.directory.remembered(phone.channel.serial) == nil)
         _ = try await world.send(to: phone)
-        _ = try await world.domain(of: phone).channels.unregister(phone.channel.id, device: phone.device.serial)
+        _ = try await world.domain(of: phone.device).channels.unregister(phone.channel.id, device: phone.device.serial)
         try await world.move(phone.shard)
         #expect(try await former.directory.channel(phone.channel.serial) == nil)
     }
 
     @Test func `a shard stays while it is not written which of its devices were seen`() async throws {
-        let world = try await MovingHomes()
+        let world = try await TwoHomes(clock: nil)
         let phone = try await world.phone()
-        let former = world.domain(of: phone)
+        let former = world.domain(of: phone.device)
         var device = phone.device
         // It was not seen for long.
         device.seenAt = Timestamp(milliseconds: 0)
@@ -192,7 +179,7 @@ struct MovedFeaturesTests {
         stores.refuseChanges(of: world.store, with: StoreFault(.full, "no"))
         #expect(try await world.tryMove(phone.shard) == .busy)
         stores.refuseChanges(of: world.store, with: nil)
-        #expect(world.domain(of: phone) === former)
+        #expect(world.domain(of: phone.device) === former)
         _ = try await world.send(to: phone)
         #expect(try await world.tryMove(phone.shard) == .moved)
     }
@@ -200,16 +187,16 @@ struct MovedFeaturesTests {
     // MARK: Updates
 
     @Test func `the first update of an app reaches a connected device that polled at its former home`() async throws {
-        let world = try await MovingHomes()
+        let world = try await TwoHomes(clock: nil)
         let phone = try await world.phone()
         let word = UpdateDelivery.Word(
             profile: "main", kinds: [UpdateKind.definitions.name], parameters: nil, results: [], receivedTo: nil,
             offersAgain: false, needsResync: false)
-        let former = world.domain(of: phone).updateDelivery
+        let former = world.domain(of: phone.device).updateDelivery
         let binding = try await former.binding(of: phone.device, profile: word.profile)
         _ = try await former.take(word, from: phone.device, binding)
         try await world.move(phone.shard)
-        let domain = world.domain(of: phone)
+        let domain = world.domain(of: phone.device)
         await domain.updateDelivery.connected(phone.device)
         let definition = Update.Definition(
             kind: .definitions, payload: Array("{}".utf8), audience: nil, mode: .once, ttlSeconds: 3600, orderKey: nil,

@@ -17,7 +17,11 @@ final class NotingSession: LiveSession {
 
     private struct State {
         var events: [Event] = []
+        var given: [Envelope] = []
         var answers: [@Sendable (Bool) -> Void] = []
+        var isSlow = false
+        /// The withdrawals that are not done.
+        var withdrawals: [@Sendable () -> Void] = []
     }
 
     private let state = Mutex(State())
@@ -27,6 +31,8 @@ final class NotingSession: LiveSession {
     init(answersOffers: Bool = true) { self.answersOffers = answersOffers }
 
     var events: [Event] { state.withLock { $0.events } }
+    /// The envelopes of TTL 0.
+    var given: [Envelope] { state.withLock { $0.given } }
 
     private func note(_ event: Event) { state.withLock { $0.events.append(event) } }
 
@@ -38,10 +44,23 @@ final class NotingSession: LiveSession {
         for answer in answers { answer(true) }
     }
 
+    /// Withdrawals are not done from now on.
+    func becomeSlow() { state.withLock { $0.isSlow = true } }
+
+    /// All withdrawals are done.
+    func catchUp() {
+        let withdrawals = state.withLock { state in
+            defer { (state.isSlow, state.withdrawals) = (false, []) }
+            return state.withdrawals
+        }
+        for done in withdrawals { done() }
+    }
+
     func offer(_ envelope: Envelope) { note(.offered(envelope.position)) }
 
     func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {
         note(.offeredVolatile(envelope.position))
+        state.withLock { $0.given.append(envelope) }
         if answersOffers { answer(true) } else { state.withLock { $0.answers.append(answer) } }
     }
 
@@ -49,7 +68,11 @@ final class NotingSession: LiveSession {
 
     func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) {
         note(.withdrew(withdrawal))
-        done()
+        let waits = state.withLock { state in
+            if state.isSlow { state.withdrawals.append(done) }
+            return state.isSlow
+        }
+        if !waits { done() }
     }
 
     func settled(_ ids: [MessageID]) { note(.settled(ids.count)) }
@@ -70,4 +93,19 @@ final class NotingSession: LiveSession {
     }
 
     func end(because reason: SessionEnd) { note(.ended(reason)) }
+}
+
+extension NotingSession {
+    /// Whether something was stored for the device, or was offered.
+    var hasNews: Bool {
+        events.contains { event in
+            if case .offered = event { true } else { event == .storedMore }
+        }
+    }
+
+    var ends: [SessionEnd] { events.compactMap { if case .ended(let reason) = $0 { reason } else { nil } } }
+
+    var withdrawals: [DeliveryMachine.Withdrawal] {
+        events.compactMap { if case .withdrew(let withdrawal) = $0 { withdrawal } else { nil } }
+    }
 }

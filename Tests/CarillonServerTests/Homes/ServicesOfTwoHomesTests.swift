@@ -1,7 +1,6 @@
 import CarillonBasics
 import CarillonCore
 import CarillonWire
-import Synchronization
 import TestSupport
 import Testing
 
@@ -52,7 +51,7 @@ struct ServicesOfTwoHomesTests {
                 id: Self.id(number), service: try #require(ServiceID(service)),
                 version: try #require(ServiceVersion("1.0.0.0")), method: try #require(MethodName(method)))
             return Services.Wish(
-                header: header, app: homes.app, device: (device ?? provider).id, content: ServiceWorld.content,
+                header: header, app: homes.app.id, device: (device ?? provider).id, content: ServiceWorld.content,
                 fingerprint: [1])
         }
 
@@ -128,13 +127,13 @@ struct ServicesOfTwoHomesTests {
 
     @Test func `a request that was not delivered is taken out of the inbox at another home`() async throws {
         let world = try await World()
-        let connection = Connection()
+        let connection = NotingSession()
         world.homes.domains[1].runtime.sessions.join(connection, device: world.provider.serial)
         try await world.ask()
         let envelope = try #require(try await world.homes.waiting(for: world.provider).first)
         try await world.consuming.cancel(World.id(1), by: world.consumer)
         #expect(try await world.events(of: world.provider).isEmpty)
-        #expect(connection.withdrawn == [.envelope(envelope.id.position)])
+        #expect(connection.withdrawals == [.envelope(envelope.id.position)])
     }
 
     @Test(arguments: losses)
@@ -179,7 +178,7 @@ struct ServicesOfTwoHomesTests {
     ) async throws {
         let world = try await World()
         try await world.ask()
-        world.homes.pass(seconds: RequestHeader.defaultDeadlineSeconds)
+        world.homes.advance(seconds: RequestHeader.defaultDeadlineSeconds)
         #expect(try await world.consuming.endDue() == 0)
         #expect(try await world.events(of: world.consumer).isEmpty)
         try await world.twice(losing: loss, of: ServiceDelivery.self, to: 0) { try await world.providing.endDue() }
@@ -194,7 +193,7 @@ struct ServicesOfTwoHomesTests {
         try await world.signIn("ada", on: other)
         try await world.ask(1)
         _ = try await world.providing.ask(try world.wish(2), by: other)
-        world.homes.pass(seconds: RequestHeader.defaultDeadlineSeconds)
+        world.homes.advance(seconds: RequestHeader.defaultDeadlineSeconds)
         world.homes.links[0].cut()
         await #expect(throws: StoreFault.self) { try await world.providing.endDue() }
         #expect(try await world.events(of: other) == ["deadline_exceeded"])
@@ -227,7 +226,7 @@ struct ServicesOfTwoHomesTests {
     @Test func `a change of a device makes the other home end its due requests`() async throws {
         let world = try await World()
         try await world.ask()
-        world.homes.pass(seconds: RequestHeader.defaultDeadlineSeconds)
+        world.homes.advance(seconds: RequestHeader.defaultDeadlineSeconds)
         await world.consuming.endDueIfPossible()
         try await eventually { try await world.events(of: world.consumer) == ["deadline_exceeded"] }
     }
@@ -240,7 +239,7 @@ struct ServicesOfTwoHomesTests {
             try await world.consuming.ask(world.wish(1, ofFront: true), by: world.consumer)
         }
         #expect(refusal?.code == .providerSuspended)
-        let connection = Connection()
+        let connection = NotingSession()
         world.homes.domains[1].runtime.sessions.join(connection, device: world.provider.serial)
         _ = try await world.consuming.ask(try world.wish(2, ofFront: true), by: world.consumer)
         #expect(connection.given.map(\.origin.id) == [World.id(2).value])
@@ -258,7 +257,7 @@ struct ServicesOfTwoHomesTests {
             try await world.consuming.providers(for: world.consumer, ServiceQuery()).map(\.isLive)
         }
         #expect(try await isLive() == [false])
-        world.homes.domains[1].runtime.sessions.join(Connection(), device: world.provider.serial)
+        world.homes.domains[1].runtime.sessions.join(NotingSession(), device: world.provider.serial)
         #expect(try await isLive() == [true])
         world.homes.links[1].cut()
         #expect(try await isLive() == [false])
@@ -266,40 +265,9 @@ struct ServicesOfTwoHomesTests {
 
     @Test func `a connection at another home hears that a provider changed`() async throws {
         let world = try await World()
-        let connection = Connection()
+        let connection = NotingSession()
         world.homes.domains[0].runtime.sessions.join(connection, device: world.consumer.serial)
         try await world.offer("Other files")
-        try await eventually { connection.changes > 0 }
-    }
-
-    /// A connection that takes everything.
-    private final class Connection: LiveSession {
-        private struct State {
-            var given: [Envelope] = []
-            var withdrawn: [DeliveryMachine.Withdrawal] = []
-            var changes = 0
-        }
-
-        private let state = Mutex(State())
-
-        /// The envelopes of TTL 0.
-        var given: [Envelope] { state.withLock { $0.given } }
-        var withdrawn: [DeliveryMachine.Withdrawal] { state.withLock { $0.withdrawn } }
-        /// How often providers changed.
-        var changes: Int { state.withLock { $0.changes } }
-
-        func offer(_ envelope: Envelope) {}
-        func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {
-            state.withLock { $0.given.append(envelope) }
-            answer(true)
-        }
-        func storedMore() {}
-        func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) {
-            state.withLock { $0.withdrawn.append(withdrawal) }
-            done()
-        }
-        func settled(_ ids: [MessageID]) {}
-        func providersChanged() { state.withLock { $0.changes += 1 } }
-        func end(because reason: SessionEnd) {}
+        try await eventually { connection.events.contains(.providersChanged) }
     }
 }

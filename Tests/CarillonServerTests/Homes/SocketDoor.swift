@@ -12,7 +12,7 @@ struct SocketDoor: Sendable {
     let port: Int
     private let listener: any NIOCore.Channel
 
-    init(_ world: MovingHomes) async throws {
+    init(_ world: TwoHomes) async throws {
         let (settings, domain) = (ServerSettings(dataDirectory: ""), world.domains[0])
         let addresses = Addresses(base: "https://push.example.com")
         let limit = ConnectionLimit(limit: 100, gauge: .sockets, refused: .socketsRefused)

@@ -12,7 +12,7 @@ import Testing
 struct SubscriptionsOfTwoHomesTests {
     @Test func `a subscription is watched by the home of its item, and fires with what stands there`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let item = try await world.homes.item(at: 1)
+        let item = try world.homes.item(at: 1)
         try await world.publish(11, to: item)
         try await world.subscribe(0, [item])
         #expect(try await world.titles(0) == ["11.0"])
@@ -25,7 +25,7 @@ struct SubscriptionsOfTwoHomesTests {
 
     @Test func `a subscription watches items of both homes`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let items = [try await world.homes.item(at: 0), try await world.homes.item(at: 1)]
+        let items = [try world.homes.item(at: 0), try world.homes.item(at: 1)]
         try await world.subscribe(0, items, "price > 10.0", .everyCrossing)
         for place in 0...1 { #expect(await world.watches(place) == 1) }
         try await world.publish(11, to: items[0])
@@ -37,7 +37,7 @@ struct SubscriptionsOfTwoHomesTests {
 
     @Test func `a subscription that fires once does so on one of its items`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let items = [try await world.homes.item(at: 0), try await world.homes.item(at: 1)]
+        let items = [try world.homes.item(at: 0), try world.homes.item(at: 1)]
         try await world.subscribe(0, items)
         try await world.publish(11, to: items[1])
         for price in [12, 13] as [Double] { try await world.publish(price, to: items[0]) }
@@ -48,7 +48,7 @@ struct SubscriptionsOfTwoHomesTests {
     @Test(arguments: [TestLink.Loss.answer, .question])
     func `a subscription of which the home of its item was not told is handed over`(loss: TestLink.Loss) async throws {
         let world = try await ItemsOfTwoHomes()
-        let item = try await world.homes.item(at: 1)
+        let item = try world.homes.item(at: 1)
         try await world.publish(11, to: item)
         world.homes.links[1].lose(loss, of: FollowedSubscriptions.self)
         try await world.subscribe(0, [item], key: "k")
@@ -115,7 +115,7 @@ struct SubscriptionsOfTwoHomesTests {
 
     @Test func `a changed subscription is armed again by the home of its item`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let item = try await world.homes.item(at: 1)
+        let item = try world.homes.item(at: 1)
         try await world.publish(11, to: item)
         let subscription = try await world.subscribe(0, [item])
         #expect(try await world.titles(0) == ["11.0"])
@@ -132,7 +132,7 @@ struct SubscriptionsOfTwoHomesTests {
         var limits = ItemEngine.Limits()
         limits.comparedPerItem = 1
         let world = try await ItemsOfTwoHomes(items: limits)
-        let items = [try await world.homes.item(at: 0), try await world.homes.item(at: 1)]
+        let items = [try world.homes.item(at: 0), try world.homes.item(at: 1)]
         try await world.subscribe(0, [items[1]], "price + a < 0.0")
         let refusal = await #expect(throws: Refusal.self) {
             try await world.subscribe(0, items, "price + b < 0.0", key: "k")
@@ -143,7 +143,7 @@ struct SubscriptionsOfTwoHomesTests {
 
     @Test func `a subscription is not made if the home of its item does not answer`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let item = try await world.homes.item(at: 1)
+        let item = try world.homes.item(at: 1)
         world.homes.links[1].cut()
         await #expect(throws: StoreFault.self) { try await world.subscribe(0, [item]) }
         #expect(try await world.homes.store.serials(of: world.devices[0].serial).isEmpty)
@@ -151,7 +151,7 @@ struct SubscriptionsOfTwoHomesTests {
 
     @Test func `a subscription on an item of another home is explained`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let item = try await world.homes.item(at: 1)
+        let item = try world.homes.item(at: 1)
         try await world.publish(1, to: item)
         let subscription = try await world.subscribe(0, [item])
         world.homes.links[1].cut()
@@ -162,7 +162,7 @@ struct SubscriptionsOfTwoHomesTests {
 
     @Test func `a subscription that is removed is forgotten by the home of its item`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let (item, store) = (try await world.homes.item(at: 1), world.homes.store)
+        let (item, store) = (try world.homes.item(at: 1), world.homes.store)
         try await world.subscribe(0, [item])
         let engine = world.homes.domains[1].itemEngine
         #expect(try await world.homes.domains[0].subscriptions.remove(.init(), of: world.devices[0]) == 1)
@@ -174,7 +174,7 @@ struct SubscriptionsOfTwoHomesTests {
 
     @Test func `a subscription is removed before the answer also if the shard of its device is closing`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let (item, device, domain) = (try await world.homes.item(at: 0), world.devices[0], world.homes.domains[0])
+        let (item, device, domain) = (try world.homes.item(at: 0), world.devices[0], world.homes.domains[0])
         try await world.publish(11, to: item)
         try await world.subscribe(0, [item])
         #expect(try await world.titles(0) == ["11.0"])
@@ -187,7 +187,7 @@ struct SubscriptionsOfTwoHomesTests {
 
     @Test func `a subscription is not watched while its device is suspended`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let (item, devices) = (try await world.homes.item(at: 1), world.homes.domains[0].devices)
+        let (item, devices) = (try world.homes.item(at: 1), world.homes.domains[0].devices)
         try await world.publish(1, to: item)
         try await world.subscribe(0, [item], "price > 10.0", .everyCrossing)
         _ = try await devices.suspend(world.devices[0])
@@ -217,7 +217,7 @@ struct SubscriptionsOfTwoHomesTests {
 
     @Test func `subscriptions on items that rules close end at both homes, each at the home of its device`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let (homes, item) = (world.homes, try await world.homes.item(at: 1))
+        let (homes, item) = (world.homes, try world.homes.item(at: 1))
         for place in 0...1 { try await world.subscribe(place, [item]) }
         try await homes.domains[1].subscriptions.applyRules()
         #expect(try await homes.domains[1].subscriptions.setRules(ItemRules(), of: item.app) == 2)
@@ -234,8 +234,8 @@ struct SubscriptionsOfTwoHomesTests {
         let world = try await ItemsOfTwoHomes()
         let (homes, store) = (world.homes, world.homes.store)
         try await world.setRules(idleSeconds: 60)
-        for place in 0...1 { try await world.publish(1, to: try await homes.item(at: place)) }
-        homes.pass(seconds: 60)
+        for place in 0...1 { try await world.publish(1, to: try homes.item(at: place)) }
+        homes.advance(seconds: 60)
         for (place, left) in [(1, 1), (1, 1), (0, 0)] {
             try await homes.domains[place].items.deleteIdle(at: homes.now)
             #expect(try await stores.count(.items, in: store) == left)
@@ -244,7 +244,7 @@ struct SubscriptionsOfTwoHomesTests {
 
     @Test func `an item is not written by another home`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let item = try await world.homes.item(at: 1)
+        let item = try world.homes.item(at: 1)
         await #expect(throws: StoreFault.self) {
             try await world.homes.domains[0].items.publish(
                 [WrittenField("price", .number("1"))], to: item.name, of: item.app)

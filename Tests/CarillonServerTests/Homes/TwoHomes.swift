@@ -1,4 +1,3 @@
-import CarillonBasics
 import CarillonCore
 import CarillonWire
 import Logging
@@ -8,114 +7,72 @@ import Testing
 
 @testable import CarillonServer
 
-/// Two homes of 512 shards each over one store, with links between them and a clock that the test moves.
+/// A process with two homes over one store, which have one half of the shards each, and links between the homes.
 struct TwoHomes {
     struct Missing: Error {}
 
     let store: any Store
+    let shared: Domain
     let domains: [HomeDomain]
-    /// The links to the homes, in their order.
+    /// How connections and the other home reach each home.
     let links: [TestLink]
-    let app: AppID
-    private let clock: SubscriptionWorld.Clock
+    let app: App
+    private let clock: SubscriptionWorld.Clock?
 
-    init(_ settings: StoreSettings = StoreSettings(), items: ItemEngine.Limits = .init()) async throws {
-        let clock = SubscriptionWorld.Clock()
-        let store = try await stores.open(settings)
-        var runtimes: [HomeRuntime] = []
-        for place in 0..<2 { runtimes.append(try await Self.home(place, over: store, time: clock.time)) }
-        let links = runtimes.map { TestLink(to: $0) }
-        let homes = Homes(zip(links, runtimes).map { Homes.Place($0, local: $1) }) { Self.place(of: $0) }
-        let shared = try await Self.domain(of: homes, over: store, time: clock.time)
-        domains = runtimes.map { runtime in
-            HomeDomain(
-                shared, runtime: runtime, records: store, attachmentFiles: NoAttachmentFiles(),
-                settings: HomeDomain.Settings(items: items))
+    static let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+    static let addresses = Addresses(base: "https://push.example.com")
+    static var appID: AppID { get throws { try AppID.checked("com.example.app") } }
+
+    /// Returns the place of the home that has a shard at first.
+    static func place(of shard: Shard) -> Int { Int(shard.number) * 2 / Shard.count }
+
+    /// - Parameter clock: The clock that the test moves; nil for the clock of the system.
+    init(
+        _ settings: StoreSettings = StoreSettings(), items: ItemEngine.Limits = .init(),
+        attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), clock: SubscriptionWorld.Clock? = .init()
+    ) async throws {
+        var configuration = HomeDomain.Configuration(
+            addresses: Self.addresses.own, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: Self.logger,
+            itemLimits: items, attachmentFiles: attachmentFiles)
+        if let time = clock?.time {
+            configuration.time = time
+            configuration.ticks = TickSource { time.now().milliseconds * 1_000_000 }
         }
-        app = try #require(AppID("com.example.app"))
-        (self.store, self.links, self.clock) = (store, links, clock)
-        _ = try await shared.apps.create(app)
-    }
-
-    private static func place(of shard: Shard) -> Int { Int(shard.number) / 512 }
-
-    private static func home(_ place: Int, over store: any Store, time: TimeSource) async throws -> HomeRuntime {
-        let node = NodeNumber(Int64(place) + 1)
-        let handle = try await store.home(store.addIncarnation(of: node))
-        let epoch = try await store.claimEpoch()
-        let shards = ShardSet((0..<512).map { Shard(number: UInt16(place * 512 + $0)) })
-        try await ShardMap.take(shards, to: .init(node: node, epoch: epoch), by: handle, in: store)
-        let sessions = LiveSessions()
-        let writer = InboxWriter(
-            store: handle, sessions: sessions, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: logger)
-        let inbox = Inbox(
-            store: handle, writer: writer, sessions: sessions, positions: PositionSource(epoch: epoch), time: time,
-            random: .system)
-        return HomeRuntime(
-            inbox: inbox, sessions: sessions, store: handle,
-            gate: ShardGate(shards, scheduler: .on(MultiThreadedEventLoopGroup.singleton)))
-    }
-
-    private static func domain(of homes: Homes, over store: any Store, time: TimeSource) async throws -> Domain {
-        let random = RandomSource.system
-        var generator = random
-        return Domain(
-            store: store, documents: AppDocuments(store: store),
-            tokenKeys: try await KeyRing.open(store, wrappedBy: nil, random), isKeyRingWrapped: false, homes: homes,
-            server: try await store.serverID(proposing: ServerID(.random(using: &generator))),
-            history: try await store.history(proposing: 1),
-            served: try await ServedTime(store: store, time: time, ticks: .system),
-            addresses: OwnAddresses("https://push.example.com"), callRules: WatchRegistrar.Settings().rules,
-            allowances: .init(), gatewaySettings: .init(), userKeys: .none, vetoSource: .none, turnLimits: .init(),
-            answerBytes: AnswerMemory.standardBytes, scheduler: .on(MultiThreadedEventLoopGroup.singleton),
-            log: BoundedLog.of(logger), time: time, ticks: .system, random: random)
-    }
-
-    private static let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
-
-    var now: Timestamp { clock.time.now() }
-    func pass(seconds: Int64) { clock.advance(seconds: seconds) }
-
-    // MARK: What the homes have
-
-    /// Registers a device of a home.
-    func device(at place: Int) async throws -> Device {
-        for _ in 0..<100 {
-            var generator = RandomSource.system
-            let secret = Base64URL.encode((0..<24).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
-            let shard = Shard(of: app, registration: SecretHash(of: secret.utf8))
-            guard Self.place(of: shard) == place else { continue }
-            return try await domains[place].devices.register(app: app, registration: secret).device
+        store = try await stores.open(settings)
+        var links: [TestLink] = []
+        (shared, domains) = try await HomeDomain.open(store, configuration, homes: 2) { home in
+            links.append(TestLink(to: home))
+            return links[links.count - 1]
         }
-        throw Missing()
+        for link in links { link.connect(shared.homes) }
+        app = try await shared.apps.create(try Self.appID)
+        (self.links, self.clock) = (links, clock)
     }
+
+    // MARK: Time
+
+    var now: Timestamp { shared.time.now() }
+
+    func advance(seconds: Int64) { clock?.advance(seconds: seconds) }
+
+    // MARK: Places
+
+    var homes: Homes { shared.homes }
+
+    /// Returns the present place of a shard.
+    func place(of shard: Shard) -> Int { homes.home(of: shard) === links[0] ? 0 : 1 }
+
+    /// Returns the home that has a device at present.
+    func domain(of device: Device) -> HomeDomain { domains[place(of: Shard(of: device.serial))] }
 
     /// Returns an item of a home.
-    func item(at place: Int, _ name: String = "i") async throws -> ItemKey {
-        guard let app = try await domains[0].apps.serial(of: app) else { throw Missing() }
-        for number in 0..<100 {
-            let name = try #require(ItemName("\(name)\(number)"))
-            if Self.place(of: Shard(of: app, item: name.text)) == place { return ItemKey(app: app, name: name) }
+    ///
+    /// - Parameter excluded: The item is not in this shard.
+    func item(at place: Int, _ name: String = "i", outside excluded: Shard? = nil) throws -> ItemKey {
+        let found = (0..<100).map { "\(name)\($0)" }.first { text in
+            let shard = Shard(of: app.serial, item: text)
+            return Self.place(of: shard) == place && shard != excluded
         }
-        throw Missing()
+        return ItemKey(app: app.serial, name: try #require(found.flatMap { ItemName($0) }))
     }
-
-    /// What waits for a device.
-    func waiting(for device: Device) async throws -> [Envelope] {
-        for domain in domains {
-            while await !domain.itemEngine.isIdle { try await Task.sleep(for: .milliseconds(2)) }
-            await domain.runtime.flush()
-        }
-        return try await store.waiting(device: device.serial, after: 0, limit: 100, bytes: 1 << 30, at: now) ?? []
-    }
-
-    /// A device acknowledges what waits for it.
-    func acknowledgeAll(by device: Device) async throws {
-        let answers = try await waiting(for: device).map { EnvelopeAnswer($0.id, .acknowledged) }
-        for domain in domains where domain.home.has(device.serial) {
-            try await domain.home.settle(answers, device: device.serial)
-        }
-    }
-
-    func handOverCount() async throws -> Int { try await stores.count(.handOvers, in: store) }
 }

@@ -12,9 +12,9 @@ struct TwoHomesRegistryTests {
     // MARK: Deletions
 
     @Test func `a deleted app is forgotten by both homes, and its sessions end`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let devices = try await world.devices()
-        let connections = try devices.map { try world.connect($0) }
+        let connections = devices.map { world.connect($0) }
         var tokens: [String] = []
         for device in devices { tokens.append(try await world.channel(of: device).token) }
         for (domain, token) in zip(world.domains, tokens) {
@@ -29,9 +29,9 @@ struct TwoHomesRegistryTests {
     }
 
     @Test func `the deletion of an app fails if a home does not answer, and a sweep informs the home`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let devices = try await world.devices()
-        let connections = try devices.map { try world.connect($0) }
+        let connections = devices.map { world.connect($0) }
         let (token, publisher) = (try await world.channel(of: devices[1]).token, world.domains[1].publisher)
         #expect(try publisher.rememberedChannel(of: token) != nil)
         world.links[1].cut()
@@ -52,11 +52,11 @@ struct TwoHomesRegistryTests {
     }
 
     @Test func `the devices of a key are deleted by their homes`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let key = try await world.domains[0].keys.createKey(role: .client, app: world.app.id, name: nil).key
         let devices = try await world.devices(with: key.id)
         let other = try await world.device(at: 1)
-        let connections = try (devices + [other]).map { try world.connect($0) }
+        let connections = (devices + [other]).map { world.connect($0) }
         world.links[1].cut()
         let revoked = try await world.domains[0].keys.ensureRevoked(key.id)
         await #expect(throws: StoreFault.self) { try await world.domains[0].devices.deleteAll(registeredWith: revoked) }
@@ -69,7 +69,7 @@ struct TwoHomesRegistryTests {
     }
 
     @Test func `the devices of a key are not said to be deleted while one of them moves`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let key = try await world.domains[0].keys.createKey(role: .client, app: world.app.id, name: nil).key
         let device = try await world.device(at: 1, with: key.id)
         let revoked = try await world.domains[0].keys.ensureRevoked(key.id)
@@ -85,7 +85,7 @@ struct TwoHomesRegistryTests {
     // MARK: Registrations
 
     @Test func `a device that loses its token to a device of another home is told at once`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let devices = try await world.devices()
         try await world.sayToken("aa01", by: devices[0])
         #expect(try await world.waiting(for: devices[0]).isEmpty)
@@ -96,7 +96,7 @@ struct TwoHomesRegistryTests {
     }
 
     @Test func `a device that loses its token to a new device is told at once`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let holder = try await world.device(at: 1)
         try await world.sayToken("aa01", by: holder)
         var profile = DeviceProfile()
@@ -107,10 +107,10 @@ struct TwoHomesRegistryTests {
     }
 
     @Test func `no other home is asked about a device of this home alone`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let device = try await world.device(at: 0)
         try await world.sayToken("aa01", by: device)
-        let connection = try world.connect(device)
+        let connection = world.connect(device)
         _ = try await world.domains[0].devices.suspend(device)
         _ = try await world.domains[0].devices.resume(device)
         try await world.domains[0].devices.delete(device)
@@ -123,7 +123,7 @@ struct TwoHomesRegistryTests {
     // MARK: Users
 
     @Test func `channels of a former user are closed also if the shard of the device is closing`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let device = try await world.device(at: 0)
         let user = try #require(UserID("ada"))
         let signIn = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedIn(user))
@@ -142,7 +142,7 @@ struct TwoHomesRegistryTests {
     // MARK: Pushes
 
     @Test func `a home brings back pushes of the other home after the clock was set back`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let device = try await world.device(at: 1)
         try await world.sayToken("aa01", by: device)
         let channel = try await world.channel(of: device).channel
@@ -156,7 +156,7 @@ struct TwoHomesRegistryTests {
     }
 
     @Test func `gateways stay open until no home sends pushes any more`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let (gateways, outboxes) = (world.domains[0].gateways, world.domains.map(\.outbox))
         let lane = PushLane(app: world.app.serial, environment: .test)
         for outbox in outboxes { try await gateways.open(for: outbox) }

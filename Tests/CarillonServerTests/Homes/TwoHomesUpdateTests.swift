@@ -22,14 +22,14 @@ struct TwoHomesUpdateTests {
 
     /// A device polls, and counts as connected for the next seconds.
     @discardableResult
-    private func poll(_ device: Device, in world: TwoHomesWorld) async throws -> UpdateBinding {
-        let delivery = try world.domain(of: device).updateDelivery
+    private func poll(_ device: Device, in world: TwoHomes) async throws -> UpdateBinding {
+        let delivery = world.domain(of: device).updateDelivery
         let binding = try await delivery.binding(of: device, profile: word.profile)
         return try await delivery.take(word, from: device, binding).binding
     }
 
     private func publish(
-        at place: Int = 0, wakes: Bool = false, superseding superseded: UpdateID? = nil, in world: TwoHomesWorld
+        at place: Int = 0, wakes: Bool = false, superseding superseded: UpdateID? = nil, in world: TwoHomes
     ) async throws -> Update {
         let definition = Update.Definition(
             kind: .definitions, payload: Array("{}".utf8), audience: nil, mode: .once, ttlSeconds: 3600, orderKey: nil,
@@ -37,29 +37,29 @@ struct TwoHomesUpdateTests {
         return try await world.domains[place].updates.publish(definition, of: world.app.serial, by: KeyID(1)).update
     }
 
-    private func withdraw(_ update: Update, in world: TwoHomesWorld) async throws {
+    private func withdraw(_ update: Update, in world: TwoHomes) async throws {
         try await world.domains[0].updates.withdraw(update.id, of: world.app.serial, by: KeyID(1))
     }
 
-    private func isWithdrawn(_ update: Update, from connection: TwoHomesWorld.Connection) -> Bool {
+    private func isWithdrawn(_ update: Update, from connection: NotingSession) -> Bool {
         connection.withdrawals.contains(.all(of: update.origin.key))
     }
 
     /// Waits until as many envelopes wait for the device.
-    private func wait(for count: Int, of device: Device, in world: TwoHomesWorld) async throws {
+    private func wait(for count: Int, of device: Device, in world: TwoHomes) async throws {
         try await eventually { try await world.waiting(for: device).count == count }
     }
 
     @Test(arguments: [0, 1])
     func `an update reaches the waiting polls and the connections of both homes`(place: Int) async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let devices = try await world.devices()
-        var connections: [TwoHomesWorld.Connection] = []
+        var connections: [NotingSession] = []
         for device in devices {
             try await poll(device, in: world)
-            connections.append(try world.connect(device))
-            let waiting = TwoHomesWorld.Connection()
-            try world.domain(of: device).home.addWaiter(waiting, for: device.serial)
+            connections.append(world.connect(device))
+            let waiting = NotingSession()
+            world.domain(of: device).home.addWaiter(waiting, for: device.serial)
             connections.append(waiting)
         }
         _ = try await publish(at: place, in: world)
@@ -68,7 +68,7 @@ struct TwoHomesUpdateTests {
     }
 
     @Test func `a home that no hint reached finds an update at the next poll`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let device = try await world.device(at: 1)
         let binding = try await poll(device, in: world)
         let delivery = world.domains[1].updateDelivery
@@ -81,10 +81,10 @@ struct TwoHomesUpdateTests {
     }
 
     @Test func `a home that no hint reached finds each update in its sweep, once`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let device = try await world.device(at: 1)
         try await poll(device, in: world)
-        _ = try world.connect(device)
+        _ = world.connect(device)
         let delivery = world.domains[1].updateDelivery
         world.links[1].cut()
         for count in 1...3 {
@@ -100,10 +100,10 @@ struct TwoHomesUpdateTests {
     }
 
     @Test func `a withdrawal is answered when the sessions of both homes are rid of the update`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let devices = try await world.devices()
         for device in devices { try await poll(device, in: world) }
-        let connections = try devices.map { try world.connect($0) }
+        let connections = devices.map { world.connect($0) }
         let update = try await publish(in: world)
         for device in devices { try await wait(for: 1, of: device, in: world) }
         connections[1].becomeSlow()
@@ -124,10 +124,10 @@ struct TwoHomesUpdateTests {
     }
 
     @Test func `a withdrawal fails if a home does not answer, and its repetition asks the home again`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let device = try await world.device(at: 1)
         try await poll(device, in: world)
-        let connection = try world.connect(device)
+        let connection = world.connect(device)
         let update = try await publish(in: world)
         try await wait(for: 1, of: device, in: world)
         world.links[1].cut()
@@ -142,10 +142,10 @@ struct TwoHomesUpdateTests {
     }
 
     @Test func `an update that is superseded leaves the sessions of both homes`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let devices = try await world.devices()
         for device in devices { try await poll(device, in: world) }
-        let connections = try devices.map { try world.connect($0) }
+        let connections = devices.map { world.connect($0) }
         let update = try await publish(in: world)
         for device in devices { try await wait(for: 1, of: device, in: world) }
         let later = try await publish(superseding: update.id, in: world)
@@ -156,7 +156,7 @@ struct TwoHomesUpdateTests {
     }
 
     @Test func `a poll gives what is due also if the shard of the device is closing`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let device = try await world.device(at: 0)
         let binding = try await poll(device, in: world)
         _ = try await publish(in: world)
@@ -172,7 +172,7 @@ struct TwoHomesUpdateTests {
     }
 
     @Test func `a home brings back what is due at the other home after the clock was set back`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let device = try await world.device(at: 1)
         let binding = try await poll(device, in: world)
         _ = try await publish(in: world)
@@ -189,7 +189,7 @@ struct TwoHomesUpdateTests {
     // MARK: Waking
 
     /// Devices that have a push token and polled a while ago.
-    private func sleepers(in world: TwoHomesWorld) async throws -> [Device] {
+    private func sleepers(in world: TwoHomes) async throws -> [Device] {
         let devices = try await world.devices()
         for (device, token) in zip(devices, ["aa01", "aa02"]) {
             try await world.sayToken(token, by: device)
@@ -204,9 +204,9 @@ struct TwoHomesUpdateTests {
     }
 
     @Test func `one home wakes the sleeping devices of both, once`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let devices = try await sleepers(in: world)
-        let waiting = TwoHomesWorld.Connection()
+        let waiting = NotingSession()
         world.domains[1].home.addWaiter(waiting, for: devices[1].serial)
         _ = try await publish(wakes: true, in: world)
         while try await world.domains[0].updateDelivery.wakeSome() {}
@@ -217,7 +217,7 @@ struct TwoHomesUpdateTests {
     }
 
     @Test func `a device is woken later if its home does not answer, and no device is woken twice`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let devices = try await sleepers(in: world)
         _ = try await publish(wakes: true, in: world)
         world.links[1].cut()
@@ -230,7 +230,7 @@ struct TwoHomesUpdateTests {
     }
 
     @Test func `a device that moves while devices are woken is woken later`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let devices = try await sleepers(in: world)
         _ = try await publish(wakes: true, in: world)
         let (gate, shard) = (try #require(world.domains[1].runtime.gate), Shard(of: devices[1].serial))
@@ -244,7 +244,7 @@ struct TwoHomesUpdateTests {
     }
 
     @Test func `a device that is woken does not move meanwhile`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let device = try await sleepers(in: world)[0]
         _ = try await publish(wakes: true, in: world)
         let domain = world.domains[0]
@@ -266,7 +266,7 @@ struct TwoHomesUpdateTests {
     }
 
     @Test func `an update that one home let expire leaves the inboxes of both`() async throws {
-        let world = try await TwoHomesWorld()
+        let world = try await TwoHomes()
         let devices = try await world.devices()
         for device in devices { try await poll(device, in: world) }
         _ = try await publish(in: world)
