@@ -1,6 +1,6 @@
 package import CarillonWire
 package import Logging
-import Metrics
+package import Metrics
 import Synchronization
 
 /// Finds the home of a device, an item or another thing that has a shard.
@@ -33,7 +33,7 @@ package final class Homes: Sendable {
     /// Nil if one home has all shards.
     private let table: Table?
     private let moved = MovedDevices()
-    private let requests = Requests()
+    private let requests: Requests
 
     package convenience init(only home: any LocalHome & Home) { self.init(only: home, reachedBy: home) }
 
@@ -42,16 +42,21 @@ package final class Homes: Sendable {
         places = [Place(link, local: home)]
         only = link
         table = nil
+        requests = Requests(by: MetricsSystem.factory)
     }
 
     /// - Parameters:
     ///   - places: Two to 255 homes.
+    ///   - factory: Makes the counters of requests to homes.
     ///   - index: Returns the place of a shard.
-    package init(_ places: [Place], _ index: (Shard) -> Int) {
+    package init(
+        _ places: [Place], countingBy factory: any MetricsFactory = MetricsSystem.factory, _ index: (Shard) -> Int
+    ) {
         precondition((2...255).contains(places.count), "A table has 2 to 255 homes.")
         self.places = places
         only = nil
         table = Table((0..<UInt16(Shard.count)).map { UInt8(index(Shard(number: $0))) })
+        requests = Requests(by: factory)
     }
 
     private func place(of shard: @autoclosure () -> Shard) -> Place {
@@ -205,10 +210,17 @@ package final class Homes: Sendable {
     }
 
     private struct Requests {
-        let answered = ServerMetric.homeRequests.counter("answered")
-        let moved = ServerMetric.homeRequests.counter("moved")
-        let unreachable = ServerMetric.homeRequests.counter("unreachable")
-        let outcomeUnknown = ServerMetric.homeRequests.counter("outcome_unknown")
+        let answered: Counter
+        let moved: Counter
+        let unreachable: Counter
+        let outcomeUnknown: Counter
+
+        init(by factory: any MetricsFactory) {
+            answered = ServerMetric.homeRequests.counter("answered", by: factory)
+            moved = ServerMetric.homeRequests.counter("moved", by: factory)
+            unreachable = ServerMetric.homeRequests.counter("unreachable", by: factory)
+            outcomeUnknown = ServerMetric.homeRequests.counter("outcome_unknown", by: factory)
+        }
     }
 
     /// Asks the home of a shard. If the shard has moved, its new home is asked.

@@ -242,10 +242,12 @@ extension ServerMetric {
 }
 
 extension ServerMetric {
-    /// - Parameter values: Of the labels, in their order.
-    package func counter(_ values: String...) -> Counter {
+    /// - Parameters:
+    ///   - values: Of the labels, in their order.
+    ///   - factory: Makes the counter.
+    package func counter(_ values: String..., by factory: any MetricsFactory = MetricsSystem.factory) -> Counter {
         assert(kind == .counter && values.count == labels.count)
-        return Counter(label: rawValue, dimensions: Array(zip(labels, values)))
+        return Counter(label: rawValue, dimensions: Array(zip(labels, values)), factory: factory)
     }
 
     package func gauge() -> Gauge {

@@ -120,6 +120,34 @@ struct ShardGateTests {
         }
     }
 
+    @Test(arguments: [true, false])
+    func `the places of calls that waited for a move are free after it`(isGiven: Bool) async throws {
+        for _ in 0..<2 {
+            #expect(await gate.close(shard, atMost: .zero))
+            for _ in 0..<2 {
+                let isKept = gate.whenDecided(shard) {}
+                try #require(isKept)
+            }
+            let call = Task { () async -> HomeFault? in
+                do throws(HomeFault) {
+                    try await gate.enter(shard)
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+            await hasWaiter()
+            // Beyond the limit.
+            let isKept = gate.whenDecided(shard) {}
+            #expect(!isKept)
+            if isGiven { gate.give(shard) } else { gate.reopen(shard) }
+            #expect(await call.value == (isGiven ? .moved(to: shard) : nil))
+            // The call does not wait any more, and has no place.
+            clock.elapse()
+            if isGiven { gate.take(shard) } else { gate.leave(shard) }
+        }
+    }
+
     @Test func `work for a decision is done at once, after the decision, and in its order`() async {
         let done = Mutex<[Int]>([])
         gate.whenDecided(shard) { done.withLock { $0.append(0) } }

@@ -83,6 +83,26 @@ struct ShardMoveTests {
         #expect(world.second.isConnected(device) && world.second.population == (0, 0))
     }
 
+    @Test(arguments: [true, false])
+    func `a call that waited for the shard finds a device connected whose session has not arrived`(
+        hasSession: Bool
+    ) async throws {
+        if hasSession { _ = try await world.arrive(as: MovingSession()) }
+        let gate = try #require(world.first.gate)
+        let found = Mutex<[Bool]>([])
+        let result = try await world.move(giveUp: { [world] _ in
+            gate.whenDecided(world.shard) {
+                let (home, device) = (world.second, world.device.serial)
+                let isAwaited = home.sessions.appending(to: device) { _, isAwaited in isAwaited }
+                found.withLock { $0 += [home.isConnected(device), isAwaited] }
+            }
+            return true
+        })
+        #expect(result == .moved)
+        #expect(found.withLock { $0 } == [hasSession, hasSession])
+        #expect(world.second.population == (0, 0))
+    }
+
     // MARK: Moves that are not done
 
     /// Expects that the shard is still at the first home, and that a further move is done.

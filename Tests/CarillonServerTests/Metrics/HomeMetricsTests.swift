@@ -22,6 +22,37 @@ struct HomeMetricsTests {
         }
     }
 
+    @Test func `requests to homes are counted by their results`() async throws {
+        let (registry, link, other) = (MetricsRegistry(), RecordingHome(), RecordingHome())
+        for home in [link, other] {
+            home.take { _ async throws(HomeFault) -> HomeResponse in
+                HomeResponse(status: 200, fields: [], body: .whole([]))
+            }
+        }
+        let homes = Homes([link, other].map { Homes.Place($0, local: nil) }, countingBy: registry) { Int($0.number % 2) }
+        let request = HomeRequest(method: "GET", path: "/", fields: [], body: .whole([]))
+        func lines() -> [String] {
+            registry.text().split(separator: "\n").map(String.init).filter { $0.hasPrefix("carillon_home_requests_total") }
+        }
+        func counts(_ answered: Int, _ moved: Int, _ unknown: Int, _ unreachable: Int) -> [String] {
+            [("answered", answered), ("moved", moved), ("outcome_unknown", unknown), ("unreachable", unreachable)].map {
+                "carillon_home_requests_total{result=\"\($0)\"} \($1)"
+            }
+        }
+        #expect(lines() == counts(0, 0, 0, 0))
+        #expect(try await homes.handle(request, at: Shard(number: 2)).status == 200)
+        #expect(lines() == counts(1, 0, 0, 0))
+        link.fail(with: .moved(to: Shard(number: 3)))
+        #expect(try await homes.handle(request, at: Shard(number: 2)).status == 200)
+        #expect(lines() == counts(2, 1, 0, 0), "each call is counted")
+        link.fail(with: .outcomeUnknown)
+        await #expect(throws: HomeFault.outcomeUnknown) { try await homes.handle(request, at: Shard(number: 2)) }
+        #expect(lines() == counts(2, 1, 1, 0))
+        link.fail(with: .unreachable)
+        await #expect(throws: HomeFault.unreachable) { try await homes.handle(request, at: Shard(number: 2)) }
+        #expect(lines() == counts(2, 1, 1, 1))
+    }
+
     @Test func `hand-overs are counted until they are applied, with the age of the oldest`() async throws {
         let world = try await EngineWorld(stores.open())
         let ticks = HandTicks()

@@ -1,0 +1,62 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import NIOCore
+import TestStores
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// Uploads at a home that gives a shard up.
+@Suite(.timeLimit(.minutes(5)))
+struct MovedUploadTests {
+    /// A request that uploads four bytes when the test says so.
+    private struct Sender {
+        let task: Task<CarillonCore.Attachment, any Error>
+        private let started = Signal()
+        private let more = Signal()
+
+        init(to attachment: CarillonCore.Attachment, of owner: AttachmentUser, in attachments: Attachments) {
+            task = Task { [started, more] in
+                try await attachments.append(
+                    to: attachment.id, of: owner, at: 0, contentDigest: nil, isLast: true
+                ) { upload in
+                    started.send()
+                    await more.wait()
+                    try Task.checkCancellation()
+                    _ = try await upload.write(ByteBuffer(string: "data"))
+                }
+            }
+        }
+
+        func hasStarted() async { await started.wait() }
+        func goOn() { more.send() }
+    }
+
+    @Test func `uploads of a shard that is given up end, and uploads of other shards go on`() async throws {
+        let directory = TemporaryDirectory()
+        let fixture = try await RouteFixture(attachmentFiles: stores.factory.attachmentFiles(of: directory.path))
+        let (domain, attachments) = (fixture.domain, fixture.domain.attachments)
+        let registered = try await fixture.device()
+        let device = try await domain.devices.find(try #require(DeviceID(registered.id)))
+        let owner = AttachmentUser(app: device.app, party: .device(device.serial))
+        func begin() async throws -> CarillonCore.Attachment {
+            try await attachments.begin(
+                owner, length: 4, digest: nil, readers: [.senders], lifetimeSeconds: 60, idempotency: nil)
+        }
+        let moving = try await begin()
+        var staying = try await begin()
+        while Shard(of: staying.id) == Shard(of: moving.id) { staying = try await begin() }
+        let senders = [moving, staying].map { Sender(to: $0, of: owner, in: attachments) }
+        for sender in senders { await sender.hasStarted() }
+        #expect(await domain.giveUp(Shard(of: moving.id)))
+        for sender in senders { sender.goOn() }
+        await #expect(throws: Refusal.uploadTakenOver) { try await senders[0].task.value }
+        #expect(try await senders[1].task.value.isComplete)
+        // The sender tries again.
+        let again = Sender(to: moving, of: owner, in: attachments)
+        again.goOn()
+        #expect(try await again.task.value.isComplete)
+    }
+}
