@@ -1,7 +1,7 @@
 package import CarillonWire
 
 /// A connection of a device that its envelopes come to. Every call returns at once, and may come from any thread; what was
-/// called earlier takes effect earlier.
+/// called earlier takes effect earlier. The home has no lock during a call, so a session can call the home back.
 package protocol LiveSession: AnyObject, Sendable {
     /// An envelope was queued for the inbox; give it now if the window allows.
     func offer(_ envelope: Envelope)

@@ -137,7 +137,7 @@ extension HomeRuntime: LocalHome {
     }
 
     package func expired(_ position: Int64, of device: DeviceSerial) {
-        sessions.session(of: device)?.withdrew(.envelope(position)) {}
+        sessions.call(.withdrew(.envelope(position)) {}, ofDevice: device)
     }
 
     // MARK: Connections
@@ -146,7 +146,7 @@ extension HomeRuntime: LocalHome {
 
     package func isPresent(_ device: DeviceSerial) -> Bool { isConnected(device) || sessions.hasWaiters(device) }
 
-    package func providersChanged(for device: DeviceSerial) { sessions.session(of: device)?.providersChanged() }
+    package func providersChanged(for device: DeviceSerial) { sessions.call(.providersChanged, ofDevice: device) }
 
     package func end(_ devices: [DeviceSerial], because reason: SessionEnd) { sessions.end(devices, because: reason) }
 

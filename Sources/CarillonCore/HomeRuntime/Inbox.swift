@@ -70,10 +70,11 @@ package final class Inbox: Sendable {
         to device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> Envelope
     ) async -> Bool {
         await withCheckedContinuation { continuation in
-            sessions.appending(to: device) { session, _ in
-                guard let session else { return continuation.resume(returning: false) }
-                session.offerVolatile(make(newID(for: device))) { continuation.resume(returning: $0) }
+            let isOffered = sessions.appending(to: device) { hasSession, _ in
+                guard hasSession else { return (false, nil) }
+                return (true, .offerVolatile(make(newID(for: device))) { continuation.resume(returning: $0) })
             }
+            if !isOffered { continuation.resume(returning: false) }
         }
     }
 
@@ -81,25 +82,19 @@ package final class Inbox: Sendable {
         _ device: DeviceSerial, isOffered: Bool, _ make: (MessageID) -> (Envelope, AppendRules),
         _ then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
     ) {
-        let refused: MessageID? = sessions.appending(to: device) { session, isAwaited in
+        let refused: MessageID? = sessions.appending(to: device) { hasSession, isAwaited in
             let made = make(newID(for: device))
             let envelope = made.0
             var rules = made.1
             // Whoever is there has a while to acknowledge.
-            if session != nil || isAwaited, let wake = rules.wake, !wake.isUnconditional {
+            if hasSession || isAwaited, let wake = rules.wake, !wake.isUnconditional {
                 rules.wake?.dueAt = wake.dueAt.adding(seconds: WakeWish.presenceSeconds)
             }
-            let goesLive = isOffered && session != nil
+            let goesLive = isOffered && hasSession
             let isQueued = writer.enqueue(.append(envelope, rules), urgency: goesLive ? .offered : .now) {
                 then(envelope.id, DeliveryResult($0))
             }
-            guard isQueued else { return envelope.id }
-            if goesLive {
-                session?.offer(envelope)
-            } else {
-                session?.storedMore()
-            }
-            return nil
+            return isQueued ? (nil, goesLive ? .offer(envelope) : .storedMore) : (envelope.id, nil)
         }
         if let refused { then(refused, .failed(Self.queueFull)) }
     }
@@ -111,19 +106,19 @@ package final class Inbox: Sendable {
         _ device: DeviceSerial, _ claimed: MessageID?, _ rules: AppendRules, _ make: (MessageID) -> Envelope,
         _ then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
     ) {
-        sessions.appending(to: device) { session, _ in
+        let end: (@Sendable () -> Void)? = sessions.appending(to: device) { hasSession, _ in
             let envelope = make(claimed ?? newID(for: device))
             // Nothing waits for this write: the outcome follows it, or takes its place.
             if claimed == nil, !writer.enqueue(.append(envelope.trace, rules), urgency: .offered) {
-                return then(envelope.id, .failed(Self.queueFull))
+                return ({ then(envelope.id, .failed(Self.queueFull)) }, nil)
             }
             let answer: @Sendable (Bool) -> Void = { [self] wasGiven in
                 if !wasGiven { drop(envelope.id, of: device, isClaimed: claimed != nil) }
                 then(envelope.id, wasGiven ? .given : .dropped)
             }
-            guard let session else { return answer(false) }
-            session.offerVolatile(envelope, answer: answer)
+            return hasSession ? (nil, .offerVolatile(envelope, answer: answer)) : ({ answer(false) }, nil)
         }
+        end?()
     }
 
     /// A repetition must find the key, so that it is written first.
@@ -214,7 +209,7 @@ package final class Inbox: Sendable {
     package func settle(_ answers: [EnvelopeAnswer], device: DeviceSerial) async throws {
         guard !answers.isEmpty else { return }
         let areTaken = take(answers, of: device)
-        sessions.session(of: device)?.settled(answers.map(\.id))
+        sessions.call(.settled(answers.map(\.id)), ofDevice: device)
         try await writer.write(allOf: device)
         if !areTaken { throw Self.queueFull }
     }

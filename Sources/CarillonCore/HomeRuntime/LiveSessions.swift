@@ -2,6 +2,9 @@ import Metrics
 import Synchronization
 
 /// Which device is connected here: one session a device, the newest; and who else waits for its inbox to fill, as polls do.
+///
+/// Sessions are called in the order of ``SessionCalls``, and without a lock, so that a session can call the home back. If a call is made
+/// by another thread, functions return before it was made.
 package final class LiveSessions: Sendable {
     private struct Presence {
         var session: (any LiveSession)?
@@ -12,7 +15,11 @@ package final class LiveSessions: Sendable {
         /// The sessions that ended because of a newer connection, until they leave. Each can still deliver what it has loaded.
         var leaving: [ObjectIdentifier: any LiveSession] = [:]
         var waiters: [ObjectIdentifier: any LiveSession] = [:]
-        var isEmpty: Bool { session == nil && leaving.isEmpty && waiters.isEmpty }
+        /// The calls to the sessions. The waiters are not among them.
+        var calls = SessionCalls()
+        /// The session, and those that leave.
+        var sessions: [any LiveSession] { [session].compactMap { $0 } + leaving.values }
+        var isEmpty: Bool { session == nil && leaving.isEmpty && waiters.isEmpty && calls.isIdle }
     }
 
     private typealias Presences = Mutex<[DeviceSerial: Presence]>
@@ -60,12 +67,12 @@ package final class LiveSessions: Sendable {
             return (other, true)
         }
         guard isJoined else {
-            session.end(because: .replaced)
+            call(.end(.replaced), to: session, of: device)
             return false
         }
         started.increment()
         shard(of: device).expected.arrived(device)
-        if let other, other !== session { other.end(because: .replaced) }
+        if let other, other !== session { call(.end(.replaced), to: other, of: device) }
         return true
     }
 
@@ -120,20 +127,66 @@ package final class LiveSessions: Sendable {
         }
     }
 
-    /// Calls `work` with the device's session, if there is one, while nothing else is queued for this device: what
-    /// gets its position inside is given in the order of positions. Waiters hear of it after that; `isAwaited` says whether
-    /// there are some, or a session is expected.
+    /// Calls `work` while nothing else is queued for this device, and then its session, if there is one, with the returned call: what
+    /// gets its position inside is given in the order of positions. Waiters hear of it after that.
+    ///
+    /// - Parameter work: It is called with a lock, so it calls no session. `hasSession`: whether there is a session that gets the call.
+    ///   `isAwaited`: whether there are waiters, or a session is expected.
     package func appending<Result>(
-        to device: DeviceSerial, _ work: (_ session: (any LiveSession)?, _ isAwaited: Bool) -> Result
+        to device: DeviceSerial, _ work: (_ hasSession: Bool, _ isAwaited: Bool) -> (result: Result, call: SessionCall?)
     ) -> Result {
-        let (result, waiters) = shard(of: device).presences.withLock { presences in
-            let presence = presences[device]
-            let waiters = presence.map { Array($0.waiters.values) } ?? []
-            let isAwaited = !waiters.isEmpty || presence?.session == nil && isExpected(device)
-            return (work(presence?.session, isAwaited), waiters)
+        let (done, session, added, waiters) = shard(of: device).presences.withLock { presences in
+            let place = presences.index(forKey: device)
+            let session = place.flatMap { presences.values[$0].session }
+            let waiters = place.map { Array(presences.values[$0].waiters.values) } ?? []
+            let isAwaited = !waiters.isEmpty || session == nil && isExpected(device)
+            let done = work(session != nil, isAwaited)
+            guard let place, let session, let call = done.call else {
+                return (done, session, SessionCalls.Added?.none, waiters)
+            }
+            return (done, session, presences.values[place].calls.add(call, to: session), waiters)
         }
+        if let session, let call = done.call { make(call, to: session, of: device, added) }
         for waiter in waiters { waiter.storedMore() }
-        return result
+        return done.result
+    }
+
+    // MARK: Calls to sessions
+
+    /// Calls the device's session, if there is one.
+    func call(_ call: SessionCall, ofDevice device: DeviceSerial) {
+        if let session = session(of: device) { self.call(call, to: session, of: device) }
+    }
+
+    /// Calls a session of the device, after the calls that were added before.
+    private func call(_ call: SessionCall, to session: any LiveSession, of device: DeviceSerial) {
+        let added = shard(of: device).presences.withLock { $0[device]?.calls.add(call, to: session) }
+        make(call, to: session, of: device, added)
+    }
+
+    /// - Parameter added: Nil if the device has no presence any more: no other call is being made to the session.
+    private func make(
+        _ call: SessionCall, to session: any LiveSession, of device: DeviceSerial, _ added: SessionCalls.Added?
+    ) {
+        switch added {
+        case nil: call.make(to: session)
+        case .waits?: break
+        case .refused?: if case .offerVolatile(_, let answer) = call { answer(false) }
+        case .begins?:
+            call.make(to: session)
+            while let calls = nextCalls(of: device) {
+                for next in calls { next.call.make(to: next.session) }
+            }
+        }
+    }
+
+    private func nextCalls(of device: DeviceSerial) -> [SessionCalls.Waiting]? {
+        shard(of: device).presences.withLock { presences in
+            guard let place = presences.index(forKey: device) else { return nil }
+            let calls = presences.values[place].calls.next()
+            if calls == nil, presences.values[place].isEmpty { presences.remove(at: place) }
+            return calls
+        }
     }
 
     package func session(of device: DeviceSerial) -> (any LiveSession)? {
@@ -152,11 +205,11 @@ package final class LiveSessions: Sendable {
         guard let (session, leaving) = present else { return then() }
         guard !leaving.isEmpty else {
             guard let session else { return then() }
-            return session.withdrew(withdrawal, done: then)
+            return call(.withdrew(withdrawal, done: then), to: session, of: device)
         }
         let sessions = Array(leaving.values) + [session].compactMap { $0 }
         let countdown = Countdown(from: sessions.count, then: then)
-        for session in sessions { session.withdrew(withdrawal) { countdown.count() } }
+        for session in sessions { call(.withdrew(withdrawal) { countdown.count() }, to: session, of: device) }
     }
 
     /// Calls a function with the last of a number of calls.
@@ -196,7 +249,7 @@ package final class LiveSessions: Sendable {
         for device in devices {
             changes.note(device)
             let presence = shard(of: device).presences.withLock { $0[device] }
-            presence?.session?.end(because: reason)
+            if let session = presence?.session { call(.end(reason), to: session, of: device) }
             presence?.waiters.values.forEach { $0.end(because: reason) }
         }
     }
@@ -226,25 +279,29 @@ package final class LiveSessions: Sendable {
 
     /// Calls `done` when no session of a shard gives or loads anything more. The waiters for inboxes of the shard end.
     func moving(_ shard: Shard, done: @escaping @Sendable () -> Void) {
-        let presences = box(of: shard).presences.withLock { $0.filter { Shard(of: $0.key) == shard }.map(\.value) }
-        for waiter in presences.flatMap(\.waiters.values) { waiter.moving {} }
-        let sessions = presences.compactMap(\.session) + presences.flatMap(\.leaving.values)
+        let presences = box(of: shard).presences.withLock { $0.filter { Shard(of: $0.key) == shard } }
+        for waiter in presences.flatMap(\.value.waiters.values) { waiter.moving {} }
+        let sessions = presences.flatMap { device, presence in presence.sessions.map { (device, $0) } }
         guard !sessions.isEmpty else { return done() }
         let countdown = Countdown(from: sessions.count, then: done)
-        for session in sessions { session.moving { countdown.count() } }
+        for (device, session) in sessions { call(.moving { countdown.count() }, to: session, of: device) }
     }
 
     /// Ends a move. If the shard has another home, its sessions leave with ``MoveEnd/gone``. A link arrives at the new home with
     /// its session then; a session without a link ends.
     func moved(_ shard: Shard, isGiven: Bool) {
-        let presences = box(of: shard).presences.withLock { presences -> [Presence] in
+        let presences = box(of: shard).presences.withLock { presences in
             let moved = presences.filter { Shard(of: $0.key) == shard }
-            if isGiven { for device in moved.keys { presences[device] = nil } }
-            return Array(moved.values)
+            guard isGiven else { return moved }
+            for device in moved.keys {
+                // The calls are still made in their order.
+                let calls = presences.removeValue(forKey: device)?.calls
+                if let calls, !calls.isIdle { presences[device] = Presence(calls: calls) }
+            }
+            return moved
         }
-        for presence in presences {
-            presence.session?.moved(isGiven ? .gone : .stays)
-            for session in presence.leaving.values { session.moved(isGiven ? .gone : .stays) }
+        for (device, presence) in presences {
+            for session in presence.sessions { call(.moved(isGiven ? .gone : .stays), to: session, of: device) }
             // A waiter can have been added while the shard was closed.
             if isGiven { for waiter in presence.waiters.values { waiter.end(because: .moved) } }
         }

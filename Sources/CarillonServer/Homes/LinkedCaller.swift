@@ -1,8 +1,14 @@
 import CarillonCore
 import Synchronization
 
+/// A caller that waits for an answer of any type.
+protocol FailingCaller: AnyObject, Sendable {
+    /// The link was cut, or did not take the call.
+    func fail()
+}
+
 /// The caller of a home over a link, who waits for the answer.
-final class LinkedCaller<Answer: Sendable>: Sendable {
+final class LinkedCaller<Answer: Sendable>: FailingCaller {
     typealias Outcome = Result<Answer, HomeFault>
 
     private struct State {
@@ -54,7 +60,6 @@ final class LinkedCaller<Answer: Sendable>: Sendable {
         continuation?.resume(returning: outcome)
     }
 
-    /// The link was cut, or did not take the call.
     func fail() {
         let (continuation, isSent, task) = state.withLock { state in
             (state.continuation.take(), state.isSent, state.task)

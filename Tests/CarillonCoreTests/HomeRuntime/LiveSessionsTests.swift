@@ -8,6 +8,8 @@ struct LiveSessionsTests {
 
     private func current() -> (any LiveSession)? { sessions.session(of: device) }
 
+    private func append(to device: DeviceSerial) { sessions.appending(to: device) { _, _ in ((), nil) } }
+
     @Test func `the newest session of a device ends the one before it, which does not take it along`() {
         let first = RecordingSession()
         let second = RecordingSession()
@@ -71,11 +73,12 @@ struct LiveSessionsTests {
     @Test func `waiters are called for each append, and not after they were removed`() {
         let waiter = RecordingSession()
         sessions.addWaiter(waiter, for: device)
-        sessions.appending(to: device) { session, _ in #expect(session == nil) }
-        sessions.appending(to: DeviceSerial(2)) { _, _ in }
+        let hasSession = sessions.appending(to: device) { hasSession, _ in (hasSession, nil) }
+        #expect(!hasSession)
+        append(to: DeviceSerial(2))
         #expect(waiter.events == [.storedMore])
         sessions.removeWaiter(waiter, for: device)
-        sessions.appending(to: device) { _, _ in }
+        append(to: device)
         #expect(waiter.events == [.storedMore])
     }
 

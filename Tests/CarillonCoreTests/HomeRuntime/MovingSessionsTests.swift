@@ -57,7 +57,7 @@ struct MovingSessionsTests {
     @Test func `a device whose session is expected is connected, until it has joined and left or the time is over`() {
         let (phone, late) = (device(1, in: shard), device(2, in: shard))
         func isAwaited(_ device: DeviceSerial) -> Bool {
-            sessions.appending(to: device) { _, isAwaited in isAwaited }
+            sessions.appending(to: device) { _, isAwaited in (isAwaited, nil) }
         }
         #expect(!sessions.isConnected(phone) && !isAwaited(phone))
         sessions.expect([phone], for: .seconds(1000))

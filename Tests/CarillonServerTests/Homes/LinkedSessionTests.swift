@@ -110,9 +110,7 @@ struct LinkedSessionTests {
     }
 
     @Test(arguments: ["calls", "bytes"])
-    func `a session for which too much waits ends and leaves, and the home calls it with its locks`(
-        limit: String
-    ) async throws {
+    func `a session for which too much waits ends and leaves`(limit: String) async throws {
         let domain = try await RouteFixture().domain
         let app = try #require(AppID("com.example.app"))
         _ = try await domain.apps.create(app)
@@ -129,10 +127,9 @@ struct LinkedSessionTests {
         for position in Int64(1)...3 { sessions.session(of: device.serial)?.offer(LinkWorld.envelope(position)) }
         try await eventually { session.events == [.offered(1), .offered(2), .offered(3)] }
         let answers = Answers()
-        sessions.appending(to: device.serial) { linked, _ in
-            for position in Int64(4)...20 { linked?.offer(LinkWorld.envelope(position)) }
-            linked?.offerVolatile(LinkWorld.envelope(21)) { answers.add($0) }
-        }
+        let linked = try #require(sessions.session(of: device.serial))
+        for position in Int64(4)...20 { linked.offer(LinkWorld.envelope(position)) }
+        linked.offerVolatile(LinkWorld.envelope(21)) { answers.add($0) }
         try await eventually { session.events.last == .ended(.linkLost) && answers.values == [false] }
         try await eventually { sessions.population.sessions == 0 }
         #expect(session.events.count == 4)

@@ -1,0 +1,178 @@
+import CarillonCore
+import Synchronization
+
+/// The link of a ``LinkedHome``: sends calls after a delay, and fails them if it is cut.
+///
+/// A call passes by the lane of its device (``LinkLanes``), or waits for no other call.
+final class HomeLink: Sendable {
+    typealias Work<Answer> = @Sendable () async throws(HomeFault) -> Answer
+
+    private let delay: LinkDelay
+    private let state: Mutex<LinkState>
+
+    init(delay: LinkDelay, limits: LinkedHome.Limits) {
+        self.delay = delay
+        state = Mutex(LinkState(limits: limits))
+    }
+
+    // MARK: The link
+
+    /// See ``LinkedHome/cut()``.
+    func cut() {
+        let (callers, sessions) = state.withLock { $0.cut() }
+        for caller in callers { caller.fail() }
+        for session in sessions { session.lose() }
+    }
+
+    /// The link takes calls again.
+    func restore() { state.withLock { $0.restore() } }
+
+    /// The number of times that the link was cut.
+    var cuts: Int { state.withLock { $0.cuts } }
+
+    /// The number of calls that were not sent yet.
+    var waitingCalls: Int { state.withLock { $0.waitingCalls } }
+
+    /// Waits until all calls that passed by lanes before were made.
+    func flush() async {
+        await withCheckedContinuation { continuation in
+            if !state.withLock({ $0.add(continuation) }) { continuation.resume() }
+        }
+    }
+
+    // MARK: Calls with an answer
+
+    /// Makes a call by a lane. The next call of the lane does not wait for the answer.
+    ///
+    /// - Parameter session: The session that arrives.
+    func call<Answer: Sendable>(
+        by lane: LinkLaneName, bytes: Int, as session: LinkedSession? = nil, _ work: @escaping Work<Answer>
+    ) async throws(HomeFault) -> Answer {
+        let caller = LinkedCaller<Answer>()
+        let outcome: LinkedCaller<Answer>.Outcome = await withCheckedContinuation { continuation in
+            let call = LinkCall { [delay] in
+                guard caller.send() else { return }
+                let outcome = await Self.outcome(of: work)
+                // Ends after the delay.
+                Task {
+                    await delay.pass()
+                    caller.end(outcome)
+                }
+            }
+            let isTaken = caller.waits(continuation) && take(call, to: lane, bytes: bytes, of: caller, as: session)
+            if !isTaken { caller.fail() }
+        }
+        forget(caller)
+        return try outcome.get()
+    }
+
+    /// Makes a call that waits for no other call. If the caller is cancelled, so is the call at the home.
+    ///
+    /// - Parameter endsWithLink: Whether the call is cancelled at the home if the link is cut.
+    func pass<Answer: Sendable>(
+        bytes: Int, endsWithLink: Bool = false, _ work: @escaping Work<Answer>
+    ) async throws(HomeFault) -> Answer {
+        let caller = LinkedCaller<Answer>(endsWithLink: endsWithLink)
+        let outcome: LinkedCaller<Answer>.Outcome = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                guard caller.waits(continuation), state.withLock({ $0.take(of: caller, bytes: bytes) }) else {
+                    return caller.fail()
+                }
+                // Ends with the answer of the home.
+                let task = Task {
+                    await delay.pass()
+                    state.withLock { $0.giveBack(bytes) }
+                    guard caller.send() else { return }
+                    let outcome = await Self.outcome(of: work)
+                    await delay.pass()
+                    caller.end(outcome)
+                }
+                caller.runs(task)
+            }
+        } onCancel: {
+            caller.cancel()
+        }
+        forget(caller)
+        return try outcome.get()
+    }
+
+    private func forget<Answer>(_ caller: LinkedCaller<Answer>) { state.withLock { $0.forget(caller) } }
+
+    private static func outcome<Answer>(of work: Work<Answer>) async -> Result<Answer, HomeFault> {
+        do throws(HomeFault) {
+            return .success(try await work())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    // MARK: Calls without an answer
+
+    /// Makes a call by a lane.
+    ///
+    /// - Returns: False if the link is cut, or there is no room. The call is not made then.
+    func send(by lane: LinkLaneName, bytes: Int, _ work: @escaping @Sendable () async -> Void) -> Bool {
+        take(LinkCall(work: work), to: lane, bytes: bytes)
+    }
+
+    /// A session leaves: makes a call by its lane, also if the link is cut.
+    func leave(_ session: LinkedSession, by lane: LinkLaneName, _ work: @escaping @Sendable () async -> Void) {
+        let due = delay.due()
+        let taken = state.withLock { state in
+            state.leaves(session)
+            return state.take(LinkCall(isOfHome: true, work: work), to: lane, bytes: 0, due: due)
+        }
+        begin(taken)
+    }
+
+    // MARK: Sessions
+
+    /// Returns the session that arrived for a session of a connection; nil if there is none, or it leaves.
+    func arrived(_ session: any LiveSession) -> LinkState.Arrived? { state.withLock { $0.arrived(session) } }
+
+    /// The home connected a session that arrived by a lane.
+    ///
+    /// - Returns: Whether the session can stay. It cannot if an answer of the device was lost.
+    func connect(_ session: LinkedSession, to device: DeviceSerial, _ lane: LinkLaneName) -> Bool {
+        session.connected(device)
+        return state.withLock { $0.connect(device, to: lane) }
+    }
+
+    /// An answer of the device finds no room. The sessions of the device end; if it has none, its next arrival fails.
+    func loseAnswer(of device: DeviceSerial) {
+        for session in state.withLock({ $0.lostAnswer(of: device) }) { session.lose() }
+    }
+
+    /// A session is not at the home any more, or did not arrive.
+    func forget(_ session: LinkedSession, of lane: LinkLaneName) { state.withLock { $0.forget(session, of: lane) } }
+
+    // MARK: Lanes
+
+    private func take(
+        _ call: LinkCall, to lane: LinkLaneName, bytes: Int, of caller: (any FailingCaller)? = nil,
+        as session: LinkedSession? = nil
+    ) -> Bool {
+        let due = delay.due()
+        let taken = state.withLock { $0.take(call, to: lane, bytes: bytes, due: due, of: caller, as: session) }
+        begin(taken)
+        return taken != .refused
+    }
+
+    private func begin(_ taken: LinkState.Taken) {
+        guard case .begins(let lane) = taken else { return }
+        // Ends when the lane is empty.
+        Task { await takeCalls(of: lane) }
+    }
+
+    private func takeCalls(of lane: LinkLaneName) async {
+        while true {
+            let (step, waiters) = state.withLock { $0.next(in: lane, at: .now) }
+            for waiter in waiters { waiter.resume() }
+            switch step {
+            case .wait(let due): try? await Task.sleep(until: due, clock: .continuous)
+            case .call(let call, _): await call.work()
+            case .done: return
+            }
+        }
+    }
+}

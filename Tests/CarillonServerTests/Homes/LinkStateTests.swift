@@ -1,0 +1,154 @@
+import CarillonCore
+import CarillonWire
+import Synchronization
+import Testing
+
+@testable import CarillonServer
+
+/// The room for calls, cuts, and lost answers of a link, without a clock.
+@Suite(.timeLimit(.minutes(5)))
+struct LinkStateTests {
+    private final class Caller: FailingCaller {
+        private let count = Mutex(0)
+
+        var failures: Int { count.withLock { $0 } }
+
+        func fail() { count.withLock { $0 += 1 } }
+    }
+
+    private let now = ContinuousClock.now
+    private let device = DeviceSerial(1)
+    private let lane = LinkLaneName.serial(DeviceSerial(1))
+
+    private func state(calls: Int = 2, bytes: Int = 100) -> LinkState {
+        var limits = LinkedHome.Limits()
+        (limits.calls, limits.callBytes) = (calls, bytes)
+        return LinkState(limits: limits)
+    }
+
+    private func session(_ connection: NotingSession = NotingSession()) -> LinkedSession {
+        LinkedSession(
+            connection, delay: LinkDelay(random: RandomSource { 0 }, longest: 0), limits: .init(), onLost: { _ in })
+    }
+
+    private func take(_ state: inout LinkState, bytes: Int = 10, isOfHome: Bool = false) -> LinkState.Taken {
+        state.take(LinkCall(isOfHome: isOfHome) {}, to: lane, bytes: bytes, due: now)
+    }
+
+    private func pass(_ state: inout LinkState, _ caller: Caller, bytes: Int = 10) -> Bool {
+        state.take(of: caller, bytes: bytes)
+    }
+
+    /// Returns the number of calls that a task takes until the lane is idle.
+    private func run(_ state: inout LinkState, _ lane: LinkLaneName) -> Int {
+        var count = 0
+        while case .call = state.next(in: lane, at: now).step { count += 1 }
+        return count
+    }
+
+    @Test func `calls beyond a limit are refused until others were sent`() {
+        var state = state()
+        #expect(take(&state) == .begins(lane))
+        #expect(pass(&state, Caller()) == true)
+        #expect(take(&state) == .refused)
+        #expect(pass(&state, Caller(), bytes: 0) == false)
+        #expect(take(&state, bytes: 0, isOfHome: true) == .waits, "a call of the home needs no room")
+        #expect(state.waitingCalls == 2)
+        #expect(run(&state, lane) == 2)
+        #expect(state.waitingCalls == 1)
+        #expect(take(&state, bytes: 91) == .refused)
+        #expect(take(&state, bytes: 90) == .begins(lane))
+        state.giveBack(10)
+        #expect(run(&state, lane) == 1)
+        #expect(state.waitingCalls == 0)
+        #expect(take(&state, bytes: 101) == .refused)
+        #expect(take(&state, bytes: 100) == .begins(lane))
+    }
+
+    @Test func `a cut link drops what was not sent, except calls of the home, and takes no calls until it is restored`() {
+        var state = state(calls: 3)
+        let (waiting, passing, answered) = (Caller(), Caller(), Caller())
+        #expect(state.take(LinkCall {}, to: lane, bytes: 10, due: now, of: waiting) == .begins(lane))
+        #expect(take(&state, bytes: 0, isOfHome: true) == .waits)
+        #expect(pass(&state, passing) == true)
+        #expect(pass(&state, answered) == true)
+        state.forget(answered)
+        let (callers, sessions) = state.cut()
+        for caller in callers { caller.fail() }
+        #expect([waiting, passing, answered].map(\.failures) == [1, 1, 0])
+        #expect(sessions.isEmpty && state.cuts == 1)
+        #expect(state.waitingCalls == 2, "calls that wait for no other call give their room back themselves")
+        #expect(take(&state) == .refused)
+        #expect(pass(&state, Caller(), bytes: 0) == false)
+        #expect(take(&state, bytes: 0, isOfHome: true) == .waits)
+        #expect(run(&state, lane) == 2)
+        state.restore()
+        #expect(take(&state) == .begins(lane))
+        #expect(state.cut().callers.count == 0)
+        #expect(state.cuts == 2)
+    }
+
+    @Test func `a session ends with the link until it leaves`() {
+        var state = state()
+        let connection = NotingSession()
+        let (first, second) = (session(connection), session(connection))
+        for session in [first, second] {
+            _ = state.take(LinkCall {}, to: lane, bytes: 0, due: now, as: session)
+            _ = run(&state, lane)
+        }
+        #expect(state.arrived(connection)?.session === second && state.arrived(connection)?.lane == lane)
+        state.leaves(first)
+        #expect(state.arrived(connection)?.session === second, "the connection arrived again")
+        #expect(state.cut().sessions.map(ObjectIdentifier.init) == [ObjectIdentifier(second)])
+        state.leaves(second)
+        #expect(state.arrived(connection) == nil)
+        #expect(state.cut().sessions.count == 0)
+    }
+
+    @Test func `a lost answer ends the sessions of its device, or else its next arrival`() {
+        var state = state(calls: 2)
+        let (session, leaving, arriving) = (session(), session(), session())
+        for session in [session, leaving, arriving] {
+            _ = state.take(LinkCall {}, to: lane, bytes: 0, due: now, as: session)
+            _ = run(&state, lane)
+        }
+        for session in [session, leaving] {
+            session.connected(device)
+            #expect(state.connect(device, to: lane) == true)
+        }
+        state.leaves(leaving)
+        let ended = Set(state.lostAnswer(of: device).map(ObjectIdentifier.init))
+        #expect(ended == [ObjectIdentifier(session), ObjectIdentifier(leaving)], "not the session without a device")
+        #expect(state.connect(device, to: lane) == true)
+        for session in [session, leaving, arriving] { state.forget(session, of: lane) }
+        // As many devices are remembered as calls can wait.
+        for number in Int64(1)...3 { #expect(state.lostAnswer(of: DeviceSerial(number)).count == 0) }
+        #expect((Int64(1)...3).map { state.connect(DeviceSerial($0), to: lane) } == [false, false, true])
+        #expect(state.connect(device, to: lane) == true, "the next arrival only")
+    }
+
+    @Test func `who waits for the end of calls is resumed when no lane is busy`() async {
+        let state = Mutex(state())
+        let lanes = [lane, .serial(DeviceSerial(2))]
+        state.withLock { state in
+            for lane in lanes { _ = state.take(LinkCall {}, to: lane, bytes: 0, due: now) }
+        }
+        await withCheckedContinuation { continuation in
+            let waits = state.withLock { $0.add(continuation) }
+            #expect(waits)
+            for (lane, expected) in zip(lanes, [0, 1]) {
+                let waiters = state.withLock { state in
+                    _ = state.next(in: lane, at: now)
+                    return state.next(in: lane, at: now).waiters
+                }
+                #expect(waiters.count == expected)
+                for waiter in waiters { waiter.resume() }
+            }
+        }
+        await withCheckedContinuation { continuation in
+            let waits = state.withLock { $0.add(continuation) }
+            #expect(!waits)
+            continuation.resume()
+        }
+    }
+}
