@@ -16,7 +16,7 @@ struct LongHomeRequestTests {
 
     /// An entry that brings all requests to one link.
     private struct Entry {
-        let link = RecordingHome()
+        let link = TestLink(to: NotingHome())
         private let forwarder: RequestForwarder
         private let fixture: RouteFixture
 
@@ -25,7 +25,7 @@ struct LongHomeRequestTests {
             link.take { _ async throws(HomeFault) -> HomeResponse in
                 HomeResponse(status: 200, fields: [], body: .whole([]))
             }
-            let homes = Homes([link, RecordingHome()].map { Homes.Place($0, local: nil) }) { _ in 0 }
+            let homes = Homes([link, TestLink(to: NotingHome())].map { Homes.Place($0, local: nil) }) { _ in 0 }
             let routes = Routes.all(
                 domain: fixture.domain, addresses: LongHomeRequestTests.addresses, store: fixture.store,
                 settings: ServerSettings(dataDirectory: ""), readiness: fixture.readiness,

@@ -23,7 +23,7 @@ struct HomeMetricsTests {
     }
 
     @Test func `requests to homes are counted by their results`() async throws {
-        let (registry, link, other) = (MetricsRegistry(), RecordingHome(), RecordingHome())
+        let (registry, link, other) = (MetricsRegistry(), TestLink(to: NotingHome()), TestLink(to: NotingHome()))
         for home in [link, other] {
             home.take { _ async throws(HomeFault) -> HomeResponse in
                 HomeResponse(status: 200, fields: [], body: .whole([]))
