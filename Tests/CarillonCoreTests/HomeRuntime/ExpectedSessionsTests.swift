@@ -9,7 +9,8 @@ import Testing
 struct ExpectedSessionsTests {
     private let expected = ExpectedSessions()
     private let start = ContinuousClock.now
-    private let (phone, tablet) = (DeviceSerial(1), DeviceSerial(2))
+    private let phone = DeviceSerial(1)
+    private let tablet = DeviceSerial(2)
 
     @Test func `a device is expected until its time is over`() {
         expected.expect(phone, until: start + .seconds(2))
@@ -46,7 +47,7 @@ struct ExpectedSessionsTests {
 
     /// Calls a function while the part of a device is locked.
     private func locking(_ device: DeviceSerial, of sessions: LiveSessions, _ work: () -> Void) {
-        sessions.appending(to: device) { _, _ in work() }
+        sessions.appending(to: device) { _, _ in (work(), nil) }
     }
 
     @Test func `a move reads the part with the devices of its shard only`() {

@@ -93,7 +93,7 @@ struct ShardMoveTests {
         let result = try await world.move(giveUp: { [world] _ in
             gate.whenDecided(world.shard) {
                 let (home, device) = (world.second, world.device.serial)
-                let isAwaited = home.sessions.appending(to: device) { _, isAwaited in isAwaited }
+                let isAwaited = home.sessions.appending(to: device) { _, isAwaited in (isAwaited, nil) }
                 found.withLock { $0 += [home.isConnected(device), isAwaited] }
             }
             return true

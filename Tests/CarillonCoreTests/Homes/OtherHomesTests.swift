@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonExpression
 import CarillonWire
 import Testing

@@ -1,4 +1,5 @@
 import CarillonCore
+import CarillonWire
 import TestSupport
 import Testing
 

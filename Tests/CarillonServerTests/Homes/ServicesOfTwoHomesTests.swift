@@ -208,9 +208,9 @@ struct ServicesOfTwoHomesTests {
         try await world.offer(by: other)
         for (number, provider) in [(1, world.provider), (2, other), (3, world.provider)] as [(UInt64, Device)] {
             try await world.ask(number, of: provider)
-            world.homes.pass(seconds: 1)
+            world.homes.advance(seconds: 1)
         }
-        world.homes.pass(seconds: RequestHeader.defaultDeadlineSeconds)
+        world.homes.advance(seconds: RequestHeader.defaultDeadlineSeconds)
         let commits = CommitGate(world.homes.store)
         let ending = Task { try await world.providing.endDue() }
         // The due requests are read.

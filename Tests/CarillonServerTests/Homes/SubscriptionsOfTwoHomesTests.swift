@@ -66,7 +66,7 @@ struct SubscriptionsOfTwoHomesTests {
 
     @Test func `a subscription is made also if its item moves behind the commit`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let item = try await world.homes.item(at: 0)
+        let item = try world.homes.item(at: 0)
         let domain = world.homes.domains[0]
         let (gate, shard) = (try #require(domain.runtime.gate), Shard(of: item.app, item: item.name.text))
         #expect(await gate.close(shard, atMost: .seconds(10)))
@@ -89,7 +89,7 @@ struct SubscriptionsOfTwoHomesTests {
 
     @Test func `a subscription that was not handed over to the new home of its item has an unknown outcome`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let item = try await world.homes.item(at: 0)
+        let item = try world.homes.item(at: 0)
         let (homes, shard) = (world.homes, Shard(of: item.app, item: item.name.text))
         let domain = homes.domains[0]
         let approval = SlowApproval {
@@ -203,7 +203,7 @@ struct SubscriptionsOfTwoHomesTests {
 
     @Test func `a device is resumed also if the home of an item does not answer`() async throws {
         let world = try await ItemsOfTwoHomes()
-        let (item, devices) = (try await world.homes.item(at: 1), world.homes.domains[0].devices)
+        let (item, devices) = (try world.homes.item(at: 1), world.homes.domains[0].devices)
         try await world.subscribe(0, [item], "price > 10.0", .everyCrossing)
         _ = try await devices.suspend(world.devices[0])
         #expect(await world.watches(1) == 0)
