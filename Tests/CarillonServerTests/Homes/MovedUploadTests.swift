@@ -52,7 +52,7 @@ struct MovedUploadTests {
         for sender in senders { await sender.hasStarted() }
         #expect(await domain.giveUp(Shard(of: moving.id)))
         for sender in senders { sender.goOn() }
-        await #expect(throws: Refusal.uploadTakenOver) { try await senders[0].task.value }
+        await #expect(throws: Refusal.uploadMoves) { try await senders[0].task.value }
         #expect(try await senders[1].task.value.isComplete)
         // The sender tries again.
         let again = Sender(to: moving, of: owner, in: attachments)
