@@ -76,6 +76,11 @@ extension HomeDomain {
             let isOwn = !asksOwn && home.shards.contains(shard)
             let answers = isOwn ? await publish(question) : try await others.ask(question)
             return answers.map { answer in answer.map { $0.mapError { $0 as any Error } } }
+        } catch let fault as StoreFault where fault.kind == .unreachable {
+            // Nothing was done. If only this shard moves, the other updates are published when they are asked for again.
+            return question.updates.map { update in
+                Shard(of: question.app, item: update.item.text) == shard ? .failure(fault) : nil
+            }
         } catch {
             return question.updates.map { _ in .failure(error) }
         }
