@@ -50,8 +50,8 @@ final class ServiceHouse {
         prepare: (PushClient) async throws -> Void = { _ in }
     ) async throws -> PushClient {
         count += 1
-        let client = try PushClient(
-            configuration: .init(
+        let client = try open(
+            .init(
                 server: server.address, app: app, clientKey: keys[app],
                 storageDirectory: directory ?? server.directory + "/client-\(count)", localDirectory: local,
                 backOff: .init(initial: .milliseconds(20), maximum: .milliseconds(200))))
@@ -61,6 +61,18 @@ final class ServiceHouse {
         _ = try await client.channel("ready").ensureOpen()
         try await eventually { !client.device.isUserPending }
         return client
+    }
+
+    /// Makes a client, also after another one that had the same storage: on a busy machine its store can stay open for some seconds.
+    private func open(_ configuration: PushClient.Configuration) throws -> PushClient {
+        for _ in 0..<10 {
+            do throws(PushError) {
+                return try PushClient(configuration: configuration)
+            } catch {
+                guard error.code == .storageInUse else { throw error }
+            }
+        }
+        return try PushClient(configuration: configuration)
     }
 
     /// The options of a `carillon services` command, as an install of an app that belongs to a user.
