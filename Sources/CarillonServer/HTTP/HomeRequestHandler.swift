@@ -101,14 +101,21 @@ final class HomeRequestHandler: Sendable {
         }
         poll.onNews { next.yield(false) }
         for await isLast in looks {
-            if var response = try await poll.look(isLast: isLast) {
-                // No route returns this response.
-                response.headers[.carillonServer] = domain.server.description
-                return response
-            }
+            if let response = try await poll.look(isLast: isLast) { return named(response) }
             poll.onNews { next.yield(false) }
         }
-        throw CancellationError()
+        // The task was cancelled: the client sends nothing more, and may still read. The last look is not cancelled.
+        guard let response = try await Task(operation: { try await poll.look(isLast: true) }).value else {
+            throw CancellationError()
+        }
+        return named(response)
+    }
+
+    /// Adds the field that routes add to their responses: no route returns this one.
+    private func named(_ response: Response) -> Response {
+        var response = response
+        response.headers[.carillonServer] = domain.server.description
+        return response
     }
 
     /// Ends the share with the response. A large body is counted as long as it is read, in parts; a small one by the process that gets it.
