@@ -12,7 +12,8 @@ package enum SessionCall: Sendable {
     case moving(done: @Sendable () -> Void)
     case moved(MoveEnd)
 
-    func make(to session: any LiveSession) {
+    /// Calls the function of the session.
+    package func make(to session: any LiveSession) {
         switch self {
         case .offer(let envelope): session.offer(envelope)
         case .offerVolatile(let envelope, let answer): session.offerVolatile(envelope, answer: answer)

@@ -11,7 +11,7 @@ struct SessionCalls: Sendable {
         var call: SessionCall
     }
 
-    /// What becomes of a call that was added.
+    /// Who makes a call that was added.
     enum Added: Sendable {
         /// The caller makes the call, and the calls of ``next()`` after it.
         case begins
@@ -46,7 +46,7 @@ struct SessionCalls: Sendable {
         return .waits
     }
 
-    /// All calls until now were made. Returns the calls to make next; nil if there are none.
+    /// Call this when all calls before are made. Returns the next calls. Nil: no call waits, and the state is idle.
     mutating func next() -> [Waiting]? {
         guard let calls = waiting, !calls.isEmpty else {
             waiting = nil

@@ -127,7 +127,7 @@ final class HomeLink: Sendable {
 
     // MARK: Sessions
 
-    /// Returns the session that arrived for a session of a connection; nil if there is none, or it leaves.
+    /// Returns the session at the home that belongs to a session of a connection. Nil if it did not arrive, or leaves.
     func arrived(_ session: any LiveSession) -> LinkState.Arrived? { state.withLock { $0.arrived(session) } }
 
     /// The home connected a session that arrived by a lane.

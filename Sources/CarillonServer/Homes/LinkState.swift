@@ -135,7 +135,7 @@ struct LinkState {
 
     // MARK: Sessions
 
-    /// Returns the session that arrived for a session of a connection; nil if there is none, or it leaves.
+    /// Returns the session at the home that belongs to a session of a connection. Nil if it did not arrive, or leaves.
     func arrived(_ session: any LiveSession) -> Arrived? { sessions[ObjectIdentifier(session)] }
 
     /// The home connected a session of the device.

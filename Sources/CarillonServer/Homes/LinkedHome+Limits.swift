@@ -1,5 +1,5 @@
 extension LinkedHome {
-    /// What may wait to be sent. Parts of bodies are not counted, because they are read one after the other.
+    /// The limits of calls that wait to be sent. They leave out parts of bodies, because a home reads one part at a time.
     package struct Limits: Sendable {
         /// The most calls that wait. Beyond it a call fails with ``HomeFault/unreachable``. If ``Home/settle(_:of:)`` finds no room, the sessions
         /// of its device end, so that the envelope comes again. If the device has none, its next arrival fails: the session that arrives can

@@ -8,49 +8,18 @@ import Synchronization
 /// home back then. If the link is lost, the session ends with ``SessionEnd/linkLost``; what was offered to it and not answered counts as not
 /// given. A withdrawal and the beginning of a move are done when the session has ended.
 final class LinkedSession: LiveSession {
-    /// A call of the home.
-    private enum Call: Sendable {
-        case offer(Envelope)
-        case offerVolatile(Envelope, answer: @Sendable (Bool) -> Void)
-        case storedMore
-        case withdrew(DeliveryMachine.Withdrawal, done: @Sendable () -> Void)
-        case settled([MessageID])
-        case providersChanged
-        case end(SessionEnd)
-        case moving(done: @Sendable () -> Void)
-        case moved(MoveEnd)
-
-        /// Whether the home waits for an answer.
-        var isAnswered: Bool {
-            switch self {
-            case .offerVolatile, .withdrew, .moving: true
-            case .offer, .storedMore, .settled, .providersChanged, .end, .moved: false
-            }
-        }
-
-        var byteCount: Int {
-            switch self {
-            case .offer(let envelope), .offerVolatile(let envelope, _): envelope.byteCount
-            case .settled(let ids): Self.bytes * (1 + ids.count)
-            case .storedMore, .withdrew, .providersChanged, .end, .moving, .moved: Self.bytes
-            }
-        }
-
-        private static let bytes = 32
-    }
-
     private enum Step {
         case wait(until: ContinuousClock.Instant)
-        case pass(Call)
+        case pass(SessionCall)
         /// The session ends. The answers are those that are still expected from it.
         case end([@Sendable (Bool) -> Void])
         /// A call that comes after the end.
-        case late(Call)
+        case late(SessionCall)
         case done
     }
 
     private struct State {
-        var queue = DelayedQueue<Call>()
+        var queue = DelayedQueue<SessionCall>()
         /// Passes the calls on; nil if nothing waits.
         var task: Task<Void, Never>?
         var isLost = false
@@ -121,7 +90,7 @@ final class LinkedSession: LiveSession {
 
     // MARK: The queue
 
-    private func add(_ call: Call) {
+    private func add(_ call: SessionCall) {
         let due = delay.due()
         state.withLock { state in
             guard !state.isLost || call.isAnswered else { return }
@@ -155,9 +124,8 @@ final class LinkedSession: LiveSession {
         }
     }
 
-    private func pass(_ call: Call) {
+    private func pass(_ call: SessionCall) {
         switch call {
-        case .offer(let envelope): session.offer(envelope)
         case .offerVolatile(let envelope, let answer):
             let number = state.withLock { state in
                 state.lastAnswer += 1
@@ -165,7 +133,6 @@ final class LinkedSession: LiveSession {
                 return state.lastAnswer
             }
             session.offerVolatile(envelope) { self.answered(number, wasGiven: $0) }
-        case .storedMore: session.storedMore()
         case .withdrew(let withdrawal, let done):
             session.withdrew(withdrawal) { [delay] in
                 // Ends after the delay.
@@ -174,8 +141,6 @@ final class LinkedSession: LiveSession {
                     done()
                 }
             }
-        case .settled(let ids): session.settled(ids)
-        case .providersChanged: session.providersChanged()
         case .end(let reason):
             state.withLock { $0.isEnded = true }
             session.end(because: reason)
@@ -190,7 +155,7 @@ final class LinkedSession: LiveSession {
         case .moved(.gone):
             let again = onMoved(self)
             session.moved(state.withLock { $0.isEnded } ? .gone : again.map { .arrives($0) } ?? .gone)
-        case .moved(let end): session.moved(end)
+        case .offer, .storedMore, .settled, .providersChanged, .moved: call.make(to: session)
         }
     }
 
@@ -228,4 +193,24 @@ final class LinkedSession: LiveSession {
     func moved(_ end: MoveEnd) { add(.moved(end)) }
 
     var executor: (any TaskExecutor)? { session.executor }
+}
+
+extension SessionCall {
+    /// Whether the home waits for an answer.
+    fileprivate var isAnswered: Bool {
+        switch self {
+        case .offerVolatile, .withdrew, .moving: true
+        case .offer, .storedMore, .settled, .providersChanged, .end, .moved: false
+        }
+    }
+
+    fileprivate var byteCount: Int {
+        switch self {
+        case .offer(let envelope), .offerVolatile(let envelope, _): envelope.byteCount
+        case .settled(let ids): Self.bytes * (1 + ids.count)
+        case .storedMore, .withdrew, .providersChanged, .end, .moving, .moved: Self.bytes
+        }
+    }
+
+    private static let bytes = 32
 }

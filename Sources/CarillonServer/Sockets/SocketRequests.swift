@@ -157,7 +157,7 @@ struct SocketRequests: Sendable {
         return (answer, place)
     }
 
-    /// What a client is told of a question that failed.
+    /// Returns the refusal that a client gets if a question failed.
     static func refusal(for error: any Error, logger: Logger) -> Refusal {
         if let fault = error as? HomeFault { return Refusal(fault, logger: logger) }
         logger.error("a request by the socket failed", metadata: ["reason": "\(error)"])

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// What a client is told if a home did not do its request.
+/// The refusals that a client gets if a home did not do its request.
 struct HomeFaultTests {
     private static let unreachable = "The server cannot reach the home of the request now; nothing was accepted."
     private static let unknown = "The home of the request did not answer; it may have accepted the request."

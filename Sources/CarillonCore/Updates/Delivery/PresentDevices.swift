@@ -86,7 +86,7 @@ struct PresentDevices {
         return !isTelling
     }
 
-    /// Takes the updates that the present devices were not notified of. If there is none, the notification ends.
+    /// Takes the updates of which the present devices were not notified. Without such an update, the notification ends.
     mutating func takePending() -> [UpdateSerial] {
         defer { pending = [] }
         if pending.isEmpty { isTelling = false }
