@@ -29,8 +29,7 @@ struct StrangerTests {
             let id = try await world.send(to: device)
             for attempt in 1...8 {
                 try await eventually { world.simulator.totals.faults == attempt }
-                try await eventually { world.domain.outbox.underWay == 0 }
-                #expect(try await world.standings(id, of: device) == [.state(.scheduled)])
+                try await eventually { try await world.standings(id, of: device) == [.state(.scheduled)] }
                 world.advance(seconds: 1200)
             }
             try await handed(id, device, world)
@@ -68,7 +67,7 @@ struct StrangerTests {
             let id = try await world.send(to: poisoned)
             for attempt in 1...12 {
                 try await eventually { world.simulator.totals.faults == attempt }
-                try await eventually { world.domain.outbox.underWay == 0 }
+                try await eventually { try await world.standings(id, of: poisoned) == [.state(.scheduled)] }
                 world.advance(seconds: 1200)
             }
             #expect(world.domain.gateways.held.isEmpty)

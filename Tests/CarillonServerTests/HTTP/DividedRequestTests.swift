@@ -70,18 +70,35 @@ struct DividedRequestTests {
         }
     }
 
-    @Test(arguments: [HomeFault.unreachable, .outcomeUnknown])
-    func `lines of a home that does not answer are refused, and no others`(fault: HomeFault) async throws {
+    /// Lines for items of the two homes by turns. Those of the second home are lines 2, 4 and 6, and are in different shards.
+    private func linesByTurns(_ items: Items) throws -> [String] {
+        let others = items.names[1].prefix(3)
+        try #require(Set(others.map { Shard(of: items.app, item: $0) }).count == 3)
+        return zip(items.names[0], others).flatMap { [Items.line($0, 1), Items.line($1, 1)] }
+    }
+
+    /// The second home is asked a second time only if it is known that it did nothing.
+    @Test(arguments: [[HomeFault.unreachable, .unreachable], [.unreachable, .outcomeUnknown], [.outcomeUnknown]])
+    func `lines of a home that does not answer are refused, and no others`(faults: [HomeFault]) async throws {
         let items = try await Items()
-        items.homes.links[1].fail(with: fault)
-        let lines = (0..<3).flatMap { [Items.line(items.names[0][$0], 1), Items.line(items.names[1][$0], 1)] }
-        let answer = try await items.publish(lines)
+        for fault in faults { items.homes.links[1].fail(with: fault) }
+        let answer = try await items.publish(try linesByTurns(items))
         #expect(answer.status == 200)
         #expect(answer.json?["accepted"] == .integer(3) && answer.json?["refused"] == .integer(3))
         #expect(Self.lines(answer) == [.integer(2), .integer(4), .integer(6)])
-        #expect(items.homes.links[1].questionCount == 1)
+        #expect(items.homes.links[1].questionCount == faults.count)
         guard case .array(let refusals)? = answer.json?["refusals"] else { return }
         #expect(refusals.allSatisfy { $0["code"] == .string("storage_unavailable") })
+    }
+
+    @Test func `if the shard of the first line cannot be reached, lines of other shards are taken`() async throws {
+        let items = try await Items()
+        items.homes.links[1].fail(with: .unreachable)
+        let answer = try await items.publish(try linesByTurns(items))
+        #expect(answer.json?["accepted"] == .integer(5))
+        #expect(Self.lines(answer) == [.integer(2)])
+        #expect(items.homes.links[1].questionCount == 2)
+        for name in items.names[1][1..<3] { #expect(try await items.version(name, at: 1) == 1) }
     }
 
     // MARK: Matrix
