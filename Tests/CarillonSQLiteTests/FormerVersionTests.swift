@@ -15,7 +15,7 @@ struct FormerVersionTests {
 
     private let start = StoreFixture.start
     private let serial = DeviceSerial(1)
-    private let lane = PushLane(app: AppSerial(1), environment: .production)
+    private let queue = PushQueue(app: AppSerial(1), environment: .production)
 
     /// What a file has.
     private struct Content {
@@ -113,7 +113,7 @@ struct FormerVersionTests {
         let subscription = try await store.subscription(content.subscription.id, of: serial)
         #expect(subscription == content.subscription)
         let pushes = try await store.leasePushes(
-            of: lane, in: .all, limit: 9, at: start, until: start.adding(seconds: LeasedPush.leaseSeconds)
+            of: queue, in: .all, limit: 9, at: start, until: start.adding(seconds: LeasedPush.leaseSeconds)
         ).pushes
         #expect(pushes.map(\.device) == [serial] && pushes.map(\.content) == [.wake])
         #expect(try await store.numbers("SELECT user_version FROM pragma_user_version") == [Int64(Schema.version)])

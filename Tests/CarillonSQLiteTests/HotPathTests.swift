@@ -360,12 +360,12 @@ struct HotPathTests {
                 InboxOperation.append(fixture.envelope(position, on: channel), rules)
             }
             _ = try await store.commit(operations)
-            let lane = PushLane(app: fixture.device.app, environment: .production)
+            let queue = PushQueue(app: fixture.device.app, environment: .production)
             var trace = Trace(store)
-            let lanes = try await trace.run { try await store.dueLanes(at: start) }
-            #expect(lanes == [lane])
+            let queues = try await trace.run { try await store.dueQueues(at: start) }
+            #expect(queues == [queue])
             let leased = try await trace.run {
-                try await store.leasePushes(of: lane, limit: 300, at: start, until: start.adding(seconds: 60))
+                try await store.leasePushes(of: queue, limit: 300, at: start, until: start.adding(seconds: 60))
             }
             let pushes = leased.pushes.count
             #expect(pushes == Int(count))

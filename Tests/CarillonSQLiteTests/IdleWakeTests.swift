@@ -20,8 +20,8 @@ struct IdleWakeTests {
         _ = try await store.changeRegistration(of: device.serial, at: start) { _ in wish }
         let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
         _ = try await store.commit([.append(fixture.envelope(1), rules)])
-        let lane = PushLane(app: device.app, environment: .production)
-        let leased = try await store.leasePushes(of: lane, limit: 9, at: start, until: start.adding(seconds: 60))
+        let queue = PushQueue(app: device.app, environment: .production)
+        let leased = try await store.leasePushes(of: queue, limit: 9, at: start, until: start.adding(seconds: 60))
         _ = try await store.endPushes(leased.pushes.map { PushEnd($0, .handed, at: start) })
         _ = try await store.commit([fixture.acknowledge(1)])
         #expect(try await store.rowCount(of: "wake") == 1)

@@ -15,7 +15,7 @@ struct PushMemoryTests {
         let fixture: StoreFixture
         var store: SQLiteStore { fixture.sqlite }
         var device: DeviceSerial { fixture.device.serial }
-        var lane: PushLane { PushLane(app: fixture.device.app, environment: .production) }
+        var queue: PushQueue { PushQueue(app: fixture.device.app, environment: .production) }
 
         init(_ stores: SQLiteStores = .memory) async throws {
             fixture = try await StoreFixture(stores)
@@ -37,9 +37,9 @@ struct PushMemoryTests {
             _ = try await store.commit(positions.map { .append(fixture.envelope($0, ttl: 100_000, at: now), rules) })
         }
 
-        func lease(in lane: PushLane? = nil, at now: Timestamp) async throws -> [LeasedPush] {
+        func lease(in queue: PushQueue? = nil, at now: Timestamp) async throws -> [LeasedPush] {
             try await store.leasePushes(
-                of: lane ?? self.lane, limit: 9, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds)
+                of: queue ?? self.queue, limit: 9, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds)
             ).pushes
         }
 
@@ -93,7 +93,7 @@ struct PushMemoryTests {
         ]
         for (place, push) in pushes.enumerated() {
             let row = PushRow(
-                serial: Int64(place + 1), device: world.device, lane: world.lane.number, kind: push.kind,
+                serial: Int64(place + 1), device: world.device, queue: world.queue.number, kind: push.kind,
                 position: Int64(place + 100), state: push.state, dueAt: start, setAt: start,
                 endsAt: start.adding(seconds: 600))
             try await SQLiteStores.memory.addPush(row, in: world.store)
@@ -197,7 +197,7 @@ struct PushMemoryTests {
         let reads = statements.count { $0.contains("device_profile") || $0.contains("FROM inbox_index") }
         #expect(reads == 1)
         let read = try #require(world.store.memory.pushes[world.device])
-        #expect(read.lane == world.lane && read.wake == known.wake && read.lastAlertAt == known.lastAlertAt)
+        #expect(read.queue == world.queue && read.wake == known.wake && read.lastAlertAt == known.lastAlertAt)
         #expect(read.alerts == 2 && read.triggers == 0 && read.kept == 2 && read.quietBefore == 0)
         #expect(world.store.memory.usage.usage(of: world.device).waiting?.envelopes == 4)
     }
@@ -217,7 +217,7 @@ struct PushMemoryTests {
 
     @Test func `a suspended device stays out of reach, though its token is found in the other environment`() async throws {
         let world = try await World()
-        let sandbox = PushLane(app: world.fixture.device.app, environment: .sandbox)
+        let sandbox = PushQueue(app: world.fixture.device.app, environment: .sandbox)
         try await world.append(1...1, .background, at: start)
         let leased = try await world.lease(at: start)
         try #require(leased.count == 1)
@@ -231,6 +231,6 @@ struct PushMemoryTests {
         let registration = try await world.store.registration(of: world.device)
         #expect(registration?.profile.address?.environment == .sandbox)
         #expect(world.store.memory.pushes[world.device] != nil)
-        #expect(world.store.memory.pushes[world.device]?.lane == nil)
+        #expect(world.store.memory.pushes[world.device]?.queue == nil)
     }
 }

@@ -174,9 +174,9 @@ struct RowCountTests {
             _ = try await store.commit([append])
         } remove: { number in
             _ = try await store.commit([fixture.acknowledge(Int64(number))])
-            let lane = PushLane(app: fixture.device.app, environment: .production)
+            let queue = PushQueue(app: fixture.device.app, environment: .production)
             let later = start.adding(seconds: 100_000)
-            let leased = try await store.leasePushes(of: lane, limit: 100, at: later, until: later.adding(seconds: 60))
+            let leased = try await store.leasePushes(of: queue, limit: 100, at: later, until: later.adding(seconds: 60))
             _ = try await store.endPushes(leased.pushes.map { PushEnd($0, .handed, at: later) })
         }
     }

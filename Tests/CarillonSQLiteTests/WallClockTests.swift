@@ -144,8 +144,8 @@ struct WallClockTests {
             _ = try await store.changeRegistration(of: fixture.device.serial, at: now) { _ in .says(said, confirms: true) }
             let rules = AppendRules(wake: WakeWish(.background, dueAt: now))
             _ = try await store.commit([.append(fixture.envelope(1, ttl: 400 * 86_400, at: now), rules)])
-            let lane = PushLane(app: fixture.device.app, environment: .production)
-            let leased = try await store.leasePushes(of: lane, limit: 1, at: now, until: now.adding(seconds: 60))
+            let queue = PushQueue(app: fixture.device.app, environment: .production)
+            let leased = try await store.leasePushes(of: queue, limit: 1, at: now, until: now.adding(seconds: 60))
             _ = try await store.endPushes(leased.pushes.map { PushEnd($0, .handed, at: now) })
         }
 

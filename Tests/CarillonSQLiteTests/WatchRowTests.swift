@@ -44,7 +44,7 @@ struct WatchRowTests {
         #expect(try await wrongWork(fixture.sqlite) == [0, 0])
     }
 
-    /// The numbers of work without what it is for and of pings and callbacks without work, and of lanes that do not match their work.
+    /// The numbers of work without what it is for and of pings and callbacks without work, and of queues that do not match their work.
     private func wrongWork(_ store: SQLiteStore) async throws -> [Int64] {
         try await store.read { db in
             let work = try Int64.fetchOne(
@@ -60,14 +60,14 @@ struct WatchRowTests {
                         + (SELECT count(*) FROM disconnect_callback AS call
                             WHERE NOT EXISTS (SELECT 1 FROM leased_work WHERE kind = 1 AND subject = call.serial))
                     """)
-            let lanes = try Int64.fetchOne(
+            let queues = try Int64.fetchOne(
                 db,
                 sql: """
                     SELECT count(*) FROM work_lane WHERE size = 0
                         OR size <> (SELECT count(*) FROM leased_work WHERE lane = work_lane.serial)
                         OR head_at <> (SELECT min(ready_at) FROM leased_work WHERE lane = work_lane.serial)
                     """)
-            return [work ?? -1, lanes ?? -1]
+            return [work ?? -1, queues ?? -1]
         }
     }
 
@@ -212,12 +212,12 @@ struct WatchRowTests {
         }
     }
 
-    // MARK: Lanes
+    // MARK: Queues
 
-    @Test func `lanes follow their work`() async throws {
+    @Test func `queues follow their work`() async throws {
         let fixture = try await WatchFixture(.memory)
         let (store, device) = (fixture.sqlite, fixture.base.device)
-        func expectLanes(_ sizes: [Int64]) async throws {
+        func expectQueues(_ sizes: [Int64]) async throws {
             #expect(try await wrongWork(store) == [0, 0])
             let found = try await store.read { db in
                 try Int64.fetchAll(db, sql: "SELECT size FROM work_lane ORDER BY peer, kind")
@@ -228,37 +228,37 @@ struct WatchRowTests {
         for channel in [fixture.base.first, fixture.base.second, third] {
             _ = try await fixture.put(fixture.wish(on: channel, ping: "http://a.example", due: start.adding(seconds: 9)))
         }
-        try await expectLanes([3])
+        try await expectQueues([3])
         _ = try await fixture.put(fixture.wish(on: third, ping: "http://a.example", due: start))
-        try await expectLanes([3])
+        try await expectQueues([3])
         _ = try await fixture.put(fixture.wish(on: third, ping: "http://b.example", due: start))
-        try await expectLanes([2, 1])
+        try await expectQueues([2, 1])
         _ = try await fixture.put(fixture.wish(on: third, ping: "http://c.example", gone: "http://a.example", id: "msg_3"))
-        try await expectLanes([2, 1])
+        try await expectQueues([2, 1])
 
         let later = start.adding(seconds: 10)
         let calls = try await fixture.lease(at: later)
         #expect(calls.count == 2)
-        try await expectLanes([2, 1])
+        try await expectQueues([2, 1])
         for call in calls { _ = try await store.record(try fixture.record(call, due: later.adding(seconds: 60), at: later)) }
-        try await expectLanes([2, 1])
+        try await expectQueues([2, 1])
         try await store.spreadOverduePings(at: start.adding(seconds: 3600))
-        try await expectLanes([2, 1])
+        try await expectQueues([2, 1])
         _ = try await fixture.lease(at: start.adding(seconds: 7200))
         try await store.bringBackWork(at: start)
-        try await expectLanes([2, 1])
+        try await expectQueues([2, 1])
 
         _ = try await fixture.put(fixture.wish(on: fixture.base.first, ping: nil))
-        try await expectLanes([1, 1])
+        try await expectQueues([1, 1])
         _ = try await store.closeChannel(third.id, device: device.serial, at: start)
-        try await expectLanes([1, 1])
+        try await expectQueues([1, 1])
         #expect(try await store.removeWatch(of: fixture.base.second.serial))
-        try await expectLanes([1])
+        try await expectQueues([1])
         _ = try await fixture.drain(at: WatchFixture.aMonth)
-        try await expectLanes([])
+        try await expectQueues([])
     }
 
-    @Test func `lanes follow their work when other work of the commit fails`() async throws {
+    @Test func `queues follow their work when other work of the commit fails`() async throws {
         let fixture = try await WatchFixture(.memory)
         let (store, device) = (fixture.sqlite, fixture.base.device)
         let (first, second) = (fixture.base.first, fixture.base.second)
@@ -277,15 +277,15 @@ struct WatchRowTests {
             { _ = try await store.putWatch(wishes[0], at: now) },
             {
                 try await store.group.run { db in
-                    let lanes = WorkLanes(db)
-                    func work(_ subject: Int64, _ peer: String) -> WorkLanes.NewWork {
-                        WorkLanes.NewWork(
+                    let queues = WorkQueues(db)
+                    func work(_ subject: Int64, _ peer: String) -> WorkQueues.NewWork {
+                        WorkQueues.NewWork(
                             kind: .ping, subject: subject, app: device.app.rawValue, device: device.serial.rawValue,
                             peer: peer, dueAt: now)
                     }
-                    try lanes.add(work(99, "c.example:80"), at: now)
-                    try lanes.move(work(moved.rawValue, "d.example:80"), at: now)
-                    try lanes.remove(.ping, of: removed.rawValue)
+                    try queues.add(work(99, "c.example:80"), at: now)
+                    try queues.move(work(moved.rawValue, "d.example:80"), at: now)
+                    try queues.remove(.ping, of: removed.rawValue)
                     throw StoreFault(.full, "its own")
                 }
             },
@@ -363,7 +363,7 @@ struct WatchRowTests {
         let next = try #require(try await fixture.lease(at: start).first)
         let last = try #require(next.callback)
         let delivered = try await run { _ = try await store.record(.delivered, of: last, end: fixture.end(next)) }
-        // Another callback for the peer is left in the lane.
+        // Another callback for the peer is left in the queue.
         #expect(delivered == 7)
     }
 }

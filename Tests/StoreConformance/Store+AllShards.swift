@@ -12,12 +12,12 @@ extension LeasedWorkStore {
 extension PushStore {
     package func bringBackPushes(at now: Timestamp) async throws { try await bringBackPushes(in: .all, at: now) }
 
-    package func dueLanes(at now: Timestamp) async throws -> [PushLane] { try await dueLanes(in: .all, at: now) }
+    package func dueQueues(at now: Timestamp) async throws -> [PushQueue] { try await dueQueues(in: .all, at: now) }
 
     package func leasePushes(
-        of lane: PushLane, limit: Int, at now: Timestamp, until end: Timestamp
+        of queue: PushQueue, limit: Int, at now: Timestamp, until end: Timestamp
     ) async throws -> LeasedPushes {
-        try await leasePushes(of: lane, in: .all, limit: limit, at: now, until: end)
+        try await leasePushes(of: queue, in: .all, limit: limit, at: now, until: end)
     }
 
     package func parkedPushes(of app: AppSerial, limit: Int) async throws -> [PushRecord] {

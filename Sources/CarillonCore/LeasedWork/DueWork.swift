@@ -14,7 +14,7 @@ package enum WorkKind: Int, CaseIterable, Sendable {
 
 /// Work that is due: whose it is, and where it goes.
 ///
-/// Work of one app and one kind for one peer forms a lane; a store gives the first of each.
+/// Work of one app and one kind for one peer forms a queue; a store gives the first of each.
 package struct DueWork: Equatable, Sendable {
     package var serial: Int64
     package var kind: WorkKind
@@ -25,7 +25,7 @@ package struct DueWork: Equatable, Sendable {
     package var host: String
     package var isOnTrial: Bool
     package var readyAt: Timestamp
-    /// When its lane had its last turn.
+    /// When its queue had its last turn.
     package var servedAt: Timestamp
 
     package init(

@@ -7,10 +7,10 @@ package protocol LeasedWorkStore: Sendable {
     ///
     /// - Parameter shards: The shards whose devices' work is corrected.
     func bringBackWork(in shards: ShardSet, at now: Timestamp) async throws
-    /// Returns work for devices of shards that is due at `now` and has no lease: of each lane the item that has waited the
+    /// Returns work for devices of shards that is due at `now` and has no lease: of each queue the item that has waited the
     /// longest. The call leases nothing.
     ///
-    /// Of an app and kind up to `limit` items are returned, of the lanes that have waited the longest. Work of the crowd is left out, and
+    /// Of an app and kind up to `limit` items are returned, of the queues that have waited the longest. Work of the crowd is left out, and
     /// so is work that ends with its app if the app was deleted.
     func dueWork(in shards: ShardSet, at now: Timestamp, besides crowd: WorkCrowds, limit: Int) async throws -> [DueWork]
 }

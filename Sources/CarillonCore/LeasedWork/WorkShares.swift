@@ -12,7 +12,7 @@
 ///   are shared by the same rules: however many such addresses somebody invents, those that answer do not wait for them.
 ///
 /// Among calls that may begin, those go first whose app, kind, device and host have the fewest under way, and then those
-/// that have waited the longest since their lane's last turn.
+/// that have waited the longest since their queue's last turn.
 package struct WorkShares: Sendable {
     /// Of whom calls are counted.
     private enum Party: Hashable {

@@ -64,7 +64,7 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case pushesShortened = "carillon_pushes_shortened_total"
     case parkedPushesForgotten = "carillon_parked_pushes_forgotten_total"
     case pushesUnderWay = "carillon_pushes_under_way"
-    case pushLanesPaused = "carillon_push_lanes_paused"
+    case pushQueuesPaused = "carillon_push_lanes_paused"
     case pushResultsDropped = "carillon_push_results_dropped_total"
 
     case itemUpdates = "carillon_item_updates_total"
@@ -113,7 +113,7 @@ extension ServerMetric {
         case .buildInfo, .connections, .sockets, .sessions, .answerBytes, .waiters, .inboxEnvelopes, .inboxBytes,
             .homes, .handOversWaiting, .handOversOldest,
             .callsUnderWay,
-            .pushesUnderWay, .pushLanesPaused,
+            .pushesUnderWay, .pushQueuesPaused,
             .residentMemory, .openFiles, .openFilesLimit, .startTime:
             .gauge
         case .acknowledgementDelay:
@@ -188,7 +188,7 @@ extension ServerMetric {
         case .pushesShortened: "Alerts whose texts were shortened so that the vendor's service takes them."
         case .parkedPushesForgotten: "Parked pushes forgotten because a device had too many."
         case .pushesUnderWay: "Pushes with vendors' services that have no answer yet."
-        case .pushLanesPaused:
+        case .pushQueuesPaused:
             "Apps and environments whose pushes wait, as the service cannot be reached or refuses the credentials."
         case .pushResultsDropped: "Answers of vendors' services that could not be written down; the pushes are sent again."
         case .itemUpdates: "Updates of items that publishers sent, by what became of them."

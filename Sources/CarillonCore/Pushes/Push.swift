@@ -52,7 +52,7 @@ package struct LeasedPush: Equatable, Sendable {
     package var id: Bytes16
     package var kind: PushKind
     package var device: DeviceSerial
-    package var lane: PushLane
+    package var queue: PushQueue
     package var token: PushToken
     /// Of the device's address, when it was leased.
     package var addressRevision: Int64
@@ -64,11 +64,11 @@ package struct LeasedPush: Equatable, Sendable {
     package var content: Content
     /// Whether the texts of its alert are shortened so that its payload fits.
     package var isShortened: Bool
-    /// Which of its lane's credentials it is sent with: answers to earlier ones say nothing of the lane.
+    /// Which of its push queue's credentials it is sent with: answers to earlier ones say nothing of the push queue.
     package var generation = 0
 
     package init(
-        lease: WorkLease, id: Bytes16, kind: PushKind, device: DeviceSerial, lane: PushLane, token: PushToken,
+        lease: WorkLease, id: Bytes16, kind: PushKind, device: DeviceSerial, queue: PushQueue, token: PushToken,
         addressRevision: Int64, attempt: Int, isElsewhere: Bool, expiresAt: Timestamp, content: Content,
         isShortened: Bool = false
     ) {
@@ -76,7 +76,7 @@ package struct LeasedPush: Equatable, Sendable {
         self.id = id
         self.kind = kind
         self.device = device
-        self.lane = lane
+        self.queue = queue
         self.token = token
         self.addressRevision = addressRevision
         self.attempt = attempt
@@ -101,7 +101,7 @@ package struct PushRecord: Equatable, Sendable {
     package var serial: Int64?
     package var kind: PushKind
     /// Nil while the device has no token.
-    package var lane: PushLane?
+    package var queue: PushQueue?
     package var standing: Standing
     /// Since when.
     package var at: Timestamp
@@ -114,12 +114,12 @@ package struct PushRecord: Equatable, Sendable {
     package var isShortened: Bool
 
     package init(
-        serial: Int64? = nil, kind: PushKind, lane: PushLane?, standing: Standing, at: Timestamp, dueAt: Timestamp? = nil,
+        serial: Int64? = nil, kind: PushKind, queue: PushQueue?, standing: Standing, at: Timestamp, dueAt: Timestamp? = nil,
         id: Bytes16? = nil, reason: String? = nil, isShortened: Bool = false
     ) {
         self.serial = serial
         self.kind = kind
-        self.lane = lane
+        self.queue = queue
         self.standing = standing
         self.at = at
         self.dueAt = dueAt

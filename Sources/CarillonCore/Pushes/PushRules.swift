@@ -9,7 +9,7 @@ package enum PushAnswer: Equatable, Sendable {
     case tokenOfAnotherApp(reason: String)
     /// The same push would be refused again.
     case wrong(reason: String)
-    /// It is the credentials' fault: all pushes of the lane would be refused.
+    /// It is the credentials' fault: all pushes of the push queue would be refused.
     case credentialsRefused(reason: String)
     /// The service wants it later.
     case later(reason: String, seconds: Int64)
@@ -79,8 +79,8 @@ package enum PushRules {
     package static let staleSeconds: Int64 = 900
 }
 
-/// What a push that is over says of its lane.
-package enum LaneSignal: Equatable, Sendable {
+/// What a push that is over says of its push queue.
+package enum BreakerSignal: Equatable, Sendable {
     case well
     /// Says nothing of it.
     case nothing

@@ -11,13 +11,13 @@ package import CarillonWire
 package protocol PushStore: Sendable {
     /// After a clock that was ahead, brings back what was put off by it.
     func bringBackPushes(in shards: ShardSet, at now: Timestamp) async throws
-    /// Returns the lanes in which a push is due, or a lease has ended.
-    func dueLanes(in shards: ShardSet, at now: Timestamp) async throws -> [PushLane]
-    /// Leases due pushes of a lane, those that have waited the longest first. Concurrent calls never lease one push twice before its lease
+    /// Returns the push queues in which a push is due, or a lease has ended.
+    func dueQueues(in shards: ShardSet, at now: Timestamp) async throws -> [PushQueue]
+    /// Leases due pushes of a push queue, those that have waited the longest first. Concurrent calls never lease one push twice before its lease
     /// ends. Pushes that are not to be sent any more end here: their message does not wait, their time is over, or their device is
     /// suspended.
     func leasePushes(
-        of lane: PushLane, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
+        of queue: PushQueue, in shards: ShardSet, limit: Int, at now: Timestamp, until end: Timestamp
     ) async throws -> LeasedPushes
     /// Writes down what became of pushes. Pushes whose lease was lost are left out of the answer, so that of concurrent calls with one
     /// lease one counts.
@@ -53,7 +53,7 @@ package struct PushEnd: Equatable, Sendable {
     package var lease: WorkLease
     package var kind: PushKind
     package var device: DeviceSerial
-    package var lane: PushLane
+    package var queue: PushQueue
     package var addressRevision: Int64
     package var isElsewhere: Bool
     /// When the push expires.
@@ -65,7 +65,7 @@ package struct PushEnd: Equatable, Sendable {
         lease = push.lease
         kind = push.kind
         device = push.device
-        lane = push.lane
+        queue = push.queue
         addressRevision = push.addressRevision
         isElsewhere = push.isElsewhere
         expiresAt = push.expiresAt

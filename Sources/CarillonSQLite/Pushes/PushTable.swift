@@ -36,7 +36,7 @@ struct PushTable {
             VALUES (randomblob(16), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING serial, id
             """)
         insert.bind(device.rawValue)
-        insert.bind(push.lane.number)
+        insert.bind(push.queue.number)
         insert.bind(push.kind.rawValue)
         insert.bind(push.span.first)
         insert.bind(push.span.last)
@@ -106,7 +106,7 @@ struct PushTable {
         else { return nil }
         if ruling.keepsEnvironment { try keepEnvironment(end) }
         if let suspended = ruling.suspended {
-            try RegistrationTable(db, memory: memory).storeSuspended(suspended, app: end.lane.app, at: end.at)
+            try RegistrationTable(db, memory: memory).storeSuspended(suspended, app: end.queue.app, at: end.at)
         }
         return ruling.fact
     }
@@ -119,9 +119,9 @@ struct PushTable {
                 said_environment = nullif(coalesce(said_environment, environment), ?1)
             WHERE device = ?2 AND revision = ?3 AND token NOT NULL AND environment <> ?1
             """,
-            [end.lane.environment.rawValue, end.device.rawValue, end.addressRevision])
+            [end.queue.environment.rawValue, end.device.rawValue, end.addressRevision])
         guard db.changesCount > 0 else { return }
-        try WakeTable(db, memory: memory).moved(end.device, to: end.lane)
+        try WakeTable(db, memory: memory).moved(end.device, to: end.queue)
     }
 
     /// - Parameter fence: The fence of the lease that the push must have; see ``PushChangeWriter/write(_:to:ifLeased:)``.
@@ -160,7 +160,7 @@ struct PushTable {
 
     /// Answers how many there were, and the oldest of them; those before it are left to be done.
     func requeueParked(
-        of lane: PushLane, in shards: ShardSet, before serial: Int64, limit: Int, at now: Timestamp
+        of queue: PushQueue, in shards: ShardSet, before serial: Int64, limit: Int, at now: Timestamp
     ) throws -> (count: Int, oldest: Int64?) {
         // The newest first: one wake of a device is enough.
         var select = try BoundStatement(
@@ -169,7 +169,7 @@ struct PushTable {
             SELECT serial, device, kind FROM push WHERE lane = ? AND state = \(PushState.parked.rawValue) AND serial < ?
             \(shards.condition(on: "device")) ORDER BY serial DESC LIMIT ?
             """)
-        select.bind(lane.number)
+        select.bind(queue.number)
         select.bind(serial)
         select.bind(shards)
         select.bind(limit)

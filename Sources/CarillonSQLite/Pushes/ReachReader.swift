@@ -125,7 +125,7 @@ extension PushReach {
     fileprivate init(_ columns: StatementColumns, from place: Int32) {
         self.init()
         guard let environment = columns.text(place + 1).flatMap(PushEnvironment.init) else { return }
-        lane = PushLane(app: AppSerial(columns.integer(place)), environment: environment)
+        queue = PushQueue(app: AppSerial(columns.integer(place)), environment: environment)
         if columns.integerIfAny(place + 2) != nil { wake = DeviceWake(columns, from: place + 3) }
         kept = Int(columns.integer(place + 7))
         alerts = Int(columns.integer(place + 8))

@@ -68,25 +68,25 @@ struct WakeTable {
         case .unreachable(let ruling):
             try apply(ruling, to: device)
             try PushTable(db, memory: memory).hold(of: device)
-        case .reachable(let lane):
+        case .reachable(let queue):
             let folded = try PushTable(db, memory: memory).readdress(
-                of: device, to: lane, hasOtherAddress: hasOtherAddress, at: now)
-            try writer.write(.readdressed(lane), of: device)
+                of: device, to: queue, hasOtherAddress: hasOtherAddress, at: now)
+            try writer.write(.readdressed(queue), of: device)
             var facts = WakeFacts(reach: try reader.read(device).following(before))
             if let folded { facts.reach.quietBefore = min(facts.reach.quietBefore, folded) }
             try apply(
                 decide(&facts, about: device, at: now) {
-                    rules.readdressed(to: lane, hasOtherAddress: hasOtherAddress, at: now, knowing: $0)
+                    rules.readdressed(to: queue, hasOtherAddress: hasOtherAddress, at: now, knowing: $0)
                 }, to: device)
         }
     }
 
     /// Moves the wake and the pushes of a device whose token belongs to another environment.
-    func moved(_ device: DeviceSerial, to lane: PushLane) throws {
-        try writer.write(.moved(lane), of: device)
-        try PushTable(db, memory: memory).move(of: device, to: lane)
-        // A device that is suspended has no lane.
-        if memory.pushes[device]?.lane != nil { memory.pushes[device]?.lane = lane }
+    func moved(_ device: DeviceSerial, to queue: PushQueue) throws {
+        try writer.write(.moved(queue), of: device)
+        try PushTable(db, memory: memory).move(of: device, to: queue)
+        // A device that is suspended has no push queue.
+        if memory.pushes[device]?.queue != nil { memory.pushes[device]?.queue = queue }
     }
 
     // MARK: Pushes
@@ -100,7 +100,7 @@ struct WakeTable {
         else { return nil }
         return LeasedPush(
             lease: WorkLease(work: push.serial, fence: Int64(new.leases)), id: push.id, kind: new.kind, device: device,
-            lane: new.lane, token: address.token, addressRevision: address.revision, attempt: new.leases,
+            queue: new.queue, token: address.token, addressRevision: address.revision, attempt: new.leases,
             isElsewhere: false, expiresAt: new.span.expiresAt, content: .wake)
     }
 

@@ -7,7 +7,7 @@ import GRDB
     import Foundation
 #endif
 
-/// The tables of version 3 for calls outward: each call is a row of its own, and stands in a lane.
+/// The tables of version 3 for calls outward: each call is a row of its own, and stands in a queue.
 enum CallSchema {
     /// Takes over what version 2 had: a lease on each host and port, and the times of calls in the rows of what they are
     /// for.

@@ -1,4 +1,4 @@
-/// The tables of version 6: work with the outside of any kind is a row of one table, and stands in a lane.
+/// The tables of version 6: work with the outside of any kind is a row of one table, and stands in a queue.
 enum LeasedWorkSchema {
     static let changes = tables + kept + triggers
 

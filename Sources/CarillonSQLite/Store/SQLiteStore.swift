@@ -19,7 +19,7 @@ package final class SQLiteStore: Sendable {
     let database: any DatabaseWriter
     /// The writes of this handle.
     let group: FencedGroup
-    let reads: ReadLanes
+    let reads: ReadGroups
     let gate: StoreGate
     let memory: InboxMemory
     let registry: RegistryMemory
@@ -42,7 +42,7 @@ package final class SQLiteStore: Sendable {
         do {
             try file.prepare()
             var configuration = Self.configuration
-            configuration.maximumReaderCount = ReadLanes.count
+            configuration.maximumReaderCount = ReadGroups.count
             let pool = try DatabasePool(path: file.path, configuration: configuration)
             try self.init(database: pool, lock: lock, file: file, settings: settings, indexCapacity: indexCapacity)
         } catch let fault as StoreFault {
@@ -84,7 +84,7 @@ package final class SQLiteStore: Sendable {
             incarnations.forget()
         }
         group = FencedGroup(transactions: transactions, fence: nil)
-        reads = ReadLanes(reader: database, gate: gate)
+        reads = ReadGroups(reader: database, gate: gate)
         // GRDB lowers this for a pool after its connection was prepared, so it is set here.
         try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
         database.add(transactionObserver: PlaceGuard(health), extent: .databaseLifetime)

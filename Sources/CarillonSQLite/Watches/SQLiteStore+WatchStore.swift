@@ -19,7 +19,7 @@ extension SQLiteStore: WatchStore {
         _ work: [DueWork], at now: Timestamp, until end: Timestamp
     ) async throws -> LeasedItems<WatchSubject> {
         try await group.run { db in
-            try WorkLanes(db).lease(work, at: now, until: end) { kind, subject in
+            try WorkQueues(db).lease(work, at: now, until: end) { kind, subject in
                 try WatchSubject.fetch(kind, subject, in: db)
             }
         }

@@ -12,11 +12,11 @@ import Metrics
 /// Writes what ``WatchRules`` decided, inside a transaction.
 struct WatchChangeWriter {
     private let db: Database
-    private let lanes: WorkLanes
+    private let queues: WorkQueues
 
     init(_ db: Database) {
         self.db = db
-        lanes = WorkLanes(db)
+        queues = WorkQueues(db)
     }
 
     /// Returns the serial of the watch that was put, if one was.
@@ -25,17 +25,17 @@ struct WatchChangeWriter {
         for end in changes.leases { try write(end) }
         let watch = try changes.put.map { try write($0) }
         for state in changes.states { try write(state) }
-        if !changes.movedPings.isEmpty { try lanes.setDue(changes.movedPings) }
+        if !changes.movedPings.isEmpty { try queues.setDue(changes.movedPings) }
         for callback in changes.callbacks { try insert(callback) }
         for (callback, attempts) in changes.attempts {
             try db.run("UPDATE disconnect_callback SET attempts = ? WHERE serial = ?", [attempts, callback])
         }
         for callback in changes.removedCallbacks {
-            try lanes.remove(.callback, of: callback)
+            try queues.remove(.callback, of: callback)
             try db.run("DELETE FROM disconnect_callback WHERE serial = ?", [callback])
         }
         for watch in changes.removedWatches {
-            try lanes.remove(.ping, of: watch.rawValue)
+            try queues.remove(.ping, of: watch.rawValue)
             try db.run("DELETE FROM watch WHERE serial = ?", [watch.rawValue])
         }
         // The rows are written in one order, so that transactions of several writers do not wait for each other in a circle.
@@ -50,24 +50,24 @@ struct WatchChangeWriter {
 
     private func write(_ end: WatchChanges.LeaseEnd) throws {
         switch end.work {
-        case .stays: try lanes.release(end.end.lease.work)
-        case .due(let moment): try lanes.release(end.end.lease.work, dueAt: moment, at: end.end.at)
+        case .stays: try queues.release(end.end.lease.work)
+        case .due(let moment): try queues.release(end.end.lease.work, dueAt: moment, at: end.end.at)
         case .removed: break
         }
-        try lanes.note(end.end)
+        try queues.note(end.end)
     }
 
     private func write(_ ping: WatchChanges.PingWork, of watch: Watch, _ serial: WatchSerial, at now: Timestamp) throws {
-        func work(_ peer: String, _ dueAt: Timestamp) -> WorkLanes.NewWork {
-            WorkLanes.NewWork(
+        func work(_ peer: String, _ dueAt: Timestamp) -> WorkQueues.NewWork {
+            WorkQueues.NewWork(
                 kind: .ping, subject: serial.rawValue, app: watch.app.rawValue, device: watch.device.rawValue, peer: peer,
                 dueAt: dueAt)
         }
         switch ping {
         case .none: break
-        case .added(let peer, let dueAt): try lanes.add(work(peer, dueAt), at: now)
-        case .moved(let peer, let dueAt): try lanes.move(work(peer, dueAt), at: now)
-        case .removed: try lanes.remove(.ping, of: serial.rawValue)
+        case .added(let peer, let dueAt): try queues.add(work(peer, dueAt), at: now)
+        case .moved(let peer, let dueAt): try queues.move(work(peer, dueAt), at: now)
+        case .removed: try queues.remove(.ping, of: serial.rawValue)
         }
     }
 
@@ -147,8 +147,8 @@ struct WatchChangeWriter {
                 callback.webhookID, Data(callback.sealed.secret), Data(callback.sealed.token), callback.reason.rawValue,
                 callback.endedAt.milliseconds,
             ])
-        try lanes.add(
-            WorkLanes.NewWork(
+        try queues.add(
+            WorkQueues.NewWork(
                 kind: .callback, subject: serial, app: callback.app.rawValue, device: callback.device.rawValue,
                 peer: callback.address.peer, dueAt: callback.endedAt),
             at: callback.endedAt)

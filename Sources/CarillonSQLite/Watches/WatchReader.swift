@@ -96,25 +96,25 @@ struct WatchReader {
     }
 
     func answer(_ questions: ChannelEndQuestions, into facts: inout ChannelEndFacts) throws {
-        for lane in questions.lanes { facts.waiting[lane] = try waiting(in: lane) }
-        for (lane, limit) in questions.oldestOfLanes { facts.oldestOfLanes[lane] = try oldest(of: lane, limit: limit) }
+        for queue in questions.queues { facts.waiting[queue] = try waiting(in: queue) }
+        for (queue, limit) in questions.oldestOfQueues { facts.oldestOfQueues[queue] = try oldest(of: queue, limit: limit) }
         for (app, limit) in questions.oldestOfApps { facts.oldestOfApps[app] = try oldest(of: app, limit: limit) }
     }
 
-    private func waiting(in lane: CallbackLane) throws -> Int {
+    private func waiting(in queue: CallbackQueue) throws -> Int {
         try Int.first(
             db, "SELECT size FROM work_lane WHERE app = ? AND peer = ? AND kind = \(WorkKind.callback.rawValue)",
-            [lane.app.rawValue, lane.peer]) ?? 0
+            [queue.app.rawValue, queue.peer]) ?? 0
     }
 
-    private func oldest(of lane: CallbackLane, limit: Int) throws -> [Int64] {
+    private func oldest(of queue: CallbackQueue, limit: Int) throws -> [Int64] {
         let select = try db.cachedStatement(
             sql: """
                 SELECT subject FROM leased_work WHERE lane =
                     (SELECT serial FROM work_lane WHERE app = ? AND peer = ? AND kind = \(WorkKind.callback.rawValue))
                 ORDER BY serial LIMIT ?
                 """)
-        return try Int64.fetchAll(select, arguments: [lane.app.rawValue, lane.peer, limit])
+        return try Int64.fetchAll(select, arguments: [queue.app.rawValue, queue.peer, limit])
     }
 
     private func oldest(of app: AppSerial, limit: Int) throws -> [WaitingCallback] {
@@ -128,7 +128,7 @@ struct WatchReader {
                 WHERE disconnect_callback.app = ? ORDER BY disconnect_callback.serial LIMIT ?
                 """)
         return try Row.fetchAll(select, arguments: [app.rawValue, limit]).map { row in
-            WaitingCallback(serial: row["serial"], lane: CallbackLane(app, row["peer"]))
+            WaitingCallback(serial: row["serial"], queue: CallbackQueue(app, row["peer"]))
         }
     }
 

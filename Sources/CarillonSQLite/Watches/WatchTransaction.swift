@@ -35,7 +35,7 @@ struct WatchTransaction {
                 DELETE FROM watch WHERE channel = ? RETURNING serial, app, \(WatchUsage.columns(of: "watch.app"))
                 """)
         guard let row = try Row.fetchAll(delete, arguments: [channel.rawValue]).first else { return false }
-        try WorkLanes(db).remove(.ping, of: row["serial"])
+        try WorkQueues(db).remove(.ping, of: row["serial"])
         try writer.write(rules.removedWatch(of: AppSerial(row["app"]), knowing: WatchUsage(row)))
         return true
     }

@@ -19,18 +19,18 @@ final class APNsGateway: PushGateway {
 
     /// - Throws: `APNsError` when the credentials cannot be used now.
     init(
-        _ secret: GatewaySecret, lane: PushLane, settings: GatewaySettings, rendering: PushRendering, texts: AlertTexts,
+        _ secret: GatewaySecret, queue: PushQueue, settings: GatewaySettings, rendering: PushRendering, texts: AlertTexts,
         logger: Logger
     ) throws {
-        app = lane.app
-        environment = lane.environment == .sandbox ? settings.sandbox : settings.production
+        app = queue.app
+        environment = queue.environment == .sandbox ? settings.sandbox : settings.production
         var configuration = APNsClient.Configuration(
             credentials: try secret.credentials(), bundleID: secret.bundleID, environment: environment)
         configuration.timeout = settings.timeout
         configuration.retryPolicy = .never
         // An app that sends nothing holds no connection.
         configuration.pool.minimum = 0
-        configuration.queueLimit = 2 * LaneMachine.widest
+        configuration.queueLimit = 2 * GatewayBreaker.widest
         configuration.trustRoots = settings.authorities
         configuration.proxy = settings.proxy
         configuration.logger = logger
@@ -70,7 +70,7 @@ extension PushAnswer {
         case .fixRequest: self = .wrong(reason: reason)
         case .fixCredentials: self = .credentialsRefused(reason: reason)
         case .slowDown, .tryLater:
-            // Without a delay it is the provider token's fault, which all pushes of the lane share.
+            // Without a delay it is the provider token's fault, which all pushes of the push queue share.
             self = wait.map { .later(reason: reason, seconds: $0.components.seconds) } ?? .credentialsRefused(reason: reason)
         case .unknown: self = .unknown(reason: reason, description: Self.description(of: rejection))
         }

@@ -1,6 +1,6 @@
 package import CarillonCore
 
-/// The way to a vendor's push service, for the pushes of one lane.
+/// The way to a vendor's push service, for the pushes of one push queue.
 package protocol PushGateway: Sendable {
     /// Sends a push once, and says what became of it.
     func send(_ push: LeasedPush) async -> PushAnswer

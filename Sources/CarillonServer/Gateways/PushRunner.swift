@@ -60,16 +60,16 @@ struct PushRunner: Service {
     }
 
     private func send(_ push: LeasedPush) async {
-        let answer = await gateways.gateway(push.lane)?.send(push) ?? .notSent
-        let hasOther = push.lane.other.map(gateways.isConfigured) ?? false
-        let lane: Logger.Metadata = [
-            "app": "\(gateways.name(of: push.lane.app))", "environment": "\(push.lane.environment)",
+        let answer = await gateways.gateway(push.queue)?.send(push) ?? .notSent
+        let hasOther = push.queue.other.map(gateways.isConfigured) ?? false
+        let queue: Logger.Metadata = [
+            "app": "\(gateways.name(of: push.queue.app))", "environment": "\(push.queue.environment)",
         ]
         switch await outbox.ended(push, answer, hasOther: hasOther) {
         case .paused(let fault):
-            logger.error("pushes of an app are held back", metadata: lane.merging(["reason": "\(fault.reason)"]) { $1 })
+            logger.error("pushes of an app are held back", metadata: queue.merging(["reason": "\(fault.reason)"]) { $1 })
         case .opened:
-            logger.notice("pushes of an app go out again", metadata: lane)
+            logger.notice("pushes of an app go out again", metadata: queue)
         case nil:
             break
         }

@@ -96,7 +96,7 @@ struct GatewayRoutes: Sendable {
 extension CredentialBody {
     package init(_ credential: GatewayCredential, _ summary: GatewaySummary, _ fault: String?) {
         self.init(
-            app: credential.app.text, environment: credential.lane.environment.rawValue, kind: summary.kind,
+            app: credential.app.text, environment: credential.queue.environment.rawValue, kind: summary.kind,
             bundleID: summary.bundleID, keyID: summary.keyID, teamID: summary.teamID, expiresAt: summary.expiresAt,
             setAt: Timestamp3339.text(credential.setAt.milliseconds), fault: fault)
     }

@@ -34,7 +34,7 @@ struct SenderRoutes: Sendable {
         var body = MessageBody(id, record)
         let pushes = try await domain.pushes.pushes(for: id, of: record.device, at: domain.time.now())
         body.pushes = pushes.map { push in
-            PushBody(push, isConfigured: push.lane.map(domain.gateways.isConfigured) ?? true)
+            PushBody(push, isConfigured: push.queue.map(domain.gateways.isConfigured) ?? true)
         }
         return Response(status: .ok, json: body)
     }

@@ -9,22 +9,22 @@ struct LinkCall: Sendable {
 
 /// The state of a link: whether it is cut, what waits to be sent, which calls have no answer, and which sessions arrived.
 struct LinkState {
-    typealias Lanes = LinkLanes<LinkCall, LinkedSession>
+    typealias Queues = LinkQueues<LinkCall, LinkedSession>
 
     /// Whether a call was taken to be sent.
     enum Taken: Equatable {
         /// The link is cut, or there is no room.
         case refused
-        /// A task takes the calls of the lane already.
+        /// A task takes the calls of the queue already.
         case waits
-        /// A task must begin to take the calls of the lane.
-        case begins(LinkLaneName)
+        /// A task must begin to take the calls of the queue.
+        case begins(LinkQueueName)
     }
 
-    /// A session, with the lane by which it arrived.
+    /// A session, with the queue by which it arrived.
     struct Arrived {
         var session: LinkedSession
-        var lane: LinkLaneName
+        var queue: LinkQueueName
     }
 
     private let limits: LinkedHome.Limits
@@ -34,14 +34,14 @@ struct LinkState {
     /// The number of calls that were not sent yet, except those of the home.
     private(set) var waitingCalls = 0
     private var waitingBytes = 0
-    private var lanes = Lanes()
+    private var queues = Queues()
     /// By the session of the connection. A session that leaves is not in it any more.
     private var sessions: [ObjectIdentifier: Arrived] = [:]
     /// Devices without a session here whose answers were lost. The sessions that gave the envelopes do not know that.
     private var lostAnswers: Set<DeviceSerial> = []
     /// The callers that have no answer.
     private var callers: [ObjectIdentifier: any FailingCaller] = [:]
-    /// They wait until no lane is busy.
+    /// They wait until no queue is busy.
     private var waiters: [CheckedContinuation<Void, Never>] = []
 
     init(limits: LinkedHome.Limits) { self.limits = limits }
@@ -54,7 +54,7 @@ struct LinkState {
     mutating func cut() -> (callers: [any FailingCaller], sessions: [LinkedSession]) {
         isCut = true
         cuts += 1
-        let dropped = lanes.removeCalls { !$0.isOfHome }
+        let dropped = queues.removeCalls { !$0.isOfHome }
         giveBack(dropped.bytes, calls: dropped.count)
         defer { callers = [:] }
         return (Array(callers.values), sessions.values.map(\.session))
@@ -73,35 +73,35 @@ struct LinkState {
         return true
     }
 
-    /// Takes a call that passes by a lane.
+    /// Takes a call that passes by a queue.
     ///
     /// - Parameters:
     ///   - caller: It waits for the answer.
     ///   - session: The session that arrives with the call.
     mutating func take(
-        _ call: LinkCall, to name: LinkLaneName, bytes: Int, due: ContinuousClock.Instant,
+        _ call: LinkCall, to name: LinkQueueName, bytes: Int, due: ContinuousClock.Instant,
         of caller: (any FailingCaller)? = nil, as session: LinkedSession? = nil
     ) -> Taken {
         guard call.isOfHome || admit(bytes) else { return .refused }
         if let caller { callers[ObjectIdentifier(caller)] = caller }
-        let begins = lanes.append(call, to: name, bytes: bytes, due: due)
+        let begins = queues.append(call, to: name, bytes: bytes, due: due)
         if let session {
-            sessions[ObjectIdentifier(session.session)] = Arrived(session: session, lane: name)
-            lanes.add(session, to: name)
+            sessions[ObjectIdentifier(session.session)] = Arrived(session: session, queue: name)
+            queues.add(session, to: name)
         }
         return begins.map { .begins($0) } ?? .waits
     }
 
-    /// Returns the next step of the task that takes the calls of a lane, and the waiters to resume.
+    /// Returns the next step of the task that takes the calls of a queue, and the waiters to resume.
     mutating func next(
-        in lane: LinkLaneName, at now: ContinuousClock.Instant
-    ) -> (step: Lanes.Step, waiters: [CheckedContinuation<Void, Never>]) {
-        let step = lanes.next(in: lane, at: now)
+        in queue: LinkQueueName, at now: ContinuousClock.Instant
+    ) -> (step: Queues.Step, waiters: [CheckedContinuation<Void, Never>]) {
+        let step = queues.next(in: queue, at: now)
         switch step {
         case .wait: break
         case .call(let call, let bytes): if !call.isOfHome { giveBack(bytes) }
         case .done:
-            guard lanes.isIdle else { break }
+            guard queues.isIdle else { break }
             defer { waiters = [] }
             return (step, waiters)
         }
@@ -111,11 +111,11 @@ struct LinkState {
     /// The caller has its answer, or waits no longer.
     mutating func forget(_ caller: some FailingCaller) { callers[ObjectIdentifier(caller)] = nil }
 
-    /// Resumes a waiter when no lane is busy.
+    /// Resumes a waiter when no queue is busy.
     ///
-    /// - Returns: False if no lane is busy now. The caller of this function resumes the waiter then.
+    /// - Returns: False if no queue is busy now. The caller of this function resumes the waiter then.
     mutating func add(_ waiter: CheckedContinuation<Void, Never>) -> Bool {
-        guard !lanes.isIdle else { return false }
+        guard !queues.isIdle else { return false }
         waiters.append(waiter)
         return true
     }
@@ -141,8 +141,8 @@ struct LinkState {
     /// The home connected a session of the device.
     ///
     /// - Returns: Whether the session can stay. It cannot if an answer of the device was lost.
-    mutating func connect(_ device: DeviceSerial, to lane: LinkLaneName) -> Bool {
-        lanes.connect(device, to: lane)
+    mutating func connect(_ device: DeviceSerial, to queue: LinkQueueName) -> Bool {
+        queues.connect(device, to: queue)
         return lostAnswers.remove(device) == nil
     }
 
@@ -150,7 +150,7 @@ struct LinkState {
     ///
     /// - Returns: The sessions of the device. They must end, so that the envelope comes again.
     mutating func lostAnswer(of device: DeviceSerial) -> [LinkedSession] {
-        let sessions = lanes.sessions(inLaneOf: device).filter { $0.device == device }
+        let sessions = queues.sessions(inQueueOf: device).filter { $0.device == device }
         if sessions.isEmpty, lostAnswers.count < limits.calls { lostAnswers.insert(device) }
         return sessions
     }
@@ -162,8 +162,8 @@ struct LinkState {
     }
 
     /// A session is not at the home any more, or did not arrive.
-    mutating func forget(_ session: LinkedSession, of lane: LinkLaneName) {
+    mutating func forget(_ session: LinkedSession, of queue: LinkQueueName) {
         leaves(session)
-        lanes.remove(session, from: lane)
+        queues.remove(session, from: queue)
     }
 }

@@ -82,26 +82,26 @@ package final class LinkedHome: Home {
         _ session: any LiveSession, by arrival: Arrival,
         _ arrive: @escaping @Sendable (LinkedSession) async throws(HomeFault) -> Arrived
     ) async throws(HomeFault) -> Arrived {
-        let (name, lane) = (arrival.name, LinkLaneName(arrival.name))
+        let (name, queue) = (arrival.name, LinkQueueName(arrival.name))
         let linked = LinkedSession(
-            session, delay: delay, limits: limits, onLost: { [weak self] in self?.left($0, lane) },
-            onMoved: { [weak self] in self?.moved($0, from: lane, arrival) })
-        return try await link.call(by: lane, bytes: Self.bytesOfArrival, as: linked) {
+            session, delay: delay, limits: limits, onLost: { [weak self] in self?.left($0, queue) },
+            onMoved: { [weak self] in self?.moved($0, from: queue, arrival) })
+        return try await link.call(by: queue, bytes: Self.bytesOfArrival, as: linked) {
             [home, link] () async throws(HomeFault) -> Arrived in
             do throws(HomeFault) {
                 let arrived = try await arrive(linked)
                 if let device = arrived.device?.device.serial {
-                    guard link.connect(linked, to: device, lane) else {
+                    guard link.connect(linked, to: device, queue) else {
                         home.leave(linked, of: device)
                         throw HomeFault.unreachable
                     }
                 } else {
-                    link.forget(linked, of: lane)
+                    link.forget(linked, of: queue)
                 }
                 return arrived
             } catch {
                 if error == .outcomeUnknown { home.leave(linked, of: name) }
-                link.forget(linked, of: lane)
+                link.forget(linked, of: queue)
                 throw error
             }
         }
@@ -127,14 +127,14 @@ package final class LinkedHome: Home {
     package func leave(_ session: any LiveSession, of device: DeviceSerial) { leave(session) }
 
     private func leave(_ session: any LiveSession) {
-        if let arrived = link.arrived(session) { left(arrived.session, arrived.lane) }
+        if let arrived = link.arrived(session) { left(arrived.session, arrived.queue) }
     }
 
     /// Removes a session from the home, behind its arrival and the other calls about its device.
-    private func left(_ session: LinkedSession, _ lane: LinkLaneName) {
-        link.leave(session, by: lane) { [home, link] in
+    private func left(_ session: LinkedSession, _ queue: LinkQueueName) {
+        link.leave(session, by: queue) { [home, link] in
             if let device = session.device { home.leave(session, of: device) }
-            link.forget(session, of: lane)
+            link.forget(session, of: queue)
         }
     }
 
@@ -142,9 +142,9 @@ package final class LinkedHome: Home {
     ///
     /// - Returns: How the session arrives at the new home.
     private func moved(
-        _ session: LinkedSession, from lane: LinkLaneName, _ arrival: Arrival
+        _ session: LinkedSession, from queue: LinkQueueName, _ arrival: Arrival
     ) -> @Sendable () async -> ArrivedAgain {
-        link.forget(session, of: lane)
+        link.forget(session, of: queue)
         let homes = others.withLock { $0.homes }
         let connection = session.session
         return { [weak homes] in

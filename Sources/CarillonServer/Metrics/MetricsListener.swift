@@ -92,7 +92,7 @@ struct MetricsListener: Service {
             .init(.waiters, value: Double(populations.reduce(0) { $0 + $1.waiters })),
             .init(.callsUnderWay, value: Double(homes.reduce(0) { $0 + $1.work.underWay })),
             .init(.pushesUnderWay, value: Double(homes[0].gateways.underWay)),
-            .init(.pushLanesPaused, value: Double(homes[0].gateways.faults.count)),
+            .init(.pushQueuesPaused, value: Double(homes[0].gateways.faults.count)),
         ]
         let inboxes = waiting.map(Self.samples) ?? []
         return await ProcessStatistics.samples() + own + inboxes + handOvers.samples(in: homes[0].homes.shards)

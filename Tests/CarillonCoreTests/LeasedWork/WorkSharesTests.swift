@@ -156,7 +156,7 @@ struct CallSharesTests {
         #expect(shares.begin(first + second, room: 4).map(\.app.rawValue) == [1, 2, 1, 2])
     }
 
-    @Test func `among equals those go first that have waited the longest since their lane's turn`() {
+    @Test func `among equals those go first that have waited the longest since their queue's turn`() {
         var calls = calls
         let overdueButServed = calls.make(app: 1, readyAt: 1, servedAt: 50)
         let waiting = calls.make(app: 1, readyAt: 20, servedAt: 2)

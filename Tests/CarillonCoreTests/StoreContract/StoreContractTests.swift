@@ -82,7 +82,7 @@ struct StoreContractTests {
         "cluster(of:)", "completions(of:_:)", "completions(of:at:)", "completions(of:in:after:limit:)", "counts(of:)",
         "device(_:)", "device(registeredBy:in:)", "device(withCredential:)", "devices(app:_:after:limit:)",
         "devices(registeredWith:of:after:limit:)",
-        "dueCompletions(of:in:at:limit:)", "dueFirings(in:at:limit:)", "dueLanes(in:at:)", "dueRequests(in:at:limit:)",
+        "dueCompletions(of:in:at:limit:)", "dueFirings(in:at:limit:)", "dueQueues(in:at:)", "dueRequests(in:at:limit:)",
         "dueWork(in:at:besides:limit:)", "endedSubscriptions(of:in:limit:)", "envelopes(of:)",
         "expiredContent(of:after:limit:)", "firingNumbers(of:)", "firingTargets(of:)", "handOvers(in:after:limit:)",
         "idleDevices(_:in:by:limit:)",

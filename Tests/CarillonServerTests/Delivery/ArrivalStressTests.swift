@@ -8,7 +8,7 @@ import Testing
 /// Devices that arrive while messages are sent to them, over a real store.
 @Suite(.timeLimit(.minutes(10)))
 struct ArrivalStressTests {
-    private static let lanes = 20
+    private static let queues = 20
     private static let rounds = 250
     private static let arrivalsOfRound = 20
     private static let sendsOfRound = 7
@@ -48,7 +48,7 @@ struct ArrivalStressTests {
     }
 
     /// One device with its sender.
-    private final class Lane: Sendable {
+    private final class Queue: Sendable {
         private let home: any Home
         private let runtime: HomeRuntime
         private let device: Device
@@ -132,19 +132,19 @@ struct ArrivalStressTests {
         let fixture = try await RouteFixture()
         let app = try AppID.checked("com.example.app")
         _ = try await fixture.domain.apps.create(app)
-        var lanes: [Lane] = []
-        for _ in 0..<Self.lanes { lanes.append(try await Lane(fixture.domain, app: app)) }
+        var queues: [Queue] = []
+        for _ in 0..<Self.queues { queues.append(try await Queue(fixture.domain, app: app)) }
         let tally = try await withThrowingTaskGroup(of: Tally.self) { group in
-            for lane in lanes { group.addTask { try await lane.run() } }
+            for queue in queues { group.addTask { try await queue.run() } }
             var sum = Tally()
             for try await tally in group { sum.add(tally) }
             return sum
         }
         #expect(tally.faults.isEmpty, "\(tally.faults.count) of \(tally.sends): \(tally.faults.prefix(3))")
         #expect(tally.arrivals == 100_000)
-        #expect(tally.sends == Self.lanes * Self.rounds * Self.sendsOfRound)
+        #expect(tally.sends == Self.queues * Self.rounds * Self.sendsOfRound)
         // The last page of each round has everything. Others must be loaded, as a message is on its way.
         let pages = tally.completePages
-        #expect(pages > Self.lanes * Self.rounds && pages < tally.arrivals, "\(pages) pages were complete")
+        #expect(pages > Self.queues * Self.rounds && pages < tally.arrivals, "\(pages) pages were complete")
     }
 }

@@ -42,12 +42,12 @@ struct DeletedAppTests {
         try await domain.gateways.open()
         _ = try await routes.device()
         try await prepare(routes)
-        let lane = PushLane(app: try await domain.serial(ofApp: "com.example.app"), environment: .production)
-        #expect(domain.gateways.isConfigured(lane))
+        let queue = PushQueue(app: try await domain.serial(ofApp: "com.example.app"), environment: .production)
+        #expect(domain.gateways.isConfigured(queue))
         try await eventually { await domain.itemEngine.isIdle }
         #expect(await domain.itemEngine.population.items == 1)
         #expect(try await routes.request(.delete, path, key: routes.admin).status == 204)
-        #expect(!domain.gateways.isConfigured(lane), "its pushes are not sent any more")
+        #expect(!domain.gateways.isConfigured(queue), "its pushes are not sent any more")
         #expect(await domain.itemEngine.population.items == 0)
 
         let asked = backEnd.questions.count
@@ -84,7 +84,7 @@ struct DeletedAppTests {
         // The home of the former server removes no rows of devices any more.
         let next = try await RouteFixture(key: key, store: store)
         #expect(try await routes.request(.delete, path, key: routes.admin).status == 204)
-        #expect(!domain.gateways.isConfigured(PushLane(app: app, environment: .production)))
+        #expect(!domain.gateways.isConfigured(PushQueue(app: app, environment: .production)))
         #expect(!kinds.contains { domain.documents.remembers(AppDocument.Key($0, of: app)) })
         #expect(await domain.itemEngine.population.items == 0)
         #expect(catcher.warnings.contains { $0.contains("cannot remove rows of deleted app") })

@@ -151,24 +151,24 @@ struct TwoHomesRegistryTests {
         let channel = try await world.channel(of: device).channel
         _ = try await world.domains[1].publisher.publish(
             PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: 1000), to: channel)
-        let lane = PushLane(app: world.app.serial, environment: .production)
+        let queue = PushQueue(app: world.app.serial, environment: .production)
         world.advance(seconds: -3600)
-        #expect(try await world.store.dueLanes(in: .all, at: world.now).isEmpty)
+        #expect(try await world.store.dueQueues(in: .all, at: world.now).isEmpty)
         try await world.domains[0].outbox.begin()
-        #expect(try await world.store.dueLanes(in: .all, at: world.now) == [lane])
+        #expect(try await world.store.dueQueues(in: .all, at: world.now) == [queue])
     }
 
     @Test func `gateways stay open until no home sends pushes any more`() async throws {
         let world = try await TwoHomes()
         let (gateways, outboxes) = (world.domains[0].gateways, world.domains.map(\.outbox))
-        let lane = PushLane(app: world.app.serial, environment: .test)
+        let queue = PushQueue(app: world.app.serial, environment: .test)
         for outbox in outboxes { try await gateways.open(for: outbox) }
-        let first = try #require(gateways.gateway(lane) as? TestGateway)
+        let first = try #require(gateways.gateway(queue) as? TestGateway)
         await gateways.close(for: outboxes[0])
-        let second = gateways.gateway(lane) as? TestGateway
+        let second = gateways.gateway(queue) as? TestGateway
         #expect(second === first)
         await gateways.close(for: outboxes[1])
-        let third = gateways.gateway(lane) as? TestGateway
+        let third = gateways.gateway(queue) as? TestGateway
         #expect(third !== first)
     }
 }

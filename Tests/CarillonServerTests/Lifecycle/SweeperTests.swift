@@ -206,7 +206,7 @@ struct SweeperTests {
             }
             let past = Timestamp(milliseconds: 1)
             let push = PushRow(
-                serial: 1, device: device.serial, lane: PushLane(app: device.app, environment: .production).number,
+                serial: 1, device: device.serial, queue: PushQueue(app: device.app, environment: .production).number,
                 kind: .alert, position: 1, state: work == .expiredPushes ? .scheduled : .handed, dueAt: nil, setAt: past,
                 endsAt: past)
             try await stores.addPush(push, in: store)

@@ -152,7 +152,7 @@ struct KilledEngineTests {
         private func push() async throws {
             let domain = routes.domain
             for push in try await domain.outbox.due({ domain.gateways.isConfigured($0) }).pushes {
-                let answer = await domain.gateways.gateway(push.lane)?.send(push) ?? .notSent
+                let answer = await domain.gateways.gateway(push.queue)?.send(push) ?? .notSent
                 _ = await domain.outbox.ended(push, answer, hasOther: false)
             }
         }

@@ -112,8 +112,8 @@ struct UserChangeTests {
         #expect(try await world.ask(1, from: consumer, to: provider).status == 201)
         let positions = try await stores.positions(in: store)
         #expect(positions.count == 1)
-        let lane = PushLane(app: reader.app, environment: .production)
-        #expect(try await store.dueLanes(in: .all, at: world.clock.now.adding(seconds: 60)) == [lane])
+        let queue = PushQueue(app: reader.app, environment: .production)
+        #expect(try await store.dueQueues(in: .all, at: world.clock.now.adding(seconds: 60)) == [queue])
         let connection = Connection()
         domain.runtime.sessions.join(connection, device: provider.serial)
 
@@ -121,7 +121,7 @@ struct UserChangeTests {
 
         #expect(connection.withdrawn.withLock { $0 }.contains(.envelopes(Set(positions))))
         #expect(try await world.frames(of: provider).isEmpty)
-        #expect(try await store.dueLanes(in: .all, at: world.clock.now.adding(seconds: 5000)).isEmpty)
+        #expect(try await store.dueQueues(in: .all, at: world.clock.now.adding(seconds: 5000)).isEmpty)
         await #expect(throws: Refusal.attachmentUnknown) { try await domain.attachments.fetchable(file, for: user) }
         let id = try #require(ServiceRequestID(ServiceWorld.id(1)))
         #expect(try await world.events(of: consumer) == [.failed(id, code: "user_mismatch")], "without a sweep")
@@ -264,7 +264,7 @@ struct UserChangeTests {
         ]
         for (place, push) in pushes.enumerated() {
             let row = PushRow(
-                serial: Int64(place + 1), device: phone.serial, lane: 4, kind: push.kind, position: push.last,
+                serial: Int64(place + 1), device: phone.serial, queue: 4, kind: push.kind, position: push.last,
                 state: push.state, dueAt: now, setAt: now, endsAt: now.adding(seconds: 600))
             try await stores.addPush(row, in: store)
         }

@@ -84,7 +84,7 @@ private func fencedInboxes(_ stores: any StoreMaker) async throws {
 
 private func fencedPushes(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
-    let (store, lane) = (fixture.store, fixture.lane)
+    let (store, queue) = (fixture.store, fixture.queue)
     try await fixture.commit(fixture.append(1))
     let leased = try #require(try await fixture.lease().first)
     let other = try await fixture.base.insert(
@@ -98,14 +98,14 @@ private func fencedPushes(_ stores: any StoreMaker) async throws {
     try await fixture.commit(append)
     let writes: [HomeWrite] = [
         HomeWrite("leasePushes") { homeStore in
-            _ = try await homeStore.leasePushes(of: lane, limit: 9, at: start, until: start.adding(seconds: 60))
+            _ = try await homeStore.leasePushes(of: queue, limit: 9, at: start, until: start.adding(seconds: 60))
         },
         HomeWrite("endPushes") { homeStore in
             _ = try await homeStore.endPushes([PushEnd(leased, .handed, at: start)])
         },
         HomeWrite("bringBackPushes") { homeStore in try await homeStore.bringBackPushes(at: start) },
         HomeWrite("requeueParkedPushes") { homeStore in
-            _ = try await homeStore.requeueParkedPushes(of: lane.app, at: start)
+            _ = try await homeStore.requeueParkedPushes(of: queue.app, at: start)
         },
         HomeWrite("sweepPushes") { homeStore in _ = try await homeStore.sweepPushes(at: start, limit: 9) },
     ]

@@ -13,14 +13,14 @@ extension StoreCase {
         StoreCase("a home brings pushes of its shards back alone", broughtBackPushesOfShards),
         StoreCase("a home shortens leases of pushes of its shards alone", shortenedPushesOfShards),
         StoreCase("a home forgets idle wakes of its shards alone", idleWakesOfShards),
-        StoreCase("a home finds work of its shards alone, also behind other work of the lane", workOfShards),
-        StoreCase("a home finds work of its shards behind lanes of other shards, with a limit", limitedWorkOfShards),
+        StoreCase("a home finds work of its shards alone, also behind other work of the queue", workOfShards),
+        StoreCase("a home finds work of its shards behind queues of other shards, with a limit", limitedWorkOfShards),
         StoreCase("a home brings work of its shards back alone", broughtBackWorkOfShards),
         StoreCase("a home shortens leases of work of its shards alone", shortenedWorkOfShards),
     ]
 }
 
-/// Two devices that can be pushed to by one lane.
+/// Two devices that can be pushed to by one queue.
 private struct TwoDevices {
     let fixture: PushFixture
     let other: Device
@@ -46,12 +46,12 @@ private struct TwoDevices {
     }
 
     func isDue(in shards: ShardSet, at now: Timestamp = start) async throws -> Bool {
-        try await store.dueLanes(in: shards, at: now) == [fixture.lane]
+        try await store.dueQueues(in: shards, at: now) == [fixture.queue]
     }
 
     func pushes(in shards: ShardSet, at now: Timestamp) async throws -> [LeasedPush] {
         try await store.leasePushes(
-            of: fixture.lane, in: shards, limit: 9, at: now, until: now.adding(seconds: 30)
+            of: fixture.queue, in: shards, limit: 9, at: now, until: now.adding(seconds: 30)
         ).pushes
     }
 
@@ -116,7 +116,7 @@ private func endedPushesOfShards(_ stores: any StoreMaker) async throws {
 
 private func parkedPushesOfShards(_ stores: any StoreMaker) async throws {
     let devices = try await TwoDevices(stores)
-    let (store, sets, app) = (devices.store, devices.sets, devices.fixture.lane.app)
+    let (store, sets, app) = (devices.store, devices.sets, devices.fixture.queue.app)
     for position in [Int64(1), 2] { try await devices.send(position) }
     for push in try await devices.pushes(in: .all, at: start) {
         _ = try await store.endPushes([PushEnd(push, .parked(reason: "BadTopic"), at: start)])
@@ -188,7 +188,7 @@ private func idleWakesOfShards(_ stores: any StoreMaker) async throws {
     }
 }
 
-/// Two devices with pings in one lane.
+/// Two devices with pings in one queue.
 private struct TwoPings {
     let fixture: WatchFixture
     let devices: [DeviceSerial]
@@ -225,7 +225,7 @@ private func limitedWorkOfShards(_ stores: any StoreMaker) async throws {
     let pings = try await TwoPings(stores)
     let (sets, devices, later) = (pings.sets, pings.devices, start.adding(seconds: 2))
     #expect(try await pings.due(in: sets.second, at: later, limit: 1) == [devices[1]])
-    // The first device's ping is in an earlier lane of its own now.
+    // The first device's ping is in an earlier queue of its own now.
     _ = try await pings.fixture.put(pings.fixture.wish(ping: "http://other.example/ping", due: start))
     #expect(try await pings.due(in: .all, at: later, limit: 1) == [devices[0]])
     #expect(try await pings.due(in: sets.second, at: later, limit: 1) == [devices[1]])

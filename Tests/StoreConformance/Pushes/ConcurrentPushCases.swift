@@ -24,9 +24,9 @@ private func leasedOnce(_ stores: any StoreMaker) async throws {
         let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
         try await fixture.commit(.append(fixture.base.envelope(Int64(number) + 1, on: channel), rules))
     }
-    let lane = fixture.lane
+    let queue = fixture.queue
     let leased = try await concurrently(8) { _ in
-        try await fixture.store.leasePushes(of: lane, limit: 2, at: start, until: start.after(30)).pushes
+        try await fixture.store.leasePushes(of: queue, limit: 2, at: start, until: start.after(30)).pushes
     }
     let devices = leased.flatMap(\.self).map(\.device)
     #expect(devices.count == 10 && Set(devices).count == 10)

@@ -11,7 +11,7 @@ extension StoreCase {
         StoreCase(
             "of the callbacks that wait for one peer, and for one app, the oldest are given up",
             callbacksAreLimited),
-        StoreCase("a lane is there as long as a call stands in it", laneIsThereWhileACallStandsInIt),
+        StoreCase("a queue is there as long as a call stands in it", queueIsThereWhileACallStandsInIt),
     ]
 }
 
@@ -67,7 +67,7 @@ private func callbacksAreLimited(_ stores: any StoreMaker) async throws {
     #expect(try await waiting() == (22...27).map { "msg_\($0)" })
 }
 
-private func laneIsThereWhileACallStandsInIt(_ stores: any StoreMaker) async throws {
+private func queueIsThereWhileACallStandsInIt(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     _ = try await fixture.put(fixture.wish())
     let call = try #require(try await fixture.lease(at: start).first)

@@ -9,7 +9,7 @@ extension StoreCase {
     static let fairness: [StoreCase] = [
         StoreCase("who has a great deal due hides nobody behind it", whoHasMuchDueHidesNobody),
         StoreCase("a peer that one device keeps busy is called for the others", busyPeerIsCalledForOthers),
-        StoreCase("each app, each kind and each standing has its own first calls", eachLaneHasItsFirstCalls),
+        StoreCase("each app, each kind and each standing has its own first calls", eachQueueHasItsFirstCalls),
         StoreCase(
             "what a call says of its peer is for all calls of the app to it, and for no other app",
             callTellsOfItsPeer),
@@ -54,7 +54,7 @@ private func busyPeerIsCalledForOthers(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.due(at: now, besides: crowd).isEmpty)
 }
 
-private func eachLaneHasItsFirstCalls(_ stores: any StoreMaker) async throws {
+private func eachQueueHasItsFirstCalls(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     let (_, foreign) = try await fixture.addDevice(2, app: "com.example.other")
     _ = try await fixture.put(fixture.wish(ping: "http://proven.example"))
@@ -89,7 +89,7 @@ private func callTellsOfItsPeer(_ stores: any StoreMaker) async throws {
     record.end.standing = PeerStanding(isOnTrial: true, failures: 5)
     record.end.peerRestsUntil = start.adding(seconds: 50)
     #expect(try await fixture.store.record(record))
-    // The lane of callbacks is made after it.
+    // The queue of callbacks is made after it.
     _ = try await fixture.store.closeChannel(
         fixture.base.second.id, device: fixture.base.device.serial, at: start.adding(seconds: 2))
     let resting = start.adding(milliseconds: 49_999)

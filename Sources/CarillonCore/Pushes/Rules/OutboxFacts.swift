@@ -3,7 +3,7 @@ package struct DuePush: Equatable, Sendable {
     package var serial: Int64
     package var device: DeviceSerial
     package var kind: PushKind
-    package var lane: PushLane
+    package var queue: PushQueue
     package var expiresAt: Timestamp
     package var attempts: Int
     package var fence: Int64
@@ -13,13 +13,13 @@ package struct DuePush: Equatable, Sendable {
     package var address: PushAddress?
 
     package init(
-        serial: Int64, device: DeviceSerial, kind: PushKind, lane: PushLane, expiresAt: Timestamp, attempts: Int = 0,
+        serial: Int64, device: DeviceSerial, kind: PushKind, queue: PushQueue, expiresAt: Timestamp, attempts: Int = 0,
         fence: Int64 = 0, badge: Int? = nil, address: PushAddress?
     ) {
         self.serial = serial
         self.device = device
         self.kind = kind
-        self.lane = lane
+        self.queue = queue
         self.expiresAt = expiresAt
         self.attempts = attempts
         self.fence = fence
@@ -56,7 +56,7 @@ package struct UnacceptedPush: Equatable, Sendable {
     package var serial: Int64
     package var kind: PushKind
     package var state: PushState
-    package var lane: Int64
+    package var queue: Int64
     package var dueAt: Timestamp?
     package var expiresAt: Timestamp
     /// Whether the vendor's service returned a reason for not accepting the push.
@@ -66,13 +66,13 @@ package struct UnacceptedPush: Equatable, Sendable {
     package var hasEnvelope: Bool
 
     package init(
-        serial: Int64, kind: PushKind, state: PushState, lane: Int64, dueAt: Timestamp?, expiresAt: Timestamp,
+        serial: Int64, kind: PushKind, state: PushState, queue: Int64, dueAt: Timestamp?, expiresAt: Timestamp,
         hasReason: Bool = false, awaitsAddress: Bool = false, hasEnvelope: Bool = false
     ) {
         self.serial = serial
         self.kind = kind
         self.state = state
-        self.lane = lane
+        self.queue = queue
         self.dueAt = dueAt
         self.expiresAt = expiresAt
         self.hasReason = hasReason

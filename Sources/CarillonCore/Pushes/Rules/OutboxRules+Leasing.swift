@@ -65,7 +65,7 @@ extension OutboxRules {
     }
 }
 
-/// The order of alerts that are due at once, for example after their lane was closed: one alert a second for each device.
+/// The order of alerts that are due at once, for example after their push queue was closed: one alert a second for each device.
 package struct AlertTurns: Sendable {
     private var putOff: [DeviceSerial: Int64] = [:]
 

@@ -44,9 +44,9 @@ package struct OutboxRules: Sendable {
 
     /// - Parameter pushes: All pushes of a device that were not accepted, the oldest first.
     package func readdress(
-        _ pushes: [UnacceptedPush], to lane: PushLane, hasOtherAddress: Bool, at now: Timestamp
+        _ pushes: [UnacceptedPush], to queue: PushQueue, hasOtherAddress: Bool, at now: Timestamp
     ) -> Readdressing {
-        let waiting = pushes.filter { isUnaccepted($0, lane, hasOtherAddress: hasOtherAddress, at: now) }
+        let waiting = pushes.filter { isUnaccepted($0, queue, hasOtherAddress: hasOtherAddress, at: now) }
         let alerts = UnacceptedAlerts(
             waiting.map { push in
                 let keepsTime = push.state == .scheduled && !(hasOtherAddress && push.hasReason)
@@ -64,7 +64,7 @@ package struct OutboxRules: Sendable {
                 // The vendor's answer about the former address does not delay the push.
                 let isFree = hasOtherAddress && push.hasReason
                 changes.moved.append(.init(serial: push.serial, dueAt: isFree ? now : push.dueAt ?? now))
-            // The push goes to the lane when it is tried again.
+            // The push goes to the push queue when it is tried again.
             case .leased, .parked: changes.movesUnscheduled = true
             case .handed, .rejected, .cancelled, .expired: break
             }
@@ -74,13 +74,13 @@ package struct OutboxRules: Sendable {
 
     /// Whether an alert was not accepted because of the former address, or waits for an address.
     private func isUnaccepted(
-        _ push: UnacceptedPush, _ lane: PushLane, hasOtherAddress: Bool, at now: Timestamp
+        _ push: UnacceptedPush, _ queue: PushQueue, hasOtherAddress: Bool, at now: Timestamp
     ) -> Bool {
         guard push.kind.isOfOneEnvelope, push.expiresAt > now else { return false }
         switch push.state {
         case .scheduled:
             let isOfAddress = hasOtherAddress && push.hasReason
-            return (push.dueAt == nil || push.lane != lane.number || isOfAddress)
+            return (push.dueAt == nil || push.queue != queue.number || isOfAddress)
                 && (push.hasEnvelope || push.kind.hasCopy)
         case .rejected: return push.awaitsAddress && push.hasEnvelope
         case .parked: return push.awaitsAddress && hasOtherAddress && push.hasEnvelope

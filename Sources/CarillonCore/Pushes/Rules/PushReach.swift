@@ -15,8 +15,8 @@ package struct DeviceWake: Equatable, Sendable {
 
 /// How a device can be pushed to, and the state of its pushes.
 package struct PushReach: Equatable, Sendable {
-    /// The lane; nil for a device that has no token or is suspended. The other members have their initial values then.
-    package var lane: PushLane?
+    /// The push queue; nil for a device that has no token or is suspended. The other members have their initial values then.
+    package var queue: PushQueue?
     package var wake: DeviceWake?
     /// The number of alerts of messages in the outbox.
     package var alerts = 0
@@ -40,8 +40,8 @@ package struct PushReach: Equatable, Sendable {
     /// table, and nil if it is not known.
     package private(set) var firstWaking: PushSpan?
 
-    package init(lane: PushLane? = nil, wake: DeviceWake? = nil) {
-        self.lane = lane
+    package init(queue: PushQueue? = nil, wake: DeviceWake? = nil) {
+        self.queue = queue
         self.wake = wake
     }
 

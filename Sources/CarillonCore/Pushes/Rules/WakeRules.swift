@@ -18,12 +18,12 @@ package struct WakeRules: Sendable {
     /// Decides about an envelope that begins to wait.
     package func arrived(_ envelope: Envelope, _ wish: WakeWish, knowing facts: WakeFacts) -> WakeVerdict {
         var ruling = WakeRuling(facts.reach)
-        if let lane = facts.reach.lane, wish.mode == .alert {
+        if let queue = facts.reach.queue, wish.mode == .alert {
             if wish.needsAlertText, facts.hasAlertText == nil { return .needs(.alertText) }
             if !wish.needsAlertText || facts.hasAlertText == true {
                 let kind = alertKind(of: envelope, wish)
                 if hasRoom(for: kind, facts.reach) {
-                    alert(kind, for: envelope, wish, in: lane, &ruling)
+                    alert(kind, for: envelope, wish, in: queue, &ruling)
                     return .decided(ruling)
                 }
                 ruling.changes.isFolded = true
@@ -32,9 +32,9 @@ package struct WakeRules: Sendable {
         ruling.mode = .background
         ruling.reach.wakes(for: envelope)
         // One wake covers all envelopes that wait, as soon as the device can be reached.
-        guard let lane = facts.reach.lane else { return .decided(ruling) }
+        guard let queue = facts.reach.queue else { return .decided(ruling) }
         let dueAt = (facts.reach.wake?.pace ?? WakePace()).dueAt(wish.dueAt)
-        if isEarlier(dueAt, than: facts.reach.wake) { put(dueAt, in: lane, at: envelope.acceptedAt, &ruling) }
+        if isEarlier(dueAt, than: facts.reach.wake) { put(dueAt, in: queue, at: envelope.acceptedAt, &ruling) }
         return .decided(ruling)
     }
 
@@ -48,13 +48,13 @@ package struct WakeRules: Sendable {
     }
 
     private func alert(
-        _ kind: PushKind, for envelope: Envelope, _ wish: WakeWish, in lane: PushLane, _ ruling: inout WakeRuling
+        _ kind: PushKind, for envelope: Envelope, _ wish: WakeWish, in queue: PushQueue, _ ruling: inout WakeRuling
     ) {
         let dueAt = kind == .alert ? alertDueAt(wish.dueAt, after: ruling.reach.lastAlertAt) : wish.dueAt
         let span = PushSpan(first: envelope.position, last: envelope.position, expiresAt: envelope.expiresAt)
         ruling.mode = .alert
         ruling.changes.push = NewPush(
-            kind, in: lane, for: span, .scheduled, dueAt: dueAt, at: envelope.acceptedAt, isShortened: wish.isShortened)
+            kind, in: queue, for: span, .scheduled, dueAt: dueAt, at: envelope.acceptedAt, isShortened: wish.isShortened)
         if kind == .alert {
             ruling.reach.alerts += 1
             ruling.reach.lastAlertAt = dueAt
@@ -121,8 +121,8 @@ package struct WakeRules: Sendable {
         case unchanged
         /// The device cannot be reached. Its wake and its pushes wait.
         case unreachable(WakeRuling)
-        /// The wake and the pushes go to this lane.
-        case reachable(PushLane)
+        /// The wake and the pushes go to this push queue.
+        case reachable(PushQueue)
     }
 
     /// The registration of a device was written.
@@ -134,14 +134,14 @@ package struct WakeRules: Sendable {
     package func changed(from before: PushReach?, to reach: PushReach, hasOtherAddress: Bool) -> AddressVerdict {
         let reach = reach.following(before)
         guard before != reach || hasOtherAddress else { return .unchanged }
-        if let lane = reach.lane { return .reachable(lane) }
+        if let queue = reach.queue { return .reachable(queue) }
         var ruling = WakeRuling(reach)
         ruling.changes.row = .idle
         return .unreachable(ruling)
     }
 
-    /// The wake and the pushes of a device went to a lane.
-    package func readdressed(to lane: PushLane, hasOtherAddress: Bool, at now: Timestamp, knowing facts: WakeFacts)
+    /// The wake and the pushes of a device went to a push queue.
+    package func readdressed(to queue: PushQueue, hasOtherAddress: Bool, at now: Timestamp, knowing facts: WakeFacts)
         -> WakeVerdict
     {
         var ruling = WakeRuling(facts.reach)
@@ -151,12 +151,12 @@ package struct WakeRules: Sendable {
         if let dueAt = wake?.dueAt {
             // A delay because of the former address ends.
             if hasOtherAddress, dueAt > pace.dueAt(now.adding(seconds: WakeWish.presenceSeconds)) {
-                put(pace.dueAt(now), in: lane, at: now, &ruling)
+                put(pace.dueAt(now), in: queue, at: now, &ruling)
             }
             return .decided(ruling)
         }
         guard let isWaking = facts.isWaking else { return .needs(.waking) }
-        if isWaking { put(pace.dueAt(now), in: lane, at: now, &ruling) }
+        if isWaking { put(pace.dueAt(now), in: queue, at: now, &ruling) }
         return .decided(ruling)
     }
 
@@ -170,17 +170,17 @@ package struct WakeRules: Sendable {
         var ruling = WakeRuling(facts.reach)
         if let dueAt = presenceEnd(of: due, facts.reach, at: now), let answeredAt = facts.reach.answeredAt {
             ruling.reach.wake?.dueAt = dueAt
-            ruling.changes.row = .due(due.lane, dueAt, at: answeredAt)
+            ruling.changes.row = .due(due.queue, dueAt, at: answeredAt)
             return .decided(ruling)
         }
         ruling.reach.wake?.dueAt = nil
         ruling.changes.row = .idle
-        guard facts.reach.lane == due.lane, due.address != nil else { return .decided(ruling) }
+        guard facts.reach.queue == due.queue, due.address != nil else { return .decided(ruling) }
         guard let isWaking = facts.isWaking else { return .needs(.span) }
         guard isWaking, let span = facts.span else { return .decided(ruling) }
         ruling.reach.wake?.isUnderWay = true
         ruling.changes.row = .pushed
-        ruling.changes.push = NewPush(.wake, in: due.lane, for: span, .leased, dueAt: end, at: now)
+        ruling.changes.push = NewPush(.wake, in: due.queue, for: span, .leased, dueAt: end, at: now)
         return .decided(ruling)
     }
 
@@ -209,7 +209,7 @@ package struct WakeRules: Sendable {
 
     private func wakeEnded(_ state: PushState, at now: Timestamp, knowing facts: WakeFacts) -> WakeVerdict {
         var ruling = WakeRuling(facts.reach)
-        guard facts.reach.lane != nil else {
+        guard facts.reach.queue != nil else {
             // The pace is kept for when the device can be reached again.
             let isHanded = state == .handed
             ruling.changes.row = .endedOutOfReach(unanswered: isHanded ? 1 : 0, pushedAt: isHanded ? now : nil)
@@ -238,8 +238,8 @@ package struct WakeRules: Sendable {
         var ruling = WakeRuling(facts.reach)
         ruling.reach.quietBefore = min(ruling.reach.quietBefore, position)
         let wake = facts.reach.wake
-        guard let lane = facts.reach.lane, wake?.dueAt == nil, wake?.isUnderWay != true else { return ruling }
-        put((wake?.pace ?? WakePace()).dueAt(now), in: lane, at: now, &ruling)
+        guard let queue = facts.reach.queue, wake?.dueAt == nil, wake?.isUnderWay != true else { return ruling }
+        put((wake?.pace ?? WakePace()).dueAt(now), in: queue, at: now, &ruling)
         return ruling
     }
 
@@ -263,11 +263,11 @@ package struct WakeRules: Sendable {
         wake.dueAt == nil && !wake.isUnderWay && wake.pace.isForgettable(at: now)
     }
 
-    private func put(_ dueAt: Timestamp, in lane: PushLane, at now: Timestamp, _ ruling: inout WakeRuling) {
+    private func put(_ dueAt: Timestamp, in queue: PushQueue, at now: Timestamp, _ ruling: inout WakeRuling) {
         var wake = ruling.reach.wake ?? DeviceWake()
         wake.dueAt = dueAt
         ruling.reach.wake = wake
-        ruling.changes.row = .due(lane, dueAt, at: now)
+        ruling.changes.row = .due(queue, dueAt, at: now)
     }
 
     private func remove(_ ruling: inout WakeRuling) {

@@ -9,14 +9,14 @@ struct CallbackQueues {
 
     private struct Queued {
         var entry: Entry
-        var lane: CallbackLane
+        var queue: CallbackQueue
     }
 
     private let limits: CallbackLimits
-    private var counts: [CallbackLane: Int]
+    private var counts: [CallbackQueue: Int]
     private var countsOfApps: [AppSerial: Int]
     /// The oldest is the first. Either all entries are here, or more than are given up.
-    private var lanes: [CallbackLane: [Entry]]
+    private var queues: [CallbackQueue: [Entry]]
     private var apps: [AppSerial: [Queued]]
 
     /// Numbers of callbacks that are given up.
@@ -29,30 +29,30 @@ struct CallbackQueues {
         self.limits = limits
         counts = facts.waiting
         countsOfApps = facts.usage.mapValues(\.callbacks)
-        lanes = facts.oldestOfLanes.mapValues { $0.map(Entry.stored) }
-        apps = facts.oldestOfApps.mapValues { $0.map { Queued(entry: .stored($0.serial), lane: $0.lane) } }
+        queues = facts.oldestOfQueues.mapValues { $0.map(Entry.stored) }
+        apps = facts.oldestOfApps.mapValues { $0.map { Queued(entry: .stored($0.serial), queue: $0.queue) } }
     }
 
-    mutating func enter(_ place: Int, _ lane: CallbackLane) {
-        counts[lane, default: 0] += 1
-        countsOfApps[lane.app, default: 0] += 1
-        lanes[lane, default: []].append(.new(place))
-        apps[lane.app, default: []].append(Queued(entry: .new(place), lane: lane))
-        if counts[lane, default: 0] > limits.perPeer, let oldest = lanes[lane]?.first {
-            giveUp(Queued(entry: oldest, lane: lane))
+    mutating func enter(_ place: Int, _ queue: CallbackQueue) {
+        counts[queue, default: 0] += 1
+        countsOfApps[queue.app, default: 0] += 1
+        queues[queue, default: []].append(.new(place))
+        apps[queue.app, default: []].append(Queued(entry: .new(place), queue: queue))
+        if counts[queue, default: 0] > limits.perPeer, let oldest = queues[queue]?.first {
+            giveUp(Queued(entry: oldest, queue: queue))
         }
-        if countsOfApps[lane.app, default: 0] > limits.perApp, let oldest = apps[lane.app]?.first { giveUp(oldest) }
+        if countsOfApps[queue.app, default: 0] > limits.perApp, let oldest = apps[queue.app]?.first { giveUp(oldest) }
     }
 
     private mutating func giveUp(_ oldest: Queued) {
-        counts[oldest.lane]? -= 1
-        countsOfApps[oldest.lane.app]? -= 1
-        lanes[oldest.lane]?.removeAll { $0 == oldest.entry }
-        apps[oldest.lane.app]?.removeAll { $0.entry == oldest.entry }
+        counts[oldest.queue]? -= 1
+        countsOfApps[oldest.queue.app]? -= 1
+        queues[oldest.queue]?.removeAll { $0 == oldest.entry }
+        apps[oldest.queue.app]?.removeAll { $0.entry == oldest.entry }
         switch oldest.entry {
         case .stored(let serial):
             removed.append(serial)
-            removedOfApps[oldest.lane.app, default: 0] += 1
+            removedOfApps[oldest.queue.app, default: 0] += 1
         case .new(let place): removedNew.insert(place)
         }
     }

@@ -108,7 +108,7 @@ package struct CallbackFacts: Equatable, Sendable {
 }
 
 /// The callbacks of one app that wait for one host and port.
-package struct CallbackLane: Hashable, Sendable {
+package struct CallbackQueue: Hashable, Sendable {
     package var app: AppSerial
     package var peer: String
 
@@ -121,11 +121,11 @@ package struct CallbackLane: Hashable, Sendable {
 /// A callback that waits.
 package struct WaitingCallback: Equatable, Sendable {
     package var serial: Int64
-    package var lane: CallbackLane
+    package var queue: CallbackQueue
 
-    package init(serial: Int64, lane: CallbackLane) {
+    package init(serial: Int64, queue: CallbackQueue) {
         self.serial = serial
-        self.lane = lane
+        self.queue = queue
     }
 }
 
@@ -156,10 +156,10 @@ package struct EndingWatch: Equatable, Sendable {
 
 /// What else ``WatchRules`` must know when channels end.
 package struct ChannelEndQuestions: Equatable, Sendable {
-    /// How many callbacks wait in the lane?
-    package var lanes: Set<CallbackLane> = []
-    /// Which callbacks of the lane are the oldest, up to this number?
-    package var oldestOfLanes: [CallbackLane: Int] = [:]
+    /// How many callbacks wait in the queue?
+    package var queues: Set<CallbackQueue> = []
+    /// Which callbacks of the queue are the oldest, up to this number?
+    package var oldestOfQueues: [CallbackQueue: Int] = [:]
     /// The same of the app.
     package var oldestOfApps: [AppSerial: Int] = [:]
 
@@ -174,10 +174,10 @@ package struct ChannelEndFacts: Equatable, Sendable {
     package var watches: [EndingWatch] = []
     /// Of the apps of the watches.
     package var usage: [AppSerial: WatchUsage] = [:]
-    /// The number of callbacks that wait in each lane.
-    package var waiting: [CallbackLane: Int] = [:]
+    /// The number of callbacks that wait in each queue.
+    package var waiting: [CallbackQueue: Int] = [:]
     /// The oldest is the first.
-    package var oldestOfLanes: [CallbackLane: [Int64]] = [:]
+    package var oldestOfQueues: [CallbackQueue: [Int64]] = [:]
     /// The oldest is the first.
     package var oldestOfApps: [AppSerial: [WaitingCallback]] = [:]
 

@@ -137,7 +137,7 @@ package struct WatchRules: Sendable {
         let missing = questions(for: callbacks, limits, facts)
         guard missing.isEmpty else { return .needs(missing) }
         var queues = CallbackQueues(facts, limits)
-        for (place, callback) in callbacks.enumerated() { queues.enter(place, callback.lane) }
+        for (place, callback) in callbacks.enumerated() { queues.enter(place, callback.queue) }
         var changes = WatchChanges()
         changes.removedWatches = watches.map(\.serial)
         changes.callbacks = callbacks.enumerated().filter { !queues.removedNew.contains($0.offset) }.map { $0.element }
@@ -158,13 +158,13 @@ package struct WatchRules: Sendable {
         // Each callback that enters gives up two at most.
         let most = 2 * callbacks.count
         var questions = ChannelEndQuestions()
-        for (lane, entering) in Dictionary(grouping: callbacks, by: \.lane) {
-            guard let waiting = facts.waiting[lane] else {
-                questions.lanes.insert(lane)
+        for (queue, entering) in Dictionary(grouping: callbacks, by: \.queue) {
+            guard let waiting = facts.waiting[queue] else {
+                questions.queues.insert(queue)
                 continue
             }
-            if waiting + entering.count > limits.perPeer, facts.oldestOfLanes[lane] == nil {
-                questions.oldestOfLanes[lane] = most
+            if waiting + entering.count > limits.perPeer, facts.oldestOfQueues[queue] == nil {
+                questions.oldestOfQueues[queue] = most
             }
         }
         for (app, entering) in Dictionary(grouping: callbacks, by: \.app) {
@@ -237,5 +237,5 @@ extension WatchUsage {
 }
 
 extension WatchChanges.NewCallback {
-    fileprivate var lane: CallbackLane { CallbackLane(app, address.peer) }
+    fileprivate var queue: CallbackQueue { CallbackQueue(app, address.peer) }
 }

@@ -23,11 +23,11 @@ struct ArrivalRulesTests {
         #expect(!rules.concerns(closed, WakeWish(.alert, dueAt: now)))
     }
 
-    @Test func `the first message makes a wake, in the lane of its device`() throws {
+    @Test func `the first message makes a wake, in the push queue of its device`() throws {
         let wish = WakeWish(.background, dueAt: now.adding(seconds: 10))
         let ruling = try arrive(WakeSample.envelope(7), wish, WakeSample.reach())
         #expect(ruling.mode == .background)
-        #expect(ruling.changes.row == .due(WakeSample.lane, now.adding(seconds: 10), at: now))
+        #expect(ruling.changes.row == .due(WakeSample.queue, now.adding(seconds: 10), at: now))
         #expect(ruling.changes.push == nil)
         #expect(ruling.reach.wake == DeviceWake(dueAt: now.adding(seconds: 10)))
     }
@@ -81,7 +81,7 @@ struct ArrivalRulesTests {
         let reach = WakeSample.reach(DeviceWake(dueAt: now.adding(seconds: 10)))
         let wanted = now.adding(seconds: 10).adding(milliseconds: milliseconds)
         let ruling = try arrive(WakeSample.envelope(1), WakeWish(.background, dueAt: wanted), reach)
-        let row = isEarlier ? WakeChanges.Row.due(WakeSample.lane, wanted, at: now) : nil
+        let row = isEarlier ? WakeChanges.Row.due(WakeSample.queue, wanted, at: now) : nil
         let dueAt = isEarlier ? wanted : now.adding(seconds: 10)
         #expect(ruling.changes.row == row)
         #expect(ruling.reach.wake?.dueAt == dueAt)
@@ -90,7 +90,7 @@ struct ArrivalRulesTests {
     @Test func `the pace of wakes limits the next one`() throws {
         let reach = WakeSample.reach(DeviceWake(pace: WakeSample.pace(1, pushed: -100)))
         let ruling = try arrive(WakeSample.envelope(1), WakeWish(.background, dueAt: now), reach)
-        #expect(ruling.changes.row == .due(WakeSample.lane, now.adding(seconds: 1100), at: now))
+        #expect(ruling.changes.row == .due(WakeSample.queue, now.adding(seconds: 1100), at: now))
         #expect(ruling.reach.wake?.pace == WakeSample.pace(1, pushed: -100))
     }
 
@@ -112,12 +112,12 @@ struct ArrivalRulesTests {
         let span = PushSpan(first: 3, last: 3, expiresAt: now.adding(seconds: 50))
         #expect(
             shown.changes.push
-                == NewPush(.alert, in: WakeSample.lane, for: span, .scheduled, dueAt: now, at: now, isShortened: true))
+                == NewPush(.alert, in: WakeSample.queue, for: span, .scheduled, dueAt: now, at: now, isShortened: true))
         #expect(shown.changes.row == nil)
         #expect(shown.reach.alerts == 1 && shown.reach.triggers == 0 && shown.reach.lastAlertAt == now)
         let woken = try arrive(envelope, wish, WakeSample.reach(), hasText: false)
         #expect(woken.mode == .background && woken.changes.push == nil && !woken.changes.isFolded)
-        #expect(woken.changes.row == .due(WakeSample.lane, now, at: now))
+        #expect(woken.changes.row == .due(WakeSample.queue, now, at: now))
     }
 
     @Test func `what a subscription shows needs no text of the app`() throws {
@@ -142,7 +142,7 @@ struct ArrivalRulesTests {
         (reach.alerts, reach.triggers) = (PushLimits.alertsPerDevice, PushLimits.triggersPerDevice - 1)
         let message = try arrive(WakeSample.envelope(1), wish, reach)
         #expect(message.mode == .background && message.changes.isFolded && message.changes.push == nil)
-        #expect(message.changes.row == .due(WakeSample.lane, now, at: now))
+        #expect(message.changes.row == .due(WakeSample.queue, now, at: now))
         #expect(try arrive(WakeSample.fired(1), wish, reach).mode == .alert, "each kind has its own limit")
         (reach.alerts, reach.triggers) = (0, PushLimits.triggersPerDevice)
         #expect(try arrive(WakeSample.fired(1), wish, reach).changes.isFolded)

@@ -25,15 +25,15 @@ struct WakeStoryTests {
         }
 
         mutating func register() {
-            if naive.lane != nil, chance(3) {
+            if naive.queue != nil, chance(3) {
                 tables.register(nil, isOther: false, at: now)
                 naive.leave()
                 return
             }
-            let isOther = naive.lane != nil || chance(2)
-            let lane = chance(2) ? WakeSample.lane : WakeSample.sandbox
-            tables.register(lane, isOther: isOther, at: now)
-            naive.register(lane.number, isOther: isOther, at: now.milliseconds)
+            let isOther = naive.queue != nil || chance(2)
+            let queue = chance(2) ? WakeSample.queue : WakeSample.sandbox
+            tables.register(queue, isOther: isOther, at: now)
+            naive.register(queue.number, isOther: isOther, at: now.milliseconds)
         }
 
         mutating func append() {
@@ -95,7 +95,7 @@ struct WakeStoryTests {
                 naive.hasText.toggle()
                 tables.hasText = naive.hasText
             default:
-                if naive.lane == nil, naive.wake != nil { counted["started out of reach", default: 0] += 1 }
+                if naive.queue == nil, naive.wake != nil { counted["started out of reach", default: 0] += 1 }
                 tables.start()
                 naive.start()
             }
@@ -118,7 +118,7 @@ struct WakeStoryTests {
 
         var isSame: Bool {
             tables.wake == naive.wake && tables.alerts == naive.alerts && tables.waiting == naive.waiting
-                && tables.lane?.number == naive.lane
+                && tables.queue?.number == naive.queue
         }
     }
 

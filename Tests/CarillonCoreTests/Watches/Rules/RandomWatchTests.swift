@@ -14,7 +14,7 @@ struct RandomWatchTests {
     private static func line(_ watch: Watch, _ id: String?, _ work: TableWatches.WorkRow?) -> String {
         let ping = watch.ping.map { "\($0.address.text) \($0.intervalSeconds)" } ?? "-"
         let last = watch.lastPing.map { "\($0)" } ?? "-"
-        let due = work.map { "\($0.lane.peer) \($0.dueAt.milliseconds) \($0.lease.fence) \($0.lease.isHeld)" } ?? "-"
+        let due = work.map { "\($0.queue.peer) \($0.dueAt.milliseconds) \($0.lease.fence) \($0.lease.isHeld)" } ?? "-"
         return """
             watch \(watch.serial.rawValue) \(watch.channel.rawValue) \(watch.revision) \(ping) \
             \(watch.disconnectAddress?.text ?? "-") \(id ?? "-") \(watch.sealed.secret) \(watch.sealed.token) \
@@ -48,7 +48,7 @@ struct RandomWatchTests {
                 createdAt: row.createdAt)
             let work = row.work.map {
                 TableWatches.WorkRow(
-                    kind: .ping, subject: row.serial, lane: CallbackLane(app, row.ping?.address.peer ?? "-"), dueAt: $0.due,
+                    kind: .ping, subject: row.serial, queue: CallbackQueue(app, row.ping?.address.peer ?? "-"), dueAt: $0.due,
                     lease: StoredLease(fence: $0.fence, isHeld: $0.isHeld))
             }
             return Self.line(watch, row.callbackID, work)

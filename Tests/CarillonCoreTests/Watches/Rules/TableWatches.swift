@@ -11,7 +11,7 @@ struct TableWatches {
     struct WorkRow {
         var kind: WorkKind
         var subject: Int64
-        var lane: CallbackLane
+        var queue: CallbackQueue
         var dueAt: Timestamp
         var lease = StoredLease(fence: 0, isHeld: false)
     }
@@ -52,10 +52,10 @@ struct TableWatches {
             return "\(write(rules.record(record, knowing: facts(number, WatchSerial(serial)))))"
         case .called(let answer, let step, let attempts):
             guard let number = number(of: answer.work), let row = work[number] else { return "false" }
-            let facts = CallbackFacts(lease: row.lease, usage: usage[row.lane.app] ?? WatchUsage())
+            let facts = CallbackFacts(lease: row.lease, usage: usage[row.queue.app] ?? WatchUsage())
             let callback = WatchSample.callback(row.subject, attempts: attempts)
             let ruling = rules.record(
-                step, of: callback, end: end(answer, number, row.lane.app, now), knowing: facts)
+                step, of: callback, end: end(answer, number, row.queue.app, now), knowing: facts)
             return "\(write(ruling))"
         case .vouch(let channel):
             let watch = watch(of: channel)
@@ -162,13 +162,13 @@ struct TableWatches {
 
     private func answer(_ questions: ChannelEndQuestions, into facts: inout ChannelEndFacts) {
         let waiting = work.values.filter { $0.kind == .callback }.sorted { $0.subject < $1.subject }
-        for lane in questions.lanes { facts.waiting[lane] = waiting.count { $0.lane == lane } }
-        for (lane, limit) in questions.oldestOfLanes {
-            facts.oldestOfLanes[lane] = waiting.filter { $0.lane == lane }.prefix(limit).map(\.subject)
+        for queue in questions.queues { facts.waiting[queue] = waiting.count { $0.queue == queue } }
+        for (queue, limit) in questions.oldestOfQueues {
+            facts.oldestOfQueues[queue] = waiting.filter { $0.queue == queue }.prefix(limit).map(\.subject)
         }
         for (app, limit) in questions.oldestOfApps {
-            facts.oldestOfApps[app] = waiting.filter { $0.lane.app == app }.prefix(limit).map {
-                WaitingCallback(serial: $0.subject, lane: $0.lane)
+            facts.oldestOfApps[app] = waiting.filter { $0.queue.app == app }.prefix(limit).map {
+                WaitingCallback(serial: $0.subject, queue: $0.queue)
             }
         }
     }
@@ -199,7 +199,7 @@ struct TableWatches {
             callbackSerials += 1
             callbacks[callbackSerials] = CallbackRow(callback: callback)
             work[2 * callbackSerials + 1] = WorkRow(
-                kind: .callback, subject: callbackSerials, lane: CallbackLane(callback.app, callback.address.peer),
+                kind: .callback, subject: callbackSerials, queue: CallbackQueue(callback.app, callback.address.peer),
                 dueAt: callback.endedAt)
         }
         for (callback, attempts) in changes.attempts { callbacks[callback]?.attempts = attempts }
@@ -233,10 +233,10 @@ struct TableWatches {
         case .added(let peer, let dueAt):
             pings += 1
             work[2 * pings] = WorkRow(
-                kind: .ping, subject: serial, lane: CallbackLane(watch.app, peer), dueAt: dueAt)
+                kind: .ping, subject: serial, queue: CallbackQueue(watch.app, peer), dueAt: dueAt)
         case .moved(let peer, let dueAt):
             guard let number = number(of: .ping(serial)) else { return }
-            work[number]?.lane.peer = peer
+            work[number]?.queue.peer = peer
             work[number]?.dueAt = dueAt
         case .removed: removePing(of: serial)
         }

@@ -1,11 +1,11 @@
 import CarillonCore
 import CarillonWire
 
-/// Performs the operations of one lane on a store, one after another.
+/// Performs the operations of one track on a store, one after another.
 ///
 /// An operation reads what it needs, and makes at most one call that changes the store: so it is found completely or not at all after
 /// a kill. It answers the same over each store of the same content.
-package struct WorkloadLane: Sendable {
+package struct WorkloadTrack: Sendable {
     struct Missing: Error {}
 
     let store: any Store
@@ -25,8 +25,8 @@ package struct WorkloadLane: Sendable {
         now = WorkloadOperation.time(of: run)
     }
 
-    static func appID(of lane: Int) throws -> AppID {
-        guard let id = AppID("com.example.lane\(lane)") else { throw Missing() }
+    static func appID(of track: Int) throws -> AppID {
+        guard let id = AppID("com.example.lane\(track)") else { throw Missing() }
         return id
     }
 
@@ -81,7 +81,7 @@ package struct WorkloadLane: Sendable {
 
     // MARK: Finding
 
-    /// The devices of the lane, in the order of their registration.
+    /// The devices of the track, in the order of their registration.
     func devices() async throws -> [(device: Device, registration: DeviceRegistration)] {
         try await store.devices(app: app.id, .all, after: nil, limit: 100).devices
     }

@@ -1,17 +1,17 @@
 package import CarillonWire
 
-/// Whether pushes of a lane may be sent, and how many at once.
+/// Whether pushes of a push queue may be sent, and how many at once.
 ///
 /// - *open*: as many as its window are under way. Silence halves the window, down to one; an answer widens it.
 /// - *paused*: the service cannot be reached, or refuses the credentials. When the pause is over, one push is sent to see, and
-///   opens the lane when it is answered. What was tried in vain has cost no attempt.
+///   opens the push queue when it is answered. What was tried in vain has cost no attempt.
 ///
 /// New credentials open it. The pause after a service that cannot be reached grows from a second to a minute; that after
 /// credentials that are refused is a minute.
 ///
-/// Answers that are not the service's pause the lane as a service that cannot be reached does, when ``strangersInARow`` pushes
+/// Answers that are not the service's pause the push queue as a service that cannot be reached does, when ``strangersInARow`` pushes
 /// in a row had such an answer. One push that always has such an answer counts once, so that it does not pause the others.
-package struct LaneMachine: Equatable, Sendable {
+package struct GatewayBreaker: Equatable, Sendable {
     package struct Fault: Equatable, Sendable {
         package var reason: String
         package var areCredentialsRefused: Bool
@@ -23,8 +23,8 @@ package struct LaneMachine: Equatable, Sendable {
     package static let strangersInARow = 10
 
     package private(set) var underWay = 0
-    package private(set) var window = LaneMachine.widest
-    /// Nil of a lane that is open.
+    package private(set) var window = GatewayBreaker.widest
+    /// Nil of a push queue that is open.
     package private(set) var fault: Fault?
     private var pausedUntil = Timestamp(milliseconds: 0)
     private var failures = 0
@@ -43,11 +43,11 @@ package struct LaneMachine: Equatable, Sendable {
 
     package mutating func began(_ count: Int) { underWay += count }
 
-    /// Answers whether the lane was opened or paused by it.
+    /// Answers whether the push queue was opened or paused by it.
     ///
     /// - Parameter push: The push that ended.
     @discardableResult
-    package mutating func ended(_ signal: LaneSignal, of push: Bytes16, at now: Timestamp) -> Bool {
+    package mutating func ended(_ signal: BreakerSignal, of push: Bytes16, at now: Timestamp) -> Bool {
         underWay -= 1
         switch signal {
         case .nothing:
@@ -89,7 +89,7 @@ package struct LaneMachine: Equatable, Sendable {
     private mutating func pause(
         _ reason: String, areCredentialsRefused: Bool, for seconds: Int64, at now: Timestamp
     ) -> Bool {
-        // What was under way when the lane was paused says it once more.
+        // What was under way when the push queue was paused says it once more.
         if fault != nil, now < pausedUntil { return false }
         failures += 1
         pausedUntil = now.adding(seconds: min(seconds, Self.probeSeconds))

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 
 /// Services of devices, and requests between devices.
-extension WorkloadLane {
+extension WorkloadTrack {
     func putService(_ operation: WorkloadOperation) async throws -> String {
         guard let device = try await device(operation.slot), let service = ServiceID("com.example.transfer"),
             let version = ServiceVersion("1.\(operation.choice)")

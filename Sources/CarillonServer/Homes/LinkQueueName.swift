@@ -1,8 +1,8 @@
 import CarillonCore
 import CarillonWire
 
-/// The name of a lane of a link (``LinkLanes``): the first name of the device that a call has.
-enum LinkLaneName: Hashable, Sendable {
+/// The name of a queue of a link (``LinkQueues``): the first name of the device that a call has.
+enum LinkQueueName: Hashable, Sendable {
     case id(DeviceID)
     case credential([UInt8])
     case serial(DeviceSerial)

@@ -4,7 +4,7 @@ import CarillonExpression
 import CarillonWire
 
 /// Items, subscriptions on them, and firings.
-extension WorkloadLane {
+extension WorkloadTrack {
     func item(_ operation: WorkloadOperation) throws -> ItemKey { try item(operation.choice) }
 
     func item(_ number: Int) throws -> ItemKey {
@@ -58,7 +58,7 @@ extension WorkloadLane {
         return "removed \(ended.count)"
     }
 
-    /// Hand-overs that the lane caused, except those of deleted devices.
+    /// Hand-overs that the track caused, except those of deleted devices.
     func handOvers() async throws -> [HandOver] {
         let devices = Set(try await devices().map { $0.device.serial })
         return try await store.handOvers(in: .all, after: 0, limit: 10_000).filter { handOver in

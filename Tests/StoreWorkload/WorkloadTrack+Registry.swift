@@ -2,8 +2,8 @@ import CarillonCore
 import CarillonWire
 
 /// Apps, keys and documents of apps.
-extension WorkloadLane {
-    /// An app beside that of the lane.
+extension WorkloadTrack {
+    /// An app beside that of the track.
     func extraApp(_ choice: Int) throws -> AppID {
         guard let id = AppID("\(app.id.text).extra\(choice)") else { throw Missing() }
         return id
@@ -45,12 +45,12 @@ extension WorkloadLane {
     func changeDocument(_ operation: WorkloadOperation) async throws -> String {
         let key = documents[Int(operation.value) % documents.count]
         if operation.choice == 0 { return text(try await store.removeDocument(key)) }
-        // Apps of other lanes are in other realms.
+        // Apps of other tracks are in other realms.
         let document = key.kind == .realm ? "realm\(number)" : "{\"value\":\(operation.value)}"
         return text(try await store.putDocument(Array(document.utf8), as: key, at: now))
     }
 
-    /// What belongs to no lane. Nothing that a lane reads depends on it.
+    /// What belongs to no track. Nothing that a track reads depends on it.
     func maintain(_ operation: WorkloadOperation) async throws -> String {
         switch operation.choice {
         case 0: _ = try await store.continueDeletions(at: now, limit: 20)

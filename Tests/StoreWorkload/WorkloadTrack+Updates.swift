@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 
 /// Updates and attachments.
-extension WorkloadLane {
+extension WorkloadTrack {
     func publishUpdate(_ operation: WorkloadOperation) async throws -> String {
         let live = try await store.liveUpdates(of: app.serial)
         let definition = Update.Definition(
@@ -46,7 +46,7 @@ extension WorkloadLane {
 
     // MARK: Attachments
 
-    /// The attachments that a lane can have.
+    /// The attachments that a track can have.
     static let attachments = 6
 
     func attachmentID(_ place: Int) -> AttachmentID {

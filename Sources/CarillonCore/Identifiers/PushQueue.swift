@@ -2,7 +2,7 @@ package import CarillonWire
 
 /// The pushes of one app through one of its vendor's services. They share credentials, and wait together when the
 /// credentials fail.
-package struct PushLane: Hashable, Sendable {
+package struct PushQueue: Hashable, Sendable {
     package var app: AppSerial
     package var environment: PushEnvironment
 
@@ -14,17 +14,17 @@ package struct PushLane: Hashable, Sendable {
     /// The number in the store.
     package var number: Int64 { app.rawValue << 2 | environment.number }
 
-    /// Returns nil if no lane has the number.
+    /// Returns nil if no push queue has the number.
     package init?(number: Int64) {
         guard let environment = PushEnvironment.allCases.first(where: { $0.number == number & 3 }) else { return nil }
         self.init(app: AppSerial(number >> 2), environment: environment)
     }
 
-    /// The lane of the environment that can accept a token which this lane does not accept.
-    package var other: PushLane? {
+    /// The push queue of the environment that can accept a token which this push queue does not accept.
+    package var other: PushQueue? {
         switch environment {
-        case .production: PushLane(app: app, environment: .sandbox)
-        case .sandbox: PushLane(app: app, environment: .production)
+        case .production: PushQueue(app: app, environment: .sandbox)
+        case .sandbox: PushQueue(app: app, environment: .production)
         case .test: nil
         }
     }

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 
 /// Devices, their channels and the watches of channels.
-extension WorkloadLane {
+extension WorkloadTrack {
     func register(_ operation: WorkloadOperation) async throws -> String {
         // So few that a registration often finds its device, which has another credential then.
         let registration = SecretHash(of: [UInt8(number), UInt8(operation.slot)])

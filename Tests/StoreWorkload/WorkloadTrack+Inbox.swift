@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 
 /// Envelopes of channels and pushes.
-extension WorkloadLane {
+extension WorkloadTrack {
     static let messageSeconds: Int64 = 10 * 86_400
 
     func waiting(_ device: Device, limit: Int = 100) async throws -> [Envelope] {
@@ -54,11 +54,11 @@ extension WorkloadLane {
 
     // MARK: Pushes
 
-    var pushLane: PushLane { PushLane(app: app.serial, environment: .production) }
+    var pushQueue: PushQueue { PushQueue(app: app.serial, environment: .production) }
 
     mutating func leasePushes(_ operation: WorkloadOperation) async throws -> String {
         let leased = try await store.leasePushes(
-            of: pushLane, in: .all, limit: 1 + operation.slot, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds))
+            of: pushQueue, in: .all, limit: 1 + operation.slot, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds))
         pushes += leased.pushes
         return "\(leased.pushes.count) \(leased.areMoreDue)"
     }

@@ -8,11 +8,11 @@ import GRDB
     import Foundation
 #endif
 
-/// The rows of work that is owed, and the lanes of this work, inside one transaction.
+/// The rows of work that is owed, and the queues of this work, inside one transaction.
 ///
-/// A lane exists as long as it has work. Each change of work also writes the amount of work of its lane, and the time at
+/// A queue exists as long as it has work. Each change of work also writes the amount of work of its queue, and the time at
 /// which the first of it is ready.
-struct WorkLanes {
+struct WorkQueues {
     /// A row of `leased_work` as it begins.
     struct NewWork {
         var kind: WorkKind
@@ -31,10 +31,10 @@ struct WorkLanes {
 
     // MARK: Entering and moving
 
-    /// The lane of an app's work with a peer, made when it is missing, with the standing that the peer has with the app.
-    private func lane(of work: NewWork) throws -> Int64 {
+    /// The queue of an app's work with a peer, made when it is missing, with the standing that the peer has with the app.
+    private func queue(of work: NewWork) throws -> Int64 {
         let select = try db.cachedStatement(sql: "SELECT serial FROM work_lane WHERE app = ? AND peer = ? AND kind = ?")
-        if let lane = try Int64.fetchOne(select, arguments: [work.app, work.peer, work.kind.rawValue]) { return lane }
+        if let queue = try Int64.fetchOne(select, arguments: [work.app, work.peer, work.kind.rawValue]) { return queue }
         // A peer is a host, a colon and a port; a host of IPv6 has colons of its own.
         let host = work.peer.lastIndex(of: ":").map { String(work.peer[..<$0]) } ?? work.peer
         return try db.inserted(
@@ -51,13 +51,13 @@ struct WorkLanes {
     }
 
     func add(_ work: NewWork, at now: Timestamp) throws {
-        let lane = try lane(of: work)
+        let queue = try queue(of: work)
         let insert = try db.cachedStatement(
             sql: "INSERT INTO leased_work (lane, device, kind, subject, due_at, set_at) VALUES (?, ?, ?, ?, ?, ?)")
         try insert.execute(arguments: [
-            lane, work.device, work.kind.rawValue, work.subject, work.dueAt.milliseconds, now.milliseconds,
+            queue, work.device, work.kind.rawValue, work.subject, work.dueAt.milliseconds, now.milliseconds,
         ])
-        try changed(lane, adding: 1)
+        try changed(queue, adding: 1)
     }
 
     /// Moves what is owed of the same subject to the peer and the moment of the work.
@@ -68,39 +68,39 @@ struct WorkLanes {
                 WHERE leased_work.kind = ? AND leased_work.subject = ?
                 """)
         let former = try Row.first(select, [work.kind.rawValue, work.subject]) { row in
-            (lane: row[0] as Int64, peer: row[1] as String)
+            (queue: row[0] as Int64, peer: row[1] as String)
         }
         guard let former else { return }
-        let lane = try former.peer == work.peer ? former.lane : lane(of: work)
+        let queue = try former.peer == work.peer ? former.queue : queue(of: work)
         let update = try db.cachedStatement(
             sql: "UPDATE leased_work SET lane = ?, due_at = ?, set_at = ? WHERE kind = ? AND subject = ?")
         try update.execute(arguments: [
-            lane, work.dueAt.milliseconds, now.milliseconds, work.kind.rawValue, work.subject,
+            queue, work.dueAt.milliseconds, now.milliseconds, work.kind.rawValue, work.subject,
         ])
-        guard lane != former.lane else { return try changed(lane) }
-        try changed(lane, adding: 1)
-        try left(former.lane)
+        guard queue != former.queue else { return try changed(queue) }
+        try changed(queue, adding: 1)
+        try left(former.queue)
     }
 
     func remove(_ kind: WorkKind, of subject: Int64) throws {
         let delete = try db.cachedStatement(sql: "DELETE FROM leased_work WHERE kind = ? AND subject = ? RETURNING lane")
-        for lane in try Int64.fetchAll(delete, arguments: [kind.rawValue, subject]) { try left(lane) }
+        for queue in try Int64.fetchAll(delete, arguments: [kind.rawValue, subject]) { try left(queue) }
     }
 
-    /// Updates a lane after its work was added, or is ready at another time.
-    private func changed(_ lane: Int64, adding count: Int = 0) throws {
+    /// Updates a queue after its work was added, or is ready at another time.
+    private func changed(_ queue: Int64, adding count: Int = 0) throws {
         try db.run(
             """
             UPDATE work_lane SET size = size + ?,
                 head_at = (SELECT min(ready_at) FROM leased_work WHERE leased_work.lane = work_lane.serial)
             WHERE serial = ?
-            """, [count, lane])
+            """, [count, queue])
     }
 
-    /// Updates a lane after work was removed from it or moved to another lane.
-    private func left(_ lane: Int64) throws {
-        try db.run("DELETE FROM work_lane WHERE serial = ? AND size = 1", [lane])
-        if db.changesCount == 0 { try changed(lane, adding: -1) }
+    /// Updates a queue after work was removed from it or moved to another queue.
+    private func left(_ queue: Int64) throws {
+        try db.run("DELETE FROM work_lane WHERE serial = ? AND size = 1", [queue])
+        if db.changesCount == 0 { try changed(queue, adding: -1) }
     }
 
     // MARK: Looking
@@ -234,8 +234,8 @@ struct WorkLanes {
 
     /// - Parameter sql: Changes the time at which one piece of work is ready.
     private func update(_ sql: String, _ arguments: StatementArguments) throws {
-        let lanes = try Int64.fetchAll(db.cachedStatement(sql: sql + " RETURNING lane"), arguments: arguments)
-        for lane in lanes { try changed(lane) }
+        let queues = try Int64.fetchAll(db.cachedStatement(sql: sql + " RETURNING lane"), arguments: arguments)
+        for queue in queues { try changed(queue) }
     }
 
     /// Stores what the end of a lease says of its peer, for all work of the app with the peer.
@@ -253,21 +253,21 @@ struct WorkLanes {
         try setDue([WatchChanges.MovedPing(work: work, dueAt: dueAt, at: now)])
     }
 
-    /// Sets the due times of pings. Each lane is written once.
+    /// Sets the due times of pings. Each queue is written once.
     func setDue(_ pings: [WatchChanges.MovedPing]) throws {
         var update = try BoundStatement(
             db, "UPDATE leased_work SET due_at = ?, set_at = ? WHERE serial = ? RETURNING lane")
-        var lanes: Set<Int64> = []
+        var queues: Set<Int64> = []
         for ping in pings {
             update.bind(ping.dueAt.milliseconds)
             update.bind(ping.at.milliseconds)
             update.bind(ping.work)
             try update.forEachRow { columns in
-                lanes.insert(columns.integer(0))
+                queues.insert(columns.integer(0))
                 return true
             }
         }
-        for lane in lanes.sorted() { try changed(lane) }
+        for queue in queues.sorted() { try changed(queue) }
     }
 
     /// See ``LeasedWorkStore/bringBackWork(in:at:)``.

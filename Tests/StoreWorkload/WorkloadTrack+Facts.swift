@@ -1,9 +1,9 @@
 import CarillonCore
 import CarillonWire
 
-/// What a lane finds in its store.
-extension WorkloadLane {
-    /// Reads everything of the lane.
+/// What a track finds in its store.
+extension WorkloadTrack {
+    /// Reads everything of the track.
     ///
     /// - Parameter operations: The operations whose messages and requests are looked up, present or not.
     package func facts(of operations: [WorkloadOperation]) async throws -> [String: String] {
