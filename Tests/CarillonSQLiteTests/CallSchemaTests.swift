@@ -96,20 +96,20 @@ struct CallSchemaTests {
         #expect(next[0].device != due2[1].device, "they count as devices of their own")
 
         // Numbers are not used again, and the bounds count what was there.
-        var wish = WatchWish(
+        var request = WatchRequest(
             channel: fixture.second.serial, ping: nil, firstDueAt: nil,
             disconnectAddress: try CallAddress("http://example.com"), sealed: .init(secret: [1], token: [2]),
             callbackID: "msg_1", renewsSecret: false, limits: WatchLimits(perDevice: 2))
         #expect(try await store.removeWatch(of: fixture.second.serial))
-        guard case .put(let anew, isNew: true) = try await store.putWatch(wish, at: start) else {
+        guard case .put(let anew, isNew: true) = try await store.putWatch(request, at: start) else {
             throw StoreFixture.Missing()
         }
         #expect(anew.serial == WatchSerial(100))
         let third = try await StoreFixture.open(3, of: device, in: store)
-        wish.channel = third.serial
-        #expect(try await store.putWatch(wish, at: start) == .tooManyOfDevice)
-        wish.limits = WatchLimits(perApp: 2)
-        #expect(try await store.putWatch(wish, at: start) == .tooManyOfApp)
+        request.channel = third.serial
+        #expect(try await store.putWatch(request, at: start) == .tooManyOfDevice)
+        request.limits = WatchLimits(perApp: 2)
+        #expect(try await store.putWatch(request, at: start) == .tooManyOfApp)
         try store.close()
         try SQLiteStore(directory: directory).close()
     }
@@ -155,11 +155,11 @@ struct CallSchemaTests {
         #expect(leased[1].callback?.webhookID == "msg_8")
         // What it is for takes it along, and a number is not used again.
         #expect(try await store.removeWatch(of: fixture.first.serial))
-        let wish = WatchWish(
+        let request = WatchRequest(
             channel: fixture.first.serial, ping: .init(address: try CallAddress("http://two.example"), intervalSeconds: 60),
             firstDueAt: start, disconnectAddress: nil, sealed: .init(secret: [1], token: [2]), callbackID: "msg_9",
             renewsSecret: false)
-        _ = try await store.putWatch(wish, at: start)
+        _ = try await store.putWatch(request, at: start)
         let anew = try await store.dueWork(at: later.adding(seconds: 30), besides: WorkCrowds(), limit: 9)
         #expect(anew.filter { $0.kind == .ping }.map(\.serial) == [41])
         try store.close()

@@ -131,7 +131,7 @@ struct HotPathTests {
             let channels = try await channels(count, haveTokens: true, in: fixture)
             // What is due in this chunk of positions was noted with a message to another device.
             _ = try await fixture.append(fixture.envelope(1))
-            let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+            let rules = AppendRules(wake: WakeRequest(.background, dueAt: start))
             let operations = zip(Int64(2)..., channels).map { position, channel in
                 InboxOperation.append(fixture.envelope(position, on: channel), rules)
             }
@@ -271,8 +271,8 @@ struct HotPathTests {
         var subscriptions: [Subscription] = []
         for number in 1...count {
             let device = try await device(number, hasToken: true, in: fixture.base)
-            let wish = fixture.wish(UInt64(number), definition, of: device.serial)
-            subscriptions.append(try await fixture.subscribe(wish))
+            let request = fixture.request(UInt64(number), definition, of: device.serial)
+            subscriptions.append(try await fixture.subscribe(request))
         }
         let targets = subscriptions.map { fixture.target($0) }
         var trace = Trace(store)
@@ -318,8 +318,8 @@ struct HotPathTests {
             try await fixture.update("a")
             var targets: [Firing.Target] = []
             for number in 1...count {
-                let wish = fixture.wish(UInt64(number), crossing, limit: Int(count))
-                targets.append(fixture.target(try await fixture.subscribe(wish)))
+                let request = fixture.request(UInt64(number), crossing, limit: Int(count))
+                targets.append(fixture.target(try await fixture.subscribe(request)))
             }
             let numbers = try await fixture.update("a", version: 2, firing: [targets])
             let (number, refused) = (try #require(numbers?.first), targets)
@@ -355,7 +355,7 @@ struct HotPathTests {
             let store = fixture.sqlite
             let channels = try await channels(count, haveTokens: true, in: fixture)
             // From here on the memory has the wakes of the devices.
-            let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+            let rules = AppendRules(wake: WakeRequest(.background, dueAt: start))
             let operations = zip(Int64(1)..., channels).map { position, channel in
                 InboxOperation.append(fixture.envelope(position, on: channel), rules)
             }
@@ -396,10 +396,10 @@ struct HotPathTests {
         let content = SealedContent(
             keyID: ServiceFixture.keys.id, sender: ServiceFixture.keys, encapsulated: Array(repeating: 4, count: 32),
             body: [7], files: 0, fileBytes: 0)
-        let wish = Services.Wish(
+        let call = Services.Call(
             header: header, app: provider.appID, device: provider.id, content: content, fingerprint: [7])
         var trace = Trace(store)
-        try await trace.runAll { _ = try await services.ask(wish, by: consumer) }
+        try await trace.runAll { _ = try await services.ask(call, by: consumer) }
         try check(.request, trace)
         trace = Trace(store)
         try await trace.runAll { try await services.reply(content, hash: [1], to: header.id, by: provider) }

@@ -80,11 +80,11 @@ struct LeasedWorkTests {
             let ping = Watch.Ping(address: try CallAddress(address), intervalSeconds: seconds)
             let due = PingMachine.firstDue(
                 every: seconds, at: clock.now, chance: within.map { random.next() % $0 } ?? random.next())
-            let wish = WatchWish(
+            let request = WatchRequest(
                 channel: channel.serial, ping: ping, firstDueAt: due, disconnectAddress: nil,
                 sealed: try sealed(channel), callbackID: "msg_\(channel.serial.rawValue)", renewsSecret: false,
                 limits: WatchLimits(perDevice: .max))
-            _ = try await fixture.store.putWatch(wish, at: clock.now)
+            _ = try await fixture.store.putWatch(request, at: clock.now)
         }
 
         /// Calls everything that is due, and answers how much that was.
@@ -109,10 +109,10 @@ struct LeasedWorkTests {
 
         /// Leaves a callback behind.
         func end(_ channel: PushChannel, _ address: String, named name: String = "msg_x") async throws {
-            let wish = WatchWish(
+            let request = WatchRequest(
                 channel: channel.serial, ping: nil, firstDueAt: nil, disconnectAddress: try CallAddress(address),
                 sealed: try sealed(channel), callbackID: name, renewsSecret: false)
-            _ = try await fixture.store.putWatch(wish, at: clock.now)
+            _ = try await fixture.store.putWatch(request, at: clock.now)
             _ = try await fixture.store.closeChannel(channel.id, device: channel.device, at: clock.now)
         }
     }
@@ -172,10 +172,10 @@ struct LeasedWorkTests {
         #expect(ids.count == 3)
 
         let second = world.fixture.base.second
-        let wish = WatchWish(
+        let request = WatchRequest(
             channel: second.serial, ping: nil, firstDueAt: nil, disconnectAddress: try CallAddress("http://b.example"),
             sealed: try world.sealed(second), callbackID: "msg_same", renewsSecret: false)
-        _ = try await world.fixture.store.putWatch(wish, at: world.clock.now)
+        _ = try await world.fixture.store.putWatch(request, at: world.clock.now)
         _ = try await world.fixture.store.deleteDevice(second.device, at: world.clock.now)
         for result in [CallResult.answered(status: 500), .failed(.noConnection, detail: ""), .answered(status: 200)] {
             let call = try #require(try await rounds.due().first)

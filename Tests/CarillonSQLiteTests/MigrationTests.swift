@@ -200,11 +200,11 @@ struct MigrationTests {
     func `an earlier file takes a watch`(version: Int) async throws {
         let directory = try makeFile(version: version)
         let store = try SQLiteStore(directory: directory)
-        let wish = WatchWish(
+        let request = WatchRequest(
             channel: ChannelSerial(1), ping: nil, firstDueAt: nil,
             disconnectAddress: try CallAddress("http://example.com"), sealed: .init(secret: [1], token: [2]),
             callbackID: "msg_1", renewsSecret: false)
-        guard case .put(_, isNew: true) = try await store.putWatch(wish, at: start) else {
+        guard case .put(_, isNew: true) = try await store.putWatch(request, at: start) else {
             Issue.record("the watch is not taken")
             return
         }

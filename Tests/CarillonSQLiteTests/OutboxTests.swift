@@ -48,7 +48,7 @@ struct OutboxTests {
                 let channel = try await StoreFixture.open(number, of: device, in: store)
                 channels.append(channel)
                 let envelope = fixture.envelope(Int64(number) * 10, on: channel, ttl: 100_000)
-                let rules = AppendRules(wake: WakeWish(.background, dueAt: StoreFixture.start))
+                let rules = AppendRules(wake: WakeRequest(.background, dueAt: StoreFixture.start))
                 _ = try await store.commit([.append(envelope, rules)])
             }
             self.channels = channels
@@ -262,11 +262,11 @@ struct OutboxTests {
             var profile = DeviceProfile()
             profile.address = .init(
                 platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: environment)
-            let wish = RegistrationWish.says(profile, confirms: true)
-            _ = try await store.changeRegistration(of: device, at: StoreFixture.start) { _ in wish }
+            let request = RegistrationRequest.says(profile, confirms: true)
+            _ = try await store.changeRegistration(of: device, at: StoreFixture.start) { _ in request }
             #expect(store.memory.pushes[device]?.quietBefore == .max)
         }
-        let rules = AppendRules(wake: WakeWish(.background, dueAt: StoreFixture.start))
+        let rules = AppendRules(wake: WakeRequest(.background, dueAt: StoreFixture.start))
         _ = try await store.commit([.append(fixture.envelope(50), rules)])
         #expect(store.memory.pushes[device]?.quietBefore == 50, "what was written later than what is behind it")
         let queue = PushQueue(app: fixture.device.app, environment: .sandbox)
@@ -331,7 +331,7 @@ struct OutboxTests {
         let world = try await World(devices: 1)
         let push = try #require(try await world.due().first)
         _ = await world.outbox.ended(push, .taken, hasOther: false)
-        let rules = AppendRules(wake: WakeWish(.background, dueAt: world.clock.now))
+        let rules = AppendRules(wake: WakeRequest(.background, dueAt: world.clock.now))
         let another = world.fixture.envelope(
             20, on: world.channels[0], ttl: 100_000, at: world.clock.now)
         _ = try await world.store.commit([

@@ -28,12 +28,12 @@ struct PushMemoryTests {
         }
 
         func register(_ profile: DeviceProfile, at now: Timestamp) async throws {
-            let wish = RegistrationWish.says(profile, confirms: true)
-            _ = try await store.changeRegistration(of: device, at: now) { _ in wish }
+            let request = RegistrationRequest.says(profile, confirms: true)
+            _ = try await store.changeRegistration(of: device, at: now) { _ in request }
         }
 
         func append(_ positions: ClosedRange<Int64>, _ mode: WakeMode, at now: Timestamp) async throws {
-            let rules = AppendRules(wake: WakeWish(mode, dueAt: now))
+            let rules = AppendRules(wake: WakeRequest(mode, dueAt: now))
             _ = try await store.commit(positions.map { .append(fixture.envelope($0, ttl: 100_000, at: now), rules) })
         }
 
@@ -191,7 +191,7 @@ struct PushMemoryTests {
         let known = try #require(world.store.memory.pushes[world.device])
         world.store.memory.pushes.forgetAll()
         world.store.memory.usage.forgetAll()
-        let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+        let rules = AppendRules(wake: WakeRequest(.background, dueAt: start))
         let operation = InboxOperation.append(world.fixture.envelope(4, at: start), rules)
         let (_, statements) = try await world.store.tracing { _ = try await world.store.commit([operation]) }
         let reads = statements.count { $0.contains("device_profile") || $0.contains("FROM inbox_index") }

@@ -133,9 +133,9 @@ struct PushModelTests {
                 let envelope = fixture.envelope(position, on: phones[index].channel, ttl: ttl, at: now)
                 if isBrief { ends[position] = envelope.expiresAt }
                 let wait: Int64 = Bool.random(using: &random) ? 10 : 0
-                let wish = WakeWish(isAlert ? .alert : .background, dueAt: now.adding(seconds: wait))
+                let request = WakeRequest(isAlert ? .alert : .background, dueAt: now.adding(seconds: wait))
                 positions.append(position)
-                operations.append(.append(envelope, AppendRules(wake: wish)))
+                operations.append(.append(envelope, AppendRules(wake: request)))
             }
             let before = try await alerts(of: phones[index])
             let results = try await store.commit(operations)

@@ -44,12 +44,12 @@ package struct WatchFixture {
         return all
     }
 
-    package func wish(
+    package func request(
         on channel: PushChannel? = nil, ping: String? = "http://example.com/ping", every seconds: Int = 60,
         due: Timestamp? = start, gone: String? = nil, secret: UInt8 = 1, id: String? = nil, renews: Bool = false
-    ) throws -> WatchWish {
+    ) throws -> WatchRequest {
         let channel = channel ?? base.first
-        return WatchWish(
+        return WatchRequest(
             channel: channel.serial,
             ping: try ping.map { Watch.Ping(address: try CallAddress($0), intervalSeconds: seconds) },
             firstDueAt: ping == nil ? nil : due, disconnectAddress: try gone.map { try CallAddress($0) },
@@ -57,8 +57,8 @@ package struct WatchFixture {
             callbackID: id ?? "msg_\(channel.serial.rawValue)", renewsSecret: renews)
     }
 
-    package func put(_ wish: WatchWish, at now: Timestamp = start) async throws -> Put {
-        guard case .put(let watch, let isNew) = try await store.putWatch(wish, at: now) else {
+    package func put(_ request: WatchRequest, at now: Timestamp = start) async throws -> Put {
+        guard case .put(let watch, let isNew) = try await store.putWatch(request, at: now) else {
             throw StoreFixture.Missing()
         }
         return Put(watch: watch, isNew: isNew)

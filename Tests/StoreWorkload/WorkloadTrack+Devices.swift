@@ -72,14 +72,14 @@ extension WorkloadTrack {
         guard let device = try await device(operation.slot), let channel = try await channel(operation, of: device) else {
             return Self.nothing
         }
-        let wish = WatchWish(
+        let request = WatchRequest(
             channel: channel.serial,
             ping: Watch.Ping(
                 address: try CallAddress("http://lane\(number).example/\(operation.choice)"), intervalSeconds: 60),
             firstDueAt: now, disconnectAddress: try CallAddress("https://lane\(number).example/gone"),
             sealed: Watch.Sealed(secret: operation.bytes, token: operation.bytes), callbackID: "msg_\(operation.number)",
             renewsSecret: operation.choice == 2)
-        return text(try await store.putWatch(wish, at: now))
+        return text(try await store.putWatch(request, at: now))
     }
 
     func removeWatch(_ operation: WorkloadOperation) async throws -> String {

@@ -48,7 +48,7 @@ extension WorkloadTrack {
             rules.idempotency = IdempotencyClaim(
                 keyHash: [key], fingerprint: [key % 2], validUntil: now.adding(seconds: IdempotencyClaim.keptSeconds))
         }
-        if wake != .none { rules.wake = WakeWish(wake, dueAt: now) }
+        if wake != .none { rules.wake = WakeRequest(wake, dueAt: now) }
         return rules
     }
 

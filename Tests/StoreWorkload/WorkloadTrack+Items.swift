@@ -36,10 +36,10 @@ extension WorkloadTrack {
         let definition = Subscription.Definition(
             items: [try item(operation).name], fields: ["price"], format: try NotificationFormat(.object([title])),
             policy: operation.value % 2 == 0 ? .once : .every(coolDownSeconds: 60), key: key(operation))
-        let wish = SubscriptionWish(
+        let request = SubscriptionRequest(
             proposed: SubscriptionID(operation.id), device: device.serial, definition: definition, condition: nil,
             limit: 4)
-        return text(try await store.putSubscription(wish, at: now))
+        return text(try await store.putSubscription(request, at: now))
     }
 
     private func key(_ operation: WorkloadOperation) -> String { "key\(operation.value % 3)" }
@@ -98,7 +98,7 @@ extension WorkloadTrack {
                 operation, place, for: device, from: subject.origin, .fired(body: [1, 2, 3], countsBadge: true))
             let effect = Effect.fired(target, on: firing.firing.item, by: firing.number, at: now)
             changes.append(
-                .append(envelope, AppendRules(topic: "firing", effects: [effect], wake: WakeWish(.alert, dueAt: now))))
+                .append(envelope, AppendRules(topic: "firing", effects: [effect], wake: WakeRequest(.alert, dueAt: now))))
         }
         guard !changes.isEmpty else { return Self.nothing }
         return text(try await store.commit(changes))

@@ -9,11 +9,11 @@ extension WorkloadTrack {
             kind: .definitions, payload: Array("{}".utf8), audience: nil, mode: .once, ttlSeconds: 30 * 86_400,
             orderKey: nil, supersedes: operation.choice == 0 ? live.last?.id : nil)
         let key = [UInt8(operation.value % 100)]
-        let wish = UpdateWish(
+        let request = UpdateRequest(
             proposed: UpdateID(operation.id), app: app.serial, key: KeyID(1), definition: definition,
             body: operation.bytes, isIndexed: true,
             idempotency: operation.other == 0 ? (key: key, fingerprint: key) : nil, limits: UpdateLimits(live: 10))
-        return text(try await store.publishUpdate(wish, at: now))
+        return text(try await store.publishUpdate(request, at: now))
     }
 
     func withdrawUpdate(_ operation: WorkloadOperation) async throws -> String {
@@ -63,11 +63,11 @@ extension WorkloadTrack {
         }
         let owner = AttachmentUser(
             app: app.serial, party: operation.choice == 0 ? .senders : .device(device.serial))
-        let wish = AttachmentWish(
+        let request = AttachmentRequest(
             proposed: attachmentID(Int(operation.value) % Self.attachments), owner: owner, length: 1000,
             digest: operation.bytes, readers: [.senders, .device(device.serial)], lifetimeSeconds: 1_000_000,
             idempotency: nil, limits: AttachmentLimits())
-        return text(try await store.addAttachment(wish, at: now))
+        return text(try await store.addAttachment(request, at: now))
     }
 
     func changeAttachment(_ operation: WorkloadOperation) async throws -> String {

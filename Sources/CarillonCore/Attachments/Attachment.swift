@@ -77,8 +77,8 @@ package struct AttachmentLimits: Sendable {
     package init() {}
 }
 
-/// An upload that somebody wishes to begin.
-package struct AttachmentWish: Sendable {
+/// An upload that somebody requests to begin.
+package struct AttachmentRequest: Sendable {
     package var proposed: AttachmentID
     package var owner: AttachmentUser
     package var length: Int64

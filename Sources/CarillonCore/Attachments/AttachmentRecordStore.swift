@@ -5,7 +5,7 @@ package protocol AttachmentRecordStore: Sendable {
     /// Begins an upload: checks the idempotency key, the number of uploads and the allowances of the owner and its app
     /// (``AttachmentRules``), and stores the attachment with what it reserves, in one transaction. Calls at once do not exceed the
     /// limits, and one of those with the same key begins an attachment.
-    func addAttachment(_ wish: AttachmentWish, at now: Timestamp) async throws -> AttachmentAddition
+    func addAttachment(_ request: AttachmentRequest, at now: Timestamp) async throws -> AttachmentAddition
     /// Returns an attachment; nil if there is none. An expired attachment is there until it is removed.
     func attachment(_ id: AttachmentID) async throws -> Attachment?
     /// Whether a party may fetch an attachment and has not received it. A device whose user has changed is not a reader of what was for

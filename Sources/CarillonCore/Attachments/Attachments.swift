@@ -46,10 +46,10 @@ package struct Attachments: Sendable {
         // Before its row: what is found without one is swept away.
         try await storing { try await files.create(id) }
         do {
-            let wish = AttachmentWish(
+            let request = AttachmentRequest(
                 proposed: id, owner: owner, length: length, digest: digest, readers: readers,
                 lifetimeSeconds: lifetimeSeconds, idempotency: idempotency, limits: limits)
-            let addition = try await records.addAttachment(wish, at: time.now())
+            let addition = try await records.addAttachment(request, at: time.now())
             switch addition {
             case .added(let attachment):
                 begun.increment()

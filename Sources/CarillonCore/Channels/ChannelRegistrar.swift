@@ -76,7 +76,7 @@ package struct ChannelRegistrar: Sendable {
 
     package func list(device: DeviceSerial) async throws -> [PushChannel] { try await channels.channels(device: device) }
 
-    /// Closes the channel by its device's own wish. Answers whether it was open.
+    /// Closes the channel by its device's own request. Answers whether it was open.
     package func unregister(_ id: ChannelID, device: DeviceSerial) async throws -> Bool {
         guard let serial = try await channels.closeChannel(id, device: device, at: time.now()) else {
             return false
@@ -86,7 +86,7 @@ package struct ChannelRegistrar: Sendable {
         return true
     }
 
-    /// Closes the channel by the operator's wish. The app hears `closed`, or with a code `error`, now or when it
+    /// Closes the channel by the operator's request. The app hears `closed`, or with a code `error`, now or when it
     /// connects next.
     package func revoke(_ id: ChannelID, device: DeviceSerial, code: Int?) async throws {
         if let code, !ChannelErrorCode.client.contains(code), !ChannelErrorCode.server.contains(code) {

@@ -74,7 +74,7 @@ package final class Publisher: Sendable {
         let now = time.now()
         var rules = rules(of: request, at: now)
         let wake = request.urgency.wake(on: channel.wake)
-        if ttl > 0, wake != .none { rules.wake = WakeWish(wake, dueAt: now) }
+        if ttl > 0, wake != .none { rules.wake = WakeRequest(wake, dueAt: now) }
         let mode: DeliveryMode = ttl == 0 ? .now : rules.idempotency == nil ? .keptAndOffered : .kept
         home.deliver(to: channel.device, mode, rules: rules) { id in
             Envelope(

@@ -1,7 +1,7 @@
 package import CarillonWire
 
 /// Decides what a device asks for, from its present registration.
-package typealias RegistrationChange = (DeviceRegistration) throws(Refusal) -> RegistrationWish
+package typealias RegistrationChange = (DeviceRegistration) throws(Refusal) -> RegistrationRequest
 
 extension DeviceStore {
     /// Reads a registration, decides what it becomes, and writes that. Decides again if the registration changed meanwhile.
@@ -14,13 +14,13 @@ extension DeviceStore {
     ) async throws -> Result<RegistrationRules.Decision, Refusal>? {
         guard var current = try await registration(of: device) else { return nil }
         for _ in 0..<RegistrationRules.mostDecisions {
-            let wish: RegistrationWish
+            let request: RegistrationRequest
             do throws(Refusal) {
-                wish = try change(current)
+                request = try change(current)
             } catch {
                 return .failure(error)
             }
-            switch try await writeRegistration(wish, decidedOn: current, at: now) {
+            switch try await writeRegistration(request, decidedOn: current, at: now) {
             case .decided(let decision): return .success(decision)
             case .refused(let refusal): return .failure(refusal)
             case .outdated(let later): current = later

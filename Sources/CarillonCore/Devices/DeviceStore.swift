@@ -21,7 +21,7 @@ package protocol DeviceStore: Sendable {
     ///
     /// - Parameter basis: The registration that the caller read and decided on.
     func writeRegistration(
-        _ wish: RegistrationWish, decidedOn basis: DeviceRegistration, at now: Timestamp
+        _ request: RegistrationRequest, decidedOn basis: DeviceRegistration, at now: Timestamp
     ) async throws -> RegistrationWrite
     /// Returns devices whose status changed, and that were not told yet. ``Effect/statusTold(_:at:)`` removes them.
     func untoldStatuses(in shards: ShardSet, limit: Int) async throws -> [UntoldStatus]
@@ -105,7 +105,7 @@ package struct DeviceFilter: Equatable, Sendable {
     }
 }
 
-package enum RegistrationWish: Sendable {
+package enum RegistrationRequest: Sendable {
     case nothing
     /// It says this of itself. `confirms`: its address with the rest. `user`: nil for no word of it.
     case says(DeviceProfile, confirms: Bool, user: UserWord? = nil)

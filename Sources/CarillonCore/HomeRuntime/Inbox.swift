@@ -88,7 +88,7 @@ package final class Inbox: Sendable {
             var rules = made.1
             // Whoever is there has a while to acknowledge.
             if hasSession || isAwaited, let wake = rules.wake, !wake.isUnconditional {
-                rules.wake?.dueAt = wake.dueAt.adding(seconds: WakeWish.presenceSeconds)
+                rules.wake?.dueAt = wake.dueAt.adding(seconds: WakeRequest.presenceSeconds)
             }
             let goesLive = isOffered && hasSession
             let isQueued = writer.enqueue(.append(envelope, rules), urgency: goesLive ? .offered : .now) {

@@ -50,12 +50,12 @@ package struct AppendRules: Equatable, Sendable {
     /// What is written down with the envelope. When one of them does not count any more, nothing is appended.
     package var effects: [Effect]
     /// That the device be pushed to, unless it acknowledges first.
-    package var wake: WakeWish?
+    package var wake: WakeRequest?
     /// The consumer whose share of the inbox the envelope takes; nil for envelopes without a share.
     package var consumer: DeviceSerial?
 
     package init(
-        topic: String? = nil, idempotency: IdempotencyClaim? = nil, effects: [Effect] = [], wake: WakeWish? = nil,
+        topic: String? = nil, idempotency: IdempotencyClaim? = nil, effects: [Effect] = [], wake: WakeRequest? = nil,
         consumer: DeviceSerial? = nil
     ) {
         self.topic = topic

@@ -38,7 +38,7 @@ package struct ServiceDelivery: HomeQuestion {
             id: id, device: device, app: app,
             origin: Origin(.request, serial: step.serial.rawValue, id: request.value), kind: .service(part, body: body),
             acceptedAt: acceptedAt, expiresAt: expiresAt)
-        let wake = wakes ? WakeWish(Urgency.normal.wake(on: .background), dueAt: acceptedAt) : nil
+        let wake = wakes ? WakeRequest(Urgency.normal.wake(on: .background), dueAt: acceptedAt) : nil
         return (envelope, AppendRules(effects: [.request(step)], wake: wake, consumer: consumer))
     }
 }

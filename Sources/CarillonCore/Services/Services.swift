@@ -37,7 +37,7 @@ package struct Services: Sendable {
     // MARK: Asking
 
     /// What a device asks of another.
-    package struct Wish: Sendable {
+    package struct Call: Sendable {
         package var header: RequestHeader
         package var app: AppID
         package var device: DeviceID
@@ -59,28 +59,28 @@ package struct Services: Sendable {
     /// Takes a request, and puts it into the inbox of its provider. The same again is the same request.
     ///
     /// - Returns: Until when its provider may answer.
-    package func ask(_ wish: Wish, by consumer: Device) async throws -> Timestamp {
+    package func ask(_ call: Call, by consumer: Device) async throws -> Timestamp {
         try allowances.takeServiceRequest(by: consumer.serial)
         let reach: ServiceReach?
-        switch try await store.asking(wish.header.id, by: consumer.serial, to: wish.device, of: wish.app) {
-        case .made(let earlier): return try same(earlier, wish, consumer)
+        switch try await store.asking(call.header.id, by: consumer.serial, to: call.device, of: call.app) {
+        case .made(let earlier): return try same(earlier, call, consumer)
         case .new(let found): reach = found
         }
         guard let reach else {
             throw Self.nobodyMayBeCalled
         }
-        let provider = try provider(of: wish, in: reach)
-        if wish.header.isOfFrontService { return try await askToFront(wish, provider, by: consumer) }
+        let provider = try provider(of: call, in: reach)
+        if call.header.isOfFrontService { return try await askToFront(call, provider, by: consumer) }
         let now = time.now()
-        let expiresAt = now.adding(seconds: wish.header.deadlineSeconds)
-        var header = wish.header
+        let expiresAt = now.adding(seconds: call.header.deadlineSeconds)
+        var header = call.header
         // A server serves many users. A user's device knows whose it is.
         if provider.cluster != nil { header.user = reach.caller.user?.text }
-        let event = ServiceEvent.request(header, from: consumer.peer, expiresAt: expiresAt.milliseconds, wish.content)
+        let event = ServiceEvent.request(header, from: consumer.peer, expiresAt: expiresAt.milliseconds, call.content)
         let parties = RequestParties(consumer: reach.caller, provider: provider.user)
         let request = NewRequest(
-            id: wish.header.id, consumer: consumer.serial, consumerApp: consumer.app, provider: provider.device,
-            providerApp: provider.app, fingerprint: wish.fingerprint, expiresAt: expiresAt)
+            id: call.header.id, consumer: consumer.serial, consumerApp: consumer.app, provider: provider.device,
+            providerApp: provider.app, fingerprint: call.fingerprint, expiresAt: expiresAt)
         let delivered = await deliver(
             event, .request, to: provider.device, of: provider.app, until: expiresAt, shareOf: consumer.serial,
             .made(request, between: parties))
@@ -98,7 +98,7 @@ package struct Services: Sendable {
                 "The device's requests fill \(InboxLimits.consumerPercent) % of the provider's inbox, which is the limit for one consumer.",
                 retryAfterSeconds: 60)
         case .refused, .dropped:
-            if let earlier = try await store.serviceRequest(wish.header.id) { return try same(earlier, wish, consumer) }
+            if let earlier = try await store.serviceRequest(call.header.id) { return try same(earlier, call, consumer) }
             refused.increment()
             guard try await store.unfinishedRequestCount(of: consumer.serial) < ServiceRequest.mostOfConsumer else {
                 throw Refusal(
@@ -110,8 +110,8 @@ package struct Services: Sendable {
         }
     }
 
-    private func same(_ earlier: ServiceRequest, _ wish: Wish, _ consumer: Device) throws -> Timestamp {
-        guard earlier.consumer == consumer.serial, earlier.fingerprint == wish.fingerprint, !earlier.isAbandoned else {
+    private func same(_ earlier: ServiceRequest, _ call: Call, _ consumer: Device) throws -> Timestamp {
+        guard earlier.consumer == consumer.serial, earlier.fingerprint == call.fingerprint, !earlier.isAbandoned else {
             throw Refusal(.idempotencyKeyReused, "The id was used for another request.")
         }
         repeated.increment()
@@ -119,9 +119,9 @@ package struct Services: Sendable {
     }
 
     /// What a device may not call looks like what is not there.
-    private func provider(of wish: Wish, in reach: ServiceReach) throws -> ServiceProvider {
+    private func provider(of call: Call, in reach: ServiceReach) throws -> ServiceProvider {
         guard let provider = reach.providers.first else { throw Self.applicationNotFound }
-        let (header, offers) = (wish.header, provider.profile.offers)
+        let (header, offers) = (call.header, provider.profile.offers)
         guard header.isOfFrontService || offers.contains(where: { $0.service == header.service }) else {
             throw Refusal(.serviceNotFound, "The provider does not offer \(header.service).")
         }
@@ -129,7 +129,7 @@ package struct Services: Sendable {
             throw Refusal(
                 .serviceVersionNotFound, "The provider does not offer version \(header.version) of \(header.service).")
         }
-        guard provider.profile.keys.id == wish.content.keyID else {
+        guard provider.profile.keys.id == call.content.keyID else {
             throw Refusal(.providerKeyChanged, "The provider has another key by now: look for it, and seal again.")
         }
         return provider

@@ -75,12 +75,12 @@ package struct SubscriptionRegistrar: Sendable {
         let condition = try await check(definition, rules, places, of: device)
         try await approve(definition, changing: present, of: device)
         var random = random
-        let wish = SubscriptionWish(
+        let request = SubscriptionRequest(
             proposed: .random(using: &random), changed: present?.id, revision: present?.machine.revision,
             device: device.serial, definition: definition, condition: condition, limit: rules.subscriptionsPerDevice,
             rulesRevision: revision, found: try await found(definition, of: device.app, cost: rules.conditionCost),
             otherShards: places.shards)
-        switch try await store.putSubscription(wish, at: time.now()) {
+        switch try await store.putSubscription(request, at: time.now()) {
         case .made(let subscription): return (try await followed(subscription, handedOverTo: places.shards), true)
         case .changed(let subscription): return (try await followed(subscription, handedOverTo: places.shards), false)
         // It may be the one of a request that was not answered, as the server was killed before it looked.
@@ -281,7 +281,7 @@ package struct SubscriptionRegistrar: Sendable {
         return count
     }
 
-    /// Takes those out of their inboxes that ended: by their device's wish, with their time, or as their user signed out.
+    /// Takes those out of their inboxes that ended: by their device's request, with their time, or as their user signed out.
     ///
     /// - Parameter device: Nil for those of all devices, as a server left them that was killed meanwhile.
     package func removeEnded(of device: DeviceSerial? = nil) async throws {

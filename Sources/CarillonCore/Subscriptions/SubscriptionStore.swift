@@ -51,9 +51,9 @@ package protocol SubscriptionStore: Sendable {
 
     // MARK: Subscriptions
 
-    /// Makes a subscription, or changes the subscription of the device that has the wished key or identifier. A repeated request with a key
+    /// Makes a subscription, or changes the subscription of the device that has the requested key or identifier. A repeated request with a key
     /// is answered with the subscription as it is. Concurrent calls exceed neither the limit of the device nor that of the app.
-    func putSubscription(_ wish: SubscriptionWish, at now: Timestamp) async throws -> SubscriptionPut
+    func putSubscription(_ request: SubscriptionRequest, at now: Timestamp) async throws -> SubscriptionPut
     /// Returns the user of a device, who owns its new subscriptions; nil if they are the device's own.
     func user(of device: DeviceSerial) async throws -> UserID?
     /// Returns a subscription that is not ended; nil if the device has none with this identifier.
@@ -298,7 +298,7 @@ package struct StoredFiring: Sendable {
     }
 }
 
-package struct SubscriptionWish: Sendable {
+package struct SubscriptionRequest: Sendable {
     /// For a new one.
     package var proposed: SubscriptionID
     /// The one that is to be changed; nil where it is made, or known by its key.
@@ -353,7 +353,7 @@ package struct FoundCondition: Equatable, Sendable {
 package enum SubscriptionPut: Equatable, Sendable {
     case made(Subscription)
     case changed(Subscription)
-    /// It is there already, as it is wished for.
+    /// It is there already, as it is requested for.
     case same(Subscription)
     /// It watches something else, which stays as it is while it is there.
     case frozen(Subscription)

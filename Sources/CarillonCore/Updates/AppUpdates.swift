@@ -59,11 +59,11 @@ package struct AppUpdates: Sendable {
         var random = random
         let id = UpdateID.random(using: &random)
         let now = time.now()
-        let wish = UpdateWish(
+        let request = UpdateRequest(
             proposed: id, app: app, key: key, definition: definition, body: definition.body(id, at: now),
             isIndexed: read == nil || read?.audience.lookup != nil,
             idempotency: idempotencyKey.map { (Self.hash($0), Self.hash(definition.fingerprint)) }, limits: limits)
-        switch try await store.publishUpdate(wish, at: now) {
+        switch try await store.publishUpdate(request, at: now) {
         case .made(let update, let superseded, let previous):
             if let superseded {
                 logs.ended(superseded, of: app)

@@ -19,7 +19,7 @@ package protocol UpdateStore: Sendable {
     /// Updates become visible in the order of their numbers: a reader that has seen one never sees an earlier one appear. Of
     /// concurrent requests with one `Idempotency-Key` one is made, and concurrent requests do not exceed the limits of the app. A
     /// repetition is answered before limits are compared. A refusal changes nothing.
-    func publishUpdate(_ wish: UpdateWish, at now: Timestamp) async throws -> UpdatePut
+    func publishUpdate(_ request: UpdateRequest, at now: Timestamp) async throws -> UpdatePut
     /// Returns the live updates of an app that are not paused, in ascending order.
     func liveUpdates(of app: AppSerial) async throws -> [Update]
     /// Returns an update of an app, live or ended; nil if it is another app's or forgotten.
@@ -142,7 +142,7 @@ package protocol UpdateStore: Sendable {
     /// such update; concurrent calls make one. A completion that was not received yet is used again.
     ///
     /// - Returns: The update, and what was taken out of the inbox; update zero if the binding ended.
-    func resync(_ binding: BindingSerial, _ wish: ResyncWish, at now: Timestamp) async throws -> Resync
+    func resync(_ binding: BindingSerial, _ request: ResyncRequest, at now: Timestamp) async throws -> Resync
     /// Notes that content that expired up to a place does not concern a binding. The place never goes back.
     func saw(_ binding: BindingSerial, to place: UpdateSerial) async throws
     /// A binding of a revision left the audiences of updates. Completions that the device never received are forgotten; the others are
@@ -188,7 +188,7 @@ package protocol UpdateStore: Sendable {
     func endCompletions(_ ended: [(CompletionKey, CompletionMachine.State)], at now: Timestamp) async throws
     /// Makes parked completions of an update due, and writes an audit entry with their number. Returns the number that this call put back.
     func requeue(
-        _ completions: [CompletionKey], at now: Timestamp, noting wish: (key: KeyID, update: UpdateID), of app: AppSerial
+        _ completions: [CompletionKey], at now: Timestamp, noting request: (key: KeyID, update: UpdateID), of app: AppSerial
     ) async throws -> Int
 
     // MARK: The audit
@@ -272,10 +272,10 @@ package struct BindingChange: Sendable {
     }
 }
 
-package struct UpdateWish: Sendable {
+package struct UpdateRequest: Sendable {
     package var proposed: UpdateID
     package var app: AppSerial
-    /// Who wishes it.
+    /// Who requests it.
     package var key: KeyID
     package var definition: Update.Definition
     /// What devices are given.
@@ -313,7 +313,7 @@ package struct UnreceivedContent: Sendable {
 }
 
 /// The update by which an app's devices are told to fetch everything, where it is not there yet.
-package struct ResyncWish: Sendable {
+package struct ResyncRequest: Sendable {
     package var proposed: UpdateID
     package var body: [UInt8]
 

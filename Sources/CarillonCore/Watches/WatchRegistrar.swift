@@ -50,11 +50,11 @@ package struct WatchRegistrar: Sendable {
     private static let defaultIntervalSeconds = 60
 
     /// - Parameter vapid: What a channel wants that takes messages of one key only.
-    package func put(_ wish: PutWatch, token: String, vapid: VapidCredentials?) async throws -> Put {
+    package func put(_ request: PutWatch, token: String, vapid: VapidCredentials?) async throws -> Put {
         let channel = try await channel(token, vapid)
         let now = time.now()
-        let ping = try ping(wish)
-        let disconnectAddress = try wish.disconnectAddress.map(address)
+        let ping = try ping(request)
+        let disconnectAddress = try request.disconnectAddress.map(address)
         guard ping != nil || disconnectAddress != nil else {
             throw Refusal(
                 .fieldMissing, "A watch has a pingAddress, a disconnectAddress, or both. To end it, use DELETE.")
@@ -63,13 +63,13 @@ package struct WatchRegistrar: Sendable {
         try await vouch(for: earlier) { ping == nil || $0 == .tokenLost }
         // One that cannot be read any more cannot be signed with: who registers again is given another.
         let isLost = earlier.map { sealer.open($0.sealed.secret, for: channel.serial.rawValue) == nil } ?? false
-        let renewsSecret = isLost || wish.renewSecret == true
+        let renewsSecret = isLost || request.renewSecret == true
         let secret = SigningSecret(bytes: random.bytes(SigningSecret.byteCount))
         let sealed = Watch.Sealed(
             secret: try sealer.seal(secret.bytes, for: channel.serial.rawValue),
             token: try sealer.seal(Array(token.utf8), for: channel.serial.rawValue))
         let result = try await watches.putWatch(
-            WatchWish(
+            WatchRequest(
                 channel: channel.serial, ping: ping,
                 firstDueAt: ping.map {
                     PingMachine.firstDue(every: $0.intervalSeconds, at: now, chance: random.next())
@@ -119,15 +119,15 @@ package struct WatchRegistrar: Sendable {
         _ = try await news.tell(.recovered, on: watch, with: .vouchedFor(watch.channel))
     }
 
-    private func ping(_ wish: PutWatch) throws(Refusal) -> Watch.Ping? {
-        guard let text = wish.pingAddress else {
-            guard wish.pingIntervalSeconds == nil else {
+    private func ping(_ request: PutWatch) throws(Refusal) -> Watch.Ping? {
+        guard let text = request.pingAddress else {
+            guard request.pingIntervalSeconds == nil else {
                 throw Refusal(.fieldMissing, "pingIntervalSeconds needs a pingAddress.")
             }
             return nil
         }
         let allowed = settings.shortestIntervalSeconds...Limits.pingIntervalSeconds.upperBound
-        let interval = wish.pingIntervalSeconds ?? max(Self.defaultIntervalSeconds, allowed.lowerBound)
+        let interval = request.pingIntervalSeconds ?? max(Self.defaultIntervalSeconds, allowed.lowerBound)
         guard allowed.contains(interval) else {
             throw Refusal(
                 .fieldInvalid, "pingIntervalSeconds must be from \(allowed.lowerBound) to \(allowed.upperBound).")

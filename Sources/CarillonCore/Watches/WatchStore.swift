@@ -10,7 +10,7 @@ package protocol WatchStore: Sendable {
     /// the same transaction: calls at once do not exceed them.
     ///
     /// - Returns: ``PutWatchResult/channelGone`` also for a channel of a deleted app or of a former user.
-    func putWatch(_ wish: WatchWish, at now: Timestamp) async throws -> PutWatchResult
+    func putWatch(_ request: WatchRequest, at now: Timestamp) async throws -> PutWatchResult
     /// Returns the watch of a channel; nil if there is none.
     ///
     /// - Throws: ``StoreFault`` also if the watch cannot be read.
@@ -42,7 +42,7 @@ package protocol WatchStore: Sendable {
 }
 
 /// What a watch is to be.
-package struct WatchWish: Sendable {
+package struct WatchRequest: Sendable {
     package var channel: ChannelSerial
     package var ping: Watch.Ping?
     package var firstDueAt: Timestamp?

@@ -20,12 +20,12 @@ struct WakeTable {
     // MARK: Envelopes
 
     /// An envelope begins to wait. Answers how its device is told, which is how it is written.
-    func arrived(_ envelope: Envelope, _ wish: WakeWish?) throws -> WakeMode {
-        guard let wish, rules.concerns(envelope, wish) else { return .none }
+    func arrived(_ envelope: Envelope, _ request: WakeRequest?) throws -> WakeMode {
+        guard let request, rules.concerns(envelope, request) else { return .none }
         let device = envelope.device
         var facts = WakeFacts(reach: try reader.reach(of: device))
         let ruling = try decide(&facts, about: device, of: envelope.app, at: envelope.acceptedAt) {
-            rules.arrived(envelope, wish, knowing: $0)
+            rules.arrived(envelope, request, knowing: $0)
         }
         let push = try apply(ruling, to: device)
         if let push, push.kind.hasCopy { try KeptPushTable(db).insert(push.serial, envelope) }

@@ -85,15 +85,15 @@ struct RegistrationReader {
     // MARK: Channels
 
     /// Nil if there is no such device.
-    func facts(of wish: ChannelWish) throws -> OpenChannelFacts? {
+    func facts(of request: ChannelRequest) throws -> OpenChannelFacts? {
         var select = try BoundStatement(db, Self.selectChannel)
-        select.bind(wish.id.value)
-        select.bind(wish.device.rawValue)
+        select.bind(request.id.value)
+        select.bind(request.device.rawValue)
         return try select.first { columns in
             let app = AppSerial(columns.integer(0))
             let channel = columns.integerIfAny(3).map { serial in
                 PushChannel(
-                    serial: ChannelSerial(serial), device: wish.device, app: app, id: wish.id, name: columns.text(5),
+                    serial: ChannelSerial(serial), device: request.device, app: app, id: request.id, name: columns.text(5),
                     vapidKey: columns.bytes(6), wake: columns.text(8).flatMap(WakeMode.init) ?? .background,
                     createdAt: columns.timestamp(7))
             }

@@ -61,12 +61,12 @@ struct RegistrationTable {
 
     /// - Parameter inboxes: Ends the envelopes of a former user.
     func change(
-        _ wish: RegistrationWish, decidedOn basis: DeviceRegistration, _ inboxes: InboxTransaction, at now: Timestamp
+        _ request: RegistrationRequest, decidedOn basis: DeviceRegistration, _ inboxes: InboxTransaction, at now: Timestamp
     ) throws -> RegistrationWrite {
         guard var facts = try reader.facts(of: basis.device) else { return .deviceGone }
         guard facts.current == basis else { return .outdated(facts.current) }
         while true {
-            switch RegistrationRules.change(wish, at: now, knowing: facts) {
+            switch RegistrationRules.change(request, at: now, knowing: facts) {
             case .needsToken(let address, let app): facts.token = try reader.facts(of: address, in: app)
             case .decided(.failure(let refusal)): return .refused(refusal)
             case .decided(.success(var ruling)):

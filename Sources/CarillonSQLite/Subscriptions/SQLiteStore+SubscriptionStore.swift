@@ -70,8 +70,8 @@ extension SQLiteStore: SubscriptionStore {
 
     // MARK: Subscriptions
 
-    package func putSubscription(_ wish: SubscriptionWish, at now: Timestamp) async throws -> SubscriptionPut {
-        try await group.run { db in try SubscriptionTable(db).put(wish, at: now) }
+    package func putSubscription(_ request: SubscriptionRequest, at now: Timestamp) async throws -> SubscriptionPut {
+        try await group.run { db in try SubscriptionTable(db).put(request, at: now) }
     }
 
     package func user(of device: DeviceSerial) async throws -> UserID? {

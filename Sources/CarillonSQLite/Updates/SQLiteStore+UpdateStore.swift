@@ -9,8 +9,8 @@ extension SQLiteStore: UpdateStore {
         try await read { db in try UpdateTable(db).mark(of: app) }
     }
 
-    package func publishUpdate(_ wish: UpdateWish, at now: Timestamp) async throws -> UpdatePut {
-        try await group.run { db in try UpdateTable(db).publish(wish, at: now) }
+    package func publishUpdate(_ request: UpdateRequest, at now: Timestamp) async throws -> UpdatePut {
+        try await group.run { db in try UpdateTable(db).publish(request, at: now) }
     }
 
     package func liveUpdates(of app: AppSerial) async throws -> [Update] {
@@ -316,12 +316,12 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func resync(_ binding: BindingSerial, _ wish: ResyncWish, at now: Timestamp) async throws -> Resync {
+    package func resync(_ binding: BindingSerial, _ request: ResyncRequest, at now: Timestamp) async throws -> Resync {
         try await changeInboxes { db, transaction in
             let app = try Int64.first(
                 db, "SELECT app FROM binding WHERE serial = ? AND ended_at IS NULL", [binding.rawValue])
             guard let app else { return Resync(update: UpdateSerial(0), absorbed: []) }
-            let update = try UpdateTable(db).resync(of: AppSerial(app), wish, at: now)
+            let update = try UpdateTable(db).resync(of: AppSerial(app), request, at: now)
             let absorbed = try CompletionTransaction(db).resync(update, of: binding, at: now)
             try transaction.takeOut(absorbed, at: now)
             try BindingTable(db).madeUp(binding)
@@ -438,12 +438,12 @@ extension SQLiteStore: UpdateStore {
     }
 
     package func requeue(
-        _ completions: [CompletionKey], at now: Timestamp, noting wish: (key: KeyID, update: UpdateID), of app: AppSerial
+        _ completions: [CompletionKey], at now: Timestamp, noting request: (key: KeyID, update: UpdateID), of app: AppSerial
     ) async throws -> Int {
         try await group.run { db in
             let count = try CompletionTransaction(db).requeue(completions, at: now)
             try AuditTable(db).append(
-                AuditEntry(at: now, key: wish.key, action: .requeued, update: wish.update, count: count), of: app)
+                AuditEntry(at: now, key: request.key, action: .requeued, update: request.update, count: count), of: app)
             return count
         }
     }

@@ -59,52 +59,52 @@ struct UpdateTable {
 
     // MARK: Publishing
 
-    func publish(_ wish: UpdateWish, at now: Timestamp) throws -> UpdatePut {
+    func publish(_ request: UpdateRequest, at now: Timestamp) throws -> UpdatePut {
         var facts = PublishFacts(
             isAppDeleted: try Int.first(
-                db, "SELECT 1 FROM app WHERE serial = ? AND ended_at IS NULL", [wish.app.rawValue]) == nil)
+                db, "SELECT 1 FROM app WHERE serial = ? AND ended_at IS NULL", [request.app.rawValue]) == nil)
         while true {
-            switch rules.publish(wish, knowing: facts) {
+            switch rules.publish(request, knowing: facts) {
             case .needs(let question):
-                try answer(question, about: wish, into: &facts)
+                try answer(question, about: request, into: &facts)
                 facts.answered.insert(question)
             case .repeated(let id):
-                return try update(id, of: wish.app).map { UpdatePut.repeated($0) } ?? .refused(.keyReused)
+                return try update(id, of: request.app).map { UpdatePut.repeated($0) } ?? .refused(.keyReused)
             case .refused(let refusal): return .refused(refusal)
-            case .publishes: return try write(wish, insteadOf: facts.superseded, at: now)
+            case .publishes: return try write(request, insteadOf: facts.superseded, at: now)
             }
         }
     }
 
-    private func write(_ wish: UpdateWish, insteadOf superseded: Update?, at now: Timestamp) throws -> UpdatePut {
+    private func write(_ request: UpdateRequest, insteadOf superseded: Update?, at now: Timestamp) throws -> UpdatePut {
         if let superseded { _ = try end(superseded.serial, as: .superseded, at: now) }
-        let content = SharedContentID(try insertContent(wish.body))
+        let content = SharedContentID(try insertContent(request.body))
         let previous = try Int64.first(
             db,
             """
             SELECT max(serial) FROM audience_update \(IndexHint.sql("audience_update_live"))
             WHERE app = ? AND status = 0 AND NOT is_resync AND paused_at IS NULL
             """,
-            [wish.app.rawValue])
-        let serial = try insert(wish, content, at: now)
+            [request.app.rawValue])
+        let serial = try insert(request, content, at: now)
         try AuditTable(db).append(
-            AuditEntry(at: now, key: wish.key, action: .published, update: wish.proposed), of: wish.app)
-        let definition = wish.definition
+            AuditEntry(at: now, key: request.key, action: .published, update: request.proposed), of: request.app)
+        let definition = request.definition
         let made = Update(
-            serial: serial, id: wish.proposed, app: wish.app, kind: definition.kind, audience: definition.audience,
+            serial: serial, id: request.proposed, app: request.app, kind: definition.kind, audience: definition.audience,
             mode: definition.mode, orderKey: definition.orderKey, wakes: definition.wakes,
             supersedes: definition.supersedes, publishedAt: now,
-            expiresAt: now.adding(seconds: definition.ttlSeconds), status: .live, statusAt: now, body: wish.body,
+            expiresAt: now.adding(seconds: definition.ttlSeconds), status: .live, statusAt: now, body: request.body,
             content: content)
         return .made(made, superseded: superseded?.serial, previous: UpdateSerial(previous ?? 0))
     }
 
-    private func answer(_ question: PublishQuestion, about wish: UpdateWish, into facts: inout PublishFacts) throws {
+    private func answer(_ question: PublishQuestion, about request: UpdateRequest, into facts: inout PublishFacts) throws {
         switch question {
-        case .earlier: facts.earlier = try wish.idempotency.flatMap { try earlier(of: wish.app, key: $0.key) }
-        case .superseded: facts.superseded = try wish.definition.supersedes.flatMap { try update($0, of: wish.app) }
-        case .counts: facts.counts = try counts(of: wish.app)
-        case .audienceBytes: facts.audienceBytes = try audienceBytes(of: wish.app)
+        case .earlier: facts.earlier = try request.idempotency.flatMap { try earlier(of: request.app, key: $0.key) }
+        case .superseded: facts.superseded = try request.definition.supersedes.flatMap { try update($0, of: request.app) }
+        case .counts: facts.counts = try counts(of: request.app)
+        case .audienceBytes: facts.audienceBytes = try audienceBytes(of: request.app)
         }
     }
 
@@ -139,7 +139,7 @@ struct UpdateTable {
             """, [app.rawValue]) ?? 0
     }
 
-    private func insert(_ wish: UpdateWish, _ content: SharedContentID, at now: Timestamp) throws -> UpdateSerial {
+    private func insert(_ request: UpdateRequest, _ content: SharedContentID, at now: Timestamp) throws -> UpdateSerial {
         var insert = try BoundStatement(
             db,
             """
@@ -147,20 +147,20 @@ struct UpdateTable {
                 expires_at, status_at, idempotency_key, fingerprint, content, wakes, woken_to)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING serial
             """)
-        let definition = wish.definition
-        insert.bind(wish.proposed.value)
-        insert.bind(wish.app.rawValue)
+        let definition = request.definition
+        insert.bind(request.proposed.value)
+        insert.bind(request.app.rawValue)
         insert.bind(definition.kind.name)
         insert.bind(definition.audience)
-        insert.bind(wish.isIndexed ? 1 : 0)
+        insert.bind(request.isIndexed ? 1 : 0)
         insert.bind(definition.mode == .standing ? 1 : 0)
         insert.bind(definition.orderKey)
         insert.bind(definition.supersedes?.value.bytes)
         insert.bind(now.milliseconds)
         insert.bind(now.adding(seconds: definition.ttlSeconds).milliseconds)
         insert.bind(now.milliseconds)
-        insert.bind(wish.idempotency?.key)
-        insert.bind(wish.idempotency?.fingerprint)
+        insert.bind(request.idempotency?.key)
+        insert.bind(request.idempotency?.fingerprint)
         insert.bind(content.rawValue)
         insert.bind(definition.wakes ? 1 : 0)
         insert.bind(definition.wakes ? Int64(0) : nil)
@@ -172,20 +172,20 @@ struct UpdateTable {
     }
 
     /// That by which an app's devices are told to fetch everything: made when the first is told.
-    func resync(of app: AppSerial, _ wish: ResyncWish, at now: Timestamp) throws -> UpdateSerial {
+    func resync(of app: AppSerial, _ request: ResyncRequest, at now: Timestamp) throws -> UpdateSerial {
         if let known = try Int64.first(
             db, "SELECT serial FROM audience_update WHERE app = ? AND is_resync", [app.rawValue])
         {
             return UpdateSerial(known)
         }
-        let content = try insertContent(wish.body)
+        let content = try insertContent(request.body)
         let serial = try db.inserted(
             """
             INSERT INTO audience_update (id, app, kind, is_indexed, is_standing, published_at, expires_at, status_at, content, wakes,
                 is_resync) VALUES (?, ?, 'content', TRUE, TRUE, ?, ?, ?, ?, FALSE, TRUE) RETURNING serial
             """,
             [
-                Data(wish.proposed.value.bytes), app.rawValue, now.milliseconds, Int64.max / 2, now.milliseconds,
+                Data(request.proposed.value.bytes), app.rawValue, now.milliseconds, Int64.max / 2, now.milliseconds,
                 content,
             ])
         return UpdateSerial(serial)

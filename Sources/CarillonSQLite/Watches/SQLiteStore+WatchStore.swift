@@ -3,8 +3,8 @@ import CarillonWire
 import GRDB
 
 extension SQLiteStore: WatchStore {
-    package func putWatch(_ wish: WatchWish, at now: Timestamp) async throws -> PutWatchResult {
-        try await group.run { db in try WatchTransaction(db).put(wish, at: now) }
+    package func putWatch(_ request: WatchRequest, at now: Timestamp) async throws -> PutWatchResult {
+        try await group.run { db in try WatchTransaction(db).put(request, at: now) }
     }
 
     package func watch(of channel: ChannelSerial) async throws -> Watch? {

@@ -16,10 +16,10 @@ struct WatchTransaction {
 
     // MARK: Watches
 
-    func put(_ wish: WatchWish, at now: Timestamp) throws -> PutWatchResult {
-        var facts = try reader.putFacts(of: wish.channel)
+    func put(_ request: WatchRequest, at now: Timestamp) throws -> PutWatchResult {
+        var facts = try reader.putFacts(of: request.channel)
         while true {
-            switch rules.put(wish, at: now, knowing: facts) {
+            switch rules.put(request, at: now, knowing: facts) {
             case .needsCounts(let device, let app): facts.counts = try reader.counts(of: device, app)
             case .refused(let result): return result
             case .put(var watch, let isNew, let changes):

@@ -19,7 +19,7 @@ package struct OpenFileBudget: Equatable, Sendable {
     }
 
     /// A number of connections.
-    package struct Wish: Sendable {
+    package struct Limit: Sendable {
         package var number: Int
         /// Whether the operator said it; otherwise it is the default.
         package var isAsked: Bool
@@ -32,7 +32,7 @@ package struct OpenFileBudget: Equatable, Sendable {
         fileprivate var asked: Int { isAsked ? number : 0 }
     }
 
-    package func fit(sockets: Wish, connections: Wish) -> Fit {
+    package func fit(sockets: Limit, connections: Limit) -> Fit {
         let room = max(0, files - reserved)
         if Self.sum(sockets.number, connections.number) <= room { return .fits }
         let left = room - Self.sum(sockets.asked, connections.asked)

@@ -129,10 +129,10 @@ struct TwoHomesRegistryTests {
         let world = try await TwoHomes()
         let device = try await world.device(at: 0)
         let user = try #require(UserID("ada"))
-        let signIn = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedIn(user))
+        let signIn = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedIn(user))
         _ = try await world.store.changeRegistration(of: device.serial, at: world.now) { _ in signIn }
         _ = try await world.channel(of: device)
-        let signOut = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedOut)
+        let signOut = RegistrationRequest.says(DeviceProfile(), confirms: false, user: .signedOut)
         _ = try await world.store.changeRegistration(of: device.serial, at: world.now) { _ in signOut }
         #expect(try await world.store.channelsOfFormerUsers(of: nil, in: .all, limit: 9).count == 1)
         let domain = world.domains[0]

@@ -152,8 +152,8 @@ struct SweeperTests {
                 return { [store] in try await stores.count(.apps, in: store) == 0 }
             }
             func change(_ user: UserWord) async throws {
-                let wish = RegistrationWish.says(DeviceProfile(), confirms: false, user: user)
-                _ = try await store.changeRegistration(of: device.serial, at: clocks.now) { _ in wish }
+                let request = RegistrationRequest.says(DeviceProfile(), confirms: false, user: user)
+                _ = try await store.changeRegistration(of: device.serial, at: clocks.now) { _ in request }
             }
             if work == .channelsOfFormerUsers { try await change(.signedIn(try #require(UserID("ada")))) }
             let channel = try await domain.channels.register(
@@ -228,7 +228,7 @@ struct SweeperTests {
                 }
             }
             let added = try await store.addAttachment(
-                AttachmentWish(
+                AttachmentRequest(
                     proposed: id, owner: AttachmentUser(app: device.app, party: .senders), length: 1, digest: nil,
                     readers: [.device(device.serial)], lifetimeSeconds: 60, idempotency: nil, limits: .init()),
                 at: clocks.now)
@@ -242,10 +242,10 @@ struct SweeperTests {
             let definition = Update.Definition(
                 kind: .definitions, payload: Array("{}".utf8), audience: nil, mode: .once, ttlSeconds: 3600, orderKey: nil,
                 wakes: work == .wakingUpdates, supersedes: nil)
-            let wish = UpdateWish(
+            let request = UpdateRequest(
                 proposed: UpdateID(Bytes16(high: 1, low: 1)), app: device.app, key: KeyID(1), definition: definition,
                 body: [7], isIndexed: true, idempotency: nil, limits: .init())
-            guard case .made = try await store.publishUpdate(wish, at: clocks.now) else {
+            guard case .made = try await store.publishUpdate(request, at: clocks.now) else {
                 throw StoreFault(.unavailable, "not published")
             }
             if work == .wakingUpdates {

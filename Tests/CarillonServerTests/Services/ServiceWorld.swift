@@ -54,8 +54,8 @@ struct ServiceWorld {
 
     func signIn(_ user: String?, on phone: Phone) async throws {
         let word: UserWord = user.flatMap(UserID.init).map { .signedIn($0) } ?? .signedOut
-        let wish = RegistrationWish.says(DeviceProfile(), confirms: false, user: word)
-        _ = try await routes.store.changeRegistration(of: phone.serial, at: clock.now) { _ in wish }
+        let request = RegistrationRequest.says(DeviceProfile(), confirms: false, user: word)
+        _ = try await routes.store.changeRegistration(of: phone.serial, at: clock.now) { _ in request }
     }
 
     func share(_ realm: String, _ apps: String...) async throws {

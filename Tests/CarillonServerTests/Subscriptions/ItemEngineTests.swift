@@ -205,7 +205,7 @@ struct ItemEngineTests {
         var random = SystemRandomNumberGenerator()
         let program = try world.domain.itemEngine.conditions.condition("price > 10.0", over: ["price": .dynamic])
         let put = try await world.store.putSubscription(
-            SubscriptionWish(
+            SubscriptionRequest(
                 proposed: .random(using: &random), device: world.device.serial,
                 definition: .init(
                     items: [world.item.name], fields: ["price"], trigger: "price > 10.0", format: format,

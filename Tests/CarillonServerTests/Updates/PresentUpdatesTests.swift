@@ -21,10 +21,10 @@ struct PresentUpdatesTests {
         let definition = Update.Definition(
             kind: .definitions, payload: Array("{}".utf8), audience: audience, mode: .once, ttlSeconds: 3600,
             orderKey: nil, supersedes: nil)
-        let wish = UpdateWish(
+        let request = UpdateRequest(
             proposed: UpdateID(Bytes16(high: 1, low: number)), app: AppSerial(app), key: KeyID(1), definition: definition,
             body: Array(repeating: 7, count: bytes), isIndexed: true, idempotency: nil, limits: .init())
-        guard case .made(let update, nil, let previous) = try await store.publishUpdate(wish, at: Self.start) else {
+        guard case .made(let update, nil, let previous) = try await store.publishUpdate(request, at: Self.start) else {
             throw StoreFault(.unavailable, "not published")
         }
         return (update, previous)

@@ -80,8 +80,8 @@ struct UserChangeTests {
         let device = try #require(try await routes.store.device(id))
         var profile = DeviceProfile()
         profile.address = .init(platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
-        let wish = RegistrationWish.says(profile, confirms: true)
-        _ = try await routes.store.changeRegistration(of: device.serial, at: world.clock.now) { _ in wish }?.get()
+        let request = RegistrationRequest.says(profile, confirms: true)
+        _ = try await routes.store.changeRegistration(of: device.serial, at: world.clock.now) { _ in request }?.get()
         return (
             .init(id: made["id"], credential: made["credential"], app: "com.example.files", serial: device.serial), key
         )
@@ -101,7 +101,7 @@ struct UserChangeTests {
         let sender = try #require(try await store.device(consumer.serial))
         let file = AttachmentID(Bytes16(high: 3, low: 1))
         let added = try await store.addAttachment(
-            AttachmentWish(
+            AttachmentRequest(
                 proposed: file, owner: AttachmentUser(app: sender.app, party: .device(sender.serial)), length: 10,
                 digest: nil, readers: [.device(reader.serial)], lifetimeSeconds: 5000, idempotency: nil, limits: .init()),
             at: world.clock.now)
@@ -215,8 +215,8 @@ struct UserChangeTests {
     }
 
     private func changed(_ phone: ServiceWorld.Phone, to word: UserWord, in world: ServiceWorld) async throws -> [Int64] {
-        let wish = RegistrationWish.says(DeviceProfile(), confirms: false, user: word)
-        let result = try await world.routes.store.changeRegistration(of: phone.serial, at: world.clock.now) { _ in wish }
+        let request = RegistrationRequest.says(DeviceProfile(), confirms: false, user: word)
+        let result = try await world.routes.store.changeRegistration(of: phone.serial, at: world.clock.now) { _ in request }
         return try #require(result).get().ended
     }
 
@@ -286,10 +286,10 @@ struct UserChangeTests {
         let phone = try await phone(in: world, of: "ada")
         let hers = try #require(
             try await store.channel(ChannelID(Bytes16(high: 7, low: 2)), device: phone.serial))
-        let wish = WatchWish(
+        let request = WatchRequest(
             channel: hers.serial, ping: nil, firstDueAt: nil, disconnectAddress: try CallAddress("https://example.com/gone"),
             sealed: .init(secret: [1], token: [2]), callbackID: "msg_1", renewsSecret: false)
-        _ = try await store.putWatch(wish, at: world.clock.now)
+        _ = try await store.putWatch(request, at: world.clock.now)
         _ = try await changed(phone, to: .signedOut, in: world)
         #expect(try await stores.count(.watches, in: store) == 0)
         #expect(try await stores.countDisconnectCallbacks(because: "user_changed", in: store) == 1)
@@ -317,7 +317,7 @@ struct UserChangeTests {
             -> AttachmentSerial
         {
             let added = try await store.addAttachment(
-                AttachmentWish(
+                AttachmentRequest(
                     proposed: AttachmentID(Bytes16(high: 3, low: number)), owner: owner, length: 10, digest: nil,
                     readers: [reader], lifetimeSeconds: 5000, idempotency: ([key ?? UInt8(number)], [1]), limits: .init()),
                 at: now)

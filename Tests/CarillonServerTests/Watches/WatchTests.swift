@@ -169,9 +169,9 @@ struct WatchTests {
         try await WatchedServer.run(directory) { server in
             for number in 0..<20 {
                 let channel = try await server.openChannel()
-                let wish = PutWatch(
+                let watch = PutWatch(
                     pingAddress: "http://127.0.0.1:\(backEnd.port)/\(number)", pingIntervalSeconds: 2)
-                #expect(try await server.put(wish, on: channel).status == 201)
+                #expect(try await server.put(watch, on: channel).status == 201)
             }
         }
         let before = backEnd.received.count

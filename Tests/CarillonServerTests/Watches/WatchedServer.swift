@@ -118,16 +118,16 @@ struct WatchedServer: Sendable {
             token: registration.token, id: id.description, credential: credential, device: device)
     }
 
-    func put(_ wish: PutWatch, on channel: Channel) async throws -> Answer {
-        let body = String(decoding: try JSONEncoder().encode(wish), as: UTF8.self)
+    func put(_ watch: PutWatch, on channel: Channel) async throws -> Answer {
+        let body = String(decoding: try JSONEncoder().encode(watch), as: UTF8.self)
         return try await request(.PUT, "/push/\(channel.token)/watch", body: body)
     }
 
     /// Watches a channel, with pings a second apart.
     func watch(_ channel: Channel, ping: String? = nil, gone: String? = nil) async throws -> WatchBody {
-        let wish = PutWatch(
+        let watch = PutWatch(
             pingAddress: ping, pingIntervalSeconds: ping == nil ? nil : 1, disconnectAddress: gone)
-        return try await put(wish, on: channel).decode(WatchBody.self)
+        return try await put(watch, on: channel).decode(WatchBody.self)
     }
 
     func shown(_ channel: Channel) async throws -> WatchBody {

@@ -41,7 +41,7 @@ private struct TwoDevices {
     func send(_ position: Int64, at now: Timestamp = start) async throws {
         let envelope = fixture.base.envelope(position, on: position == 1 ? nil : channel, ttl: 100, at: now)
         let results = try await fixture.commit(
-            .append(envelope, AppendRules(wake: WakeWish(.background, dueAt: now))))
+            .append(envelope, AppendRules(wake: WakeRequest(.background, dueAt: now))))
         try #require(results == [.stored(replaced: nil)])
     }
 
@@ -157,7 +157,7 @@ private func shortenedPushesOfShards(_ stores: any StoreMaker) async throws {
     try await devices.fixture.setAlertText("{}")
     for position in [Int64(1), 2] {
         let envelope = devices.fixture.base.envelope(position, on: position == 1 ? nil : devices.channel, ttl: 100_000)
-        try await devices.fixture.commit(.append(envelope, AppendRules(wake: WakeWish(.alert, dueAt: start))))
+        try await devices.fixture.commit(.append(envelope, AppendRules(wake: WakeRequest(.alert, dueAt: start))))
     }
     // The clock was ahead when they were leased.
     #expect(try await devices.lease(in: .all, at: start.adding(seconds: 3600)).count == 2)
@@ -200,8 +200,8 @@ private struct TwoPings {
         let other = try await fixture.addDevice(7, app: "com.example.app")
         devices = [fixture.base.device.serial, other.device.serial]
         sets = try ShardSets(devices[0], devices[1])
-        _ = try await fixture.put(fixture.wish(due: now), at: now)
-        _ = try await fixture.put(fixture.wish(on: other.channel, due: now.adding(seconds: 1)), at: now)
+        _ = try await fixture.put(fixture.request(due: now), at: now)
+        _ = try await fixture.put(fixture.request(on: other.channel, due: now.adding(seconds: 1)), at: now)
     }
 
     func due(in shards: ShardSet, at now: Timestamp, limit: Int = 9) async throws -> [DeviceSerial] {
@@ -226,7 +226,7 @@ private func limitedWorkOfShards(_ stores: any StoreMaker) async throws {
     let (sets, devices, later) = (pings.sets, pings.devices, start.adding(seconds: 2))
     #expect(try await pings.due(in: sets.second, at: later, limit: 1) == [devices[1]])
     // The first device's ping is in an earlier queue of its own now.
-    _ = try await pings.fixture.put(pings.fixture.wish(ping: "http://other.example/ping", due: start))
+    _ = try await pings.fixture.put(pings.fixture.request(ping: "http://other.example/ping", due: start))
     #expect(try await pings.due(in: .all, at: later, limit: 1) == [devices[0]])
     #expect(try await pings.due(in: sets.second, at: later, limit: 1) == [devices[1]])
 }

@@ -21,7 +21,7 @@ private func leasedOnce(_ stores: any StoreMaker) async throws {
             profile: try PushFixture.profile("bb1\(number)"))
         let device = try #require(try await fixture.base.insert(new, secret: [9, UInt8(number)]))
         let channel = try await StoreFixture.open(number, of: device, in: fixture.store)
-        let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+        let rules = AppendRules(wake: WakeRequest(.background, dueAt: start))
         try await fixture.commit(.append(fixture.base.envelope(Int64(number) + 1, on: channel), rules))
     }
     let queue = fixture.queue

@@ -36,7 +36,7 @@ private struct SignedIn {
     /// A message for the user wakes the device.
     func append(_ position: Int64, at now: Timestamp = start) async throws {
         let envelope = pushes.base.envelope(position, on: channel, ttl: 1_000_000, at: now)
-        try await pushes.commit(.append(envelope, AppendRules(wake: WakeWish(.background, dueAt: now))))
+        try await pushes.commit(.append(envelope, AppendRules(wake: WakeRequest(.background, dueAt: now))))
     }
 
     /// A message for whoever has the device wakes it.

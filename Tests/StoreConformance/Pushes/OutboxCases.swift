@@ -388,7 +388,7 @@ private func queuesAreApart(_ stores: any StoreMaker) async throws {
         let device = try #require(try await fixture.base.insert(new, secret: [9, UInt8(number)]))
         let channel = try await StoreFixture.open(number, of: device, in: fixture.store)
         let now = start.after(Int64(10 - number))
-        let rules = AppendRules(wake: WakeWish(.background, dueAt: now))
+        let rules = AppendRules(wake: WakeRequest(.background, dueAt: now))
         try await fixture.commit(.append(fixture.base.envelope(Int64(number) * 100, on: channel, ttl: 9999, at: now), rules))
         devices.append(device)
     }
@@ -495,8 +495,8 @@ private func copyIsRemoved(_ stores: any StoreMaker) async throws {
     let envelope = Envelope(
         id: fixture.base.envelope(1).id, device: device, app: fixture.app, origin: subscription.origin,
         kind: .fired(body: [1], countsBadge: true), acceptedAt: start, expiresAt: start.after(1000))
-    let wish = WakeWish(.alert, dueAt: start, isUnconditional: true, needsAlertText: false)
-    let results = try await store.commit([.append(envelope, AppendRules(effects: [effect], wake: wish))])
+    let request = WakeRequest(.alert, dueAt: start, isUnconditional: true, needsAlertText: false)
+    let results = try await store.commit([.append(envelope, AppendRules(effects: [effect], wake: request))])
     #expect(results == [.stored(replaced: nil)])
     let queue = PushQueue(app: fixture.app, environment: .production)
     func lease() async throws -> LeasedPush {

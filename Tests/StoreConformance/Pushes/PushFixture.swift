@@ -63,7 +63,7 @@ struct PushFixture {
         var envelope = base.envelope(position, ttl: ttl, at: now)
         envelope.urgency = urgency
         return .append(
-            envelope, AppendRules(topic: topic, wake: mode == .none ? nil : WakeWish(mode, dueAt: dueAt ?? now)))
+            envelope, AppendRules(topic: topic, wake: mode == .none ? nil : WakeRequest(mode, dueAt: dueAt ?? now)))
     }
 
     @discardableResult func commit(_ operations: InboxOperation...) async throws -> [InboxResult] {

@@ -140,7 +140,7 @@ private func quietWasNotPushed(_ stores: any StoreMaker) async throws {
 private func acknowledgedBeforeWritten(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
     let envelope = fixture.base.envelope(1)
-    let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+    let rules = AppendRules(wake: WakeRequest(.background, dueAt: start))
     _ = try await fixture.commit(
         .record(envelope, rules, Settlement(.acknowledged, at: start)), fixture.append(2), fixture.acknowledge(2))
     #expect(try await fixture.store.dueQueues(at: start.after(100)).isEmpty)

@@ -31,9 +31,9 @@ private func profile(_ token: String?, _ environment: PushEnvironment = .product
 }
 
 private func change(
-    _ device: DeviceSerial, _ fixture: StoreFixture, at now: Timestamp = start, to wish: RegistrationWish
+    _ device: DeviceSerial, _ fixture: StoreFixture, at now: Timestamp = start, to request: RegistrationRequest
 ) async throws -> RegistrationRules.Decision {
-    let result = try await fixture.store.changeRegistration(of: device, at: now) { _ in wish }
+    let result = try await fixture.store.changeRegistration(of: device, at: now) { _ in request }
     return try #require(result).get()
 }
 
@@ -137,8 +137,8 @@ private func whatIsRefusedLeavesNothing(_ stores: any StoreMaker) async throws {
     #expect(refusal.code == .pushTokenContested)
     #expect(try await fixture.store.device(new.proposed) == nil)
     let before = try await fixture.store.registration(of: fixture.device.serial)
-    let wish = RegistrationWish.says(try profile("aa01"), confirms: true)
-    let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: start) { _ in wish }
+    let request = RegistrationRequest.says(try profile("aa01"), confirms: true)
+    let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: start) { _ in request }
     #expect(throws: refusal) { try result?.get() }
     #expect(try await fixture.store.registration(of: fixture.device.serial) == before)
 }
@@ -160,8 +160,8 @@ private func takingsOutliveTheirDevice(_ stores: any StoreMaker) async throws {
     }
     let tomorrow = start.adding(seconds: 86_400)
     _ = try await fixture.store.deleteDevice(owner.serial, at: start)
-    let wish = RegistrationWish.says(try profile("aa01"), confirms: true)
-    let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: tomorrow) { _ in wish }
+    let request = RegistrationRequest.says(try profile("aa01"), confirms: true)
+    let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: tomorrow) { _ in request }
     #expect(try #require(result).get().registration.takings == 0)
 }
 
@@ -216,9 +216,9 @@ private func registeringOnceMoreKeeps(_ stores: any StoreMaker) async throws {
     let registration = try #require(try await fixture.store.registration(of: first.serial))
     #expect(registration.profile == (try profile("aa02")) && registration.addressRevision == 2)
     let secret = DeviceCredential.Secret.ofRegistration("a secret")
-    let wish = NewDevice(
+    let request = NewDevice(
         DeviceID(Bytes16(high: 9, low: 4)), app: try StoreFixture.appID, registration: SecretHash(of: [5]))
-    _ = try await fixture.store.insertDevice(wish, at: start, credential: .made(of: secret))
+    _ = try await fixture.store.insertDevice(request, at: start, credential: .made(of: secret))
     let hash = DeviceCredential(device: first.id, of: secret).hash
     #expect(try await fixture.store.device(withCredential: hash)?.id == first.id, "of the identifier that it has")
 }

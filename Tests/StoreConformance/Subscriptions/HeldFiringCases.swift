@@ -28,7 +28,7 @@ private struct Told {
     init(_ fixture: SubscriptionFixture, _ number: UInt64 = 1, item: String = "a", firings: Int = 5) async throws {
         self.fixture = fixture
         subscription = try await fixture.subscribe(
-            fixture.wish(number, SubscriptionFixture.definition([item], pace: pace)))
+            fixture.request(number, SubscriptionFixture.definition([item], pace: pace)))
         let targets = Array(repeating: [fixture.target(subscription)], count: firings + 1)
         let all = try #require(try await fixture.update(item, firing: targets))
         let result = try await fixture.fire(Int64(number), subscription, on: item, by: all[0])

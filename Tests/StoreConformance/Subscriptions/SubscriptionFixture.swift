@@ -65,31 +65,31 @@ package struct SubscriptionFixture {
             pace: pace, key: key, tags: tags, expiresAt: expiresAt)
     }
 
-    package func wish(
+    package func request(
         _ number: UInt64, _ definition: Subscription.Definition, of device: DeviceSerial? = nil,
         changing id: SubscriptionID? = nil, revision: Int64? = nil, condition: WatchedCondition? = nil, limit: Int = 100,
         rulesRevision: Int64? = nil, found: [FoundCondition] = []
-    ) -> SubscriptionWish {
-        SubscriptionWish(
+    ) -> SubscriptionRequest {
+        SubscriptionRequest(
             proposed: SubscriptionID(Bytes16(high: 3, low: number)), changed: id, revision: revision,
             device: device ?? self.device, definition: definition, condition: condition, limit: limit,
             rulesRevision: rulesRevision, found: found)
     }
 
-    package func put(_ wish: SubscriptionWish, at now: Timestamp = start) async throws -> SubscriptionPut {
-        try await store.putSubscription(wish, at: now)
+    package func put(_ request: SubscriptionRequest, at now: Timestamp = start) async throws -> SubscriptionPut {
+        try await store.putSubscription(request, at: now)
     }
 
     /// Makes a subscription.
-    package func subscribe(_ wish: SubscriptionWish, at now: Timestamp = start) async throws -> Subscription {
-        guard case .made(let subscription) = try await put(wish, at: now) else { throw StoreFixture.Missing() }
+    package func subscribe(_ request: SubscriptionRequest, at now: Timestamp = start) async throws -> Subscription {
+        guard case .made(let subscription) = try await put(request, at: now) else { throw StoreFixture.Missing() }
         return subscription
     }
 
     package func subscribe(
         _ number: UInt64, _ items: [String] = ["a"], of device: DeviceSerial? = nil
     ) async throws -> Subscription {
-        try await subscribe(wish(number, Self.definition(items), of: device))
+        try await subscribe(request(number, Self.definition(items), of: device))
     }
 
     func target(_ subscription: Subscription) -> Firing.Target {
@@ -131,7 +131,7 @@ package struct SubscriptionFixture {
         let envelope = Envelope(
             id: base.envelope(position).id, device: subscription.device, app: app, origin: subscription.origin,
             kind: .fired(body: [1], countsBadge: true), acceptedAt: now, expiresAt: now.adding(seconds: 100_000))
-        let wake = mode.map { WakeWish($0, dueAt: now, needsAlertText: false) }
+        let wake = mode.map { WakeRequest($0, dueAt: now, needsAlertText: false) }
         return .append(envelope, AppendRules(topic: topic, effects: [effect], wake: wake))
     }
 

@@ -146,8 +146,8 @@ private func revivedStandsBehind(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let binding = try await fixture.bind()
     let definition = fixture.definition(.content, orderKey: "k")
-    let first = try await fixture.publish(fixture.wish(1, definition))
-    let content = try await fixture.publish(fixture.wish(2, definition))
+    let first = try await fixture.publish(fixture.request(1, definition))
+    let content = try await fixture.publish(fixture.request(2, definition))
     let absorber = try await fixture.publish(3, .content)
     try await fixture.give(1, first, to: binding)
     try await fixture.hold([content, absorber], binding)
@@ -199,8 +199,8 @@ private func expiringContentIsMissed(_ stores: any StoreMaker) async throws {
     #expect(try await needsResync(3, stored, bindingEnds: true))
 }
 
-private func resyncWish(_ fixture: UpdateFixture, _ number: UInt64) -> ResyncWish {
-    ResyncWish(proposed: fixture.id(1000 + number), body: [9, UInt8(number)])
+private func resyncRequest(_ fixture: UpdateFixture, _ number: UInt64) -> ResyncRequest {
+    ResyncRequest(proposed: fixture.id(1000 + number), body: [9, UInt8(number)])
 }
 
 private func resyncIsMadeOnce(_ stores: any StoreMaker) async throws {
@@ -208,7 +208,7 @@ private func resyncIsMadeOnce(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let binding = try await fixture.bind()
     let resyncs = try await concurrently(5) { number in
-        try await store.resync(binding.serial, resyncWish(fixture, number), at: start)
+        try await store.resync(binding.serial, resyncRequest(fixture, number), at: start)
     }
     let serial = try #require(resyncs.first).update
     #expect(resyncs.map(\.update) == Array(repeating: serial, count: 5))
@@ -222,12 +222,12 @@ private func resyncIsMadeOnce(_ stores: any StoreMaker) async throws {
     // An entry that the device has stands for nothing that comes later.
     try await fixture.give(1, due.update, to: binding, isAgain: true)
     try await fixture.receive(1, of: binding)
-    _ = try await store.resync(binding.serial, resyncWish(fixture, 9), at: start)
+    _ = try await store.resync(binding.serial, resyncRequest(fixture, 9), at: start)
     #expect(try await store.completions(of: binding.serial, [serial]).map(\.key.entry) == [2])
     let other = try await fixture.bind("main", fixture.anotherDevice().serial)
-    #expect(try await store.resync(other.serial, resyncWish(fixture, 8), at: start).update == serial, "an app has one")
+    #expect(try await store.resync(other.serial, resyncRequest(fixture, 8), at: start).update == serial, "an app has one")
     _ = try await fixture.bind("other")
-    let ended = try await store.resync(binding.serial, resyncWish(fixture, 7), at: start)
+    let ended = try await store.resync(binding.serial, resyncRequest(fixture, 7), at: start)
     #expect(ended.update == UpdateSerial(0) && ended.absorbed.isEmpty, "the binding ended")
 }
 
@@ -239,7 +239,7 @@ private func resyncStandsForContent(_ stores: any StoreMaker) async throws {
     try await fixture.give(1, content, to: binding)
     try await fixture.give(2, popup, to: binding)
     try await store.offerAgain(to: binding.serial, needsResync: true, at: start)
-    let resync = try await store.resync(binding.serial, resyncWish(fixture, 1), at: start)
+    let resync = try await store.resync(binding.serial, resyncRequest(fixture, 1), at: start)
     #expect(resync.absorbed == [fixture.base.envelope(1).id])
     #expect(try await fixture.base.waiting().map(\.position) == [2])
     #expect(try await fixture.state(content, binding) == .superseded)

@@ -95,7 +95,7 @@ private func offersOfOneCommitAreJudgedInOrder(_ stores: any StoreMaker) async t
     var updates: [Update] = []
     for number in UInt64(1)...5 {
         let definition = fixture.definition(orderKey: number < 3 ? "k" : nil)
-        updates.append(try await fixture.publish(fixture.wish(number, definition)))
+        updates.append(try await fixture.publish(fixture.request(number, definition)))
     }
     let stored = InboxResult.stored(replaced: nil)
     let given = try await store.commit([
@@ -129,8 +129,8 @@ private func offerAndEndSeeEachOther(_ stores: any StoreMaker) async throws {
     let store = fixture.store
     let binding = try await fixture.bind()
     let updates = [
-        try await fixture.publish(fixture.wish(1, fixture.definition(orderKey: "a"))),
-        try await fixture.publish(fixture.wish(2, fixture.definition(orderKey: "b"))),
+        try await fixture.publish(fixture.request(1, fixture.definition(orderKey: "a"))),
+        try await fixture.publish(fixture.request(2, fixture.definition(orderKey: "b"))),
     ]
     try await fixture.hold(updates, binding)
     let due = try await store.completions(of: binding.serial, updates.map(\.serial)).map(\.machine)
@@ -391,7 +391,7 @@ private func orderKeyIsKept(_ stores: any StoreMaker) async throws {
     let binding = try await fixture.bind()
     var updates: [Update] = []
     for number in UInt64(1)...3 {
-        updates.append(try await fixture.publish(fixture.wish(number, fixture.definition(orderKey: "k"))))
+        updates.append(try await fixture.publish(fixture.request(number, fixture.definition(orderKey: "k"))))
     }
     try await fixture.give(1, updates[0], to: binding)
     try await fixture.hold(Array(updates[1...]), binding)
@@ -405,13 +405,13 @@ private func orderKeyIsKept(_ stores: any StoreMaker) async throws {
     #expect(try await due() == [fixture.name(updates[2], binding)])
     // Nothing is before one that is written when the others have ended.
     try await store.endCompletions([(fixture.name(updates[2], binding), .withdrawn)], at: start)
-    let last = try await fixture.publish(fixture.wish(9, fixture.definition(orderKey: "k")))
+    let last = try await fixture.publish(fixture.request(9, fixture.definition(orderKey: "k")))
     try await fixture.hold([last], binding)
     #expect(try await due() == [fixture.name(last, binding)])
     // Of several that are written together the first holds up the others.
     var together: [Update] = []
     for number in UInt64(10)...12 {
-        together.append(try await fixture.publish(fixture.wish(number, fixture.definition(orderKey: "l"))))
+        together.append(try await fixture.publish(fixture.request(number, fixture.definition(orderKey: "l"))))
     }
     try await fixture.hold(together, binding)
     #expect(try await due() == [last, together[0]].map { fixture.name($0, binding) })

@@ -154,12 +154,12 @@ private func pausedIsResumed(_ stores: any StoreMaker) async throws {
 
 private func resumptionIsLimited(_ stores: any StoreMaker) async throws {
     var fixture = try await UpdateFixture(stores)
-    let first = try await fixture.publish(fixture.wish(1, fixture.definition(audience: "123456", ttl: 5000)))
-    let second = try await fixture.publish(fixture.wish(2, fixture.definition(audience: "1234", ttl: 5000)))
+    let first = try await fixture.publish(fixture.request(1, fixture.definition(audience: "123456", ttl: 5000)))
+    let second = try await fixture.publish(fixture.request(2, fixture.definition(audience: "1234", ttl: 5000)))
     guard let store = try await stores.restored(fixture.store, holdsUpdates: true) else { return }
     fixture = fixture.again(store)
     let limits = UpdateLimits(audienceBytes: 9)
-    let third = try await fixture.publish(fixture.wish(3, fixture.definition(audience: "12345", ttl: 5000), limits: limits))
+    let third = try await fixture.publish(fixture.request(3, fixture.definition(audience: "12345", ttl: 5000), limits: limits))
     #expect(try await store.resumeUpdate(first, by: fixture.key, audienceBytes: 10, at: start) == .tooManyAudienceBytes)
     #expect(try await store.update(first.id, of: fixture.app)?.isPaused == true)
     #expect(try await store.resumeUpdate(second, by: fixture.key, audienceBytes: 9, at: start) == .resumed)
@@ -170,10 +170,10 @@ private func wakingGoesOn(_ stores: any StoreMaker) async throws {
     let fixture = try await UpdateFixture(stores)
     let store = fixture.store
     _ = try await fixture.publish(1)
-    let first = try await fixture.publish(fixture.wish(2, fixture.definition(wakes: true)))
-    let second = try await fixture.publish(fixture.wish(3, fixture.definition(wakes: true)))
+    let first = try await fixture.publish(fixture.request(2, fixture.definition(wakes: true)))
+    let second = try await fixture.publish(fixture.request(3, fixture.definition(wakes: true)))
     let other = try await fixture.anotherApp()
-    let elsewhere = try await fixture.publish(fixture.wish(4, fixture.definition(wakes: true), of: other))
+    let elsewhere = try await fixture.publish(fixture.request(4, fixture.definition(wakes: true), of: other))
     func waking(_ limit: Int = 9) async throws -> Set<UpdateID> {
         try await Set(store.wakingUpdates(limit: limit).map(\.update.id))
     }

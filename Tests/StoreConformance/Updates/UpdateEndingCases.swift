@@ -68,7 +68,7 @@ private func updatesAreListed(_ stores: any StoreMaker) async throws {
     let fixture = try await UpdateFixture(stores)
     var all: [Update] = []
     for number in UInt64(1)...4 { all.append(try await fixture.publish(number)) }
-    _ = try await fixture.publish(fixture.wish(9, fixture.definition(), of: fixture.anotherApp()))
+    _ = try await fixture.publish(fixture.request(9, fixture.definition(), of: fixture.anotherApp()))
     _ = try await fixture.store.withdrawUpdate(all[1], by: fixture.key, at: start)
     func found(_ filter: UpdateFilter, before: Int? = nil, limit: Int = 9) async throws -> [UpdateID] {
         try await fixture.store.updates(
@@ -135,7 +135,7 @@ private func markDiffers(_ stores: any StoreMaker) async throws {
     #expect(marks.map(\.last) == [UpdateSerial(0), first.serial, second.serial, second.serial, second.serial])
     #expect(Set(marks.map(\.revision)).count == 1, "only pauses change it")
     let other = try await fixture.anotherApp()
-    _ = try await fixture.publish(fixture.wish(3, fixture.definition(), of: other))
+    _ = try await fixture.publish(fixture.request(3, fixture.definition(), of: other))
     #expect(try await store.logMark(of: app) == marks.last)
 }
 
@@ -238,7 +238,7 @@ private func auditIsKept(_ stores: any StoreMaker) async throws {
     let fixture = try await UpdateFixture(stores)
     let (store, app) = (fixture.store, fixture.app)
     for number in UInt64(1)...6 { _ = try await fixture.publish(number, at: start.adding(seconds: Int64(number))) }
-    _ = try await fixture.publish(fixture.wish(9, fixture.definition(), of: fixture.anotherApp()))
+    _ = try await fixture.publish(fixture.request(9, fixture.definition(), of: fixture.anotherApp()))
     func ids() async throws -> [UpdateID] { try await store.audit(of: app, before: nil, limit: 99).map(\.update) }
     let all = [6, 5, 4, 3, 2, 1].map { fixture.id($0) }
     #expect(try await ids() == all)

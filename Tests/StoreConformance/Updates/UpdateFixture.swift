@@ -54,17 +54,17 @@ struct UpdateFixture {
             supersedes: supersedes)
     }
 
-    func wish(
+    func request(
         _ number: UInt64, _ definition: Update.Definition, of app: AppSerial? = nil, isIndexed: Bool = true,
         idempotency: (key: [UInt8], fingerprint: [UInt8])? = nil, limits: UpdateLimits = UpdateLimits()
-    ) -> UpdateWish {
-        UpdateWish(
+    ) -> UpdateRequest {
+        UpdateRequest(
             proposed: id(number), app: app ?? self.app, key: key, definition: definition, body: [UInt8(number % 256), 2],
             isIndexed: isIndexed, idempotency: idempotency, limits: limits)
     }
 
-    func publish(_ wish: UpdateWish, at now: Timestamp = start) async throws -> Update {
-        guard case .made(let update, _, _) = try await store.publishUpdate(wish, at: now) else {
+    func publish(_ request: UpdateRequest, at now: Timestamp = start) async throws -> Update {
+        guard case .made(let update, _, _) = try await store.publishUpdate(request, at: now) else {
             throw StoreFixture.Missing()
         }
         return update
@@ -73,7 +73,7 @@ struct UpdateFixture {
     func publish(_ number: UInt64, _ kind: UpdateKind = .popup, ttl: Int64 = 1000, at now: Timestamp = start) async throws
         -> Update
     {
-        try await publish(wish(number, definition(kind, ttl: ttl)), at: now)
+        try await publish(request(number, definition(kind, ttl: ttl)), at: now)
     }
 
     func status(_ update: Update) async throws -> Update.Status? {

@@ -23,12 +23,12 @@ private func whoHasMuchDueHidesNobody(_ stores: any StoreMaker) async throws {
         let channel = try await StoreFixture.open(
             UInt64(number), of: fixture.base.device, in: fixture.store, limit: 100)
         _ = try await fixture.put(
-            fixture.wish(
+            fixture.request(
                 on: channel, ping: number < 30 ? "http://host\(number).example" : "http://many.example:\(number)"
             ))
     }
     _ = try await fixture.put(
-        fixture.wish(on: channel, ping: "http://quiet.example", due: start.adding(seconds: 9)))
+        fixture.request(on: channel, ping: "http://quiet.example", due: start.adding(seconds: 9)))
     let now = start.adding(seconds: 10)
     #expect(try await !fixture.due(at: now, limit: 8).contains { $0.device == quiet.serial })
     var crowd = WorkCrowd()
@@ -43,8 +43,8 @@ private func whoHasMuchDueHidesNobody(_ stores: any StoreMaker) async throws {
 private func busyPeerIsCalledForOthers(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     let (other, channel) = try await fixture.addDevice(2, app: "com.example.app")
-    _ = try await fixture.put(fixture.wish())
-    _ = try await fixture.put(fixture.wish(on: channel, due: start.adding(seconds: 1)))
+    _ = try await fixture.put(fixture.request())
+    _ = try await fixture.put(fixture.request(on: channel, due: start.adding(seconds: 1)))
     var crowd = WorkCrowd()
     crowd.devices = [fixture.base.device.serial]
     let now = start.adding(seconds: 2)
@@ -57,19 +57,19 @@ private func busyPeerIsCalledForOthers(_ stores: any StoreMaker) async throws {
 private func eachQueueHasItsFirstCalls(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     let (_, foreign) = try await fixture.addDevice(2, app: "com.example.other")
-    _ = try await fixture.put(fixture.wish(ping: "http://proven.example"))
+    _ = try await fixture.put(fixture.request(ping: "http://proven.example"))
     let call = try #require(try await fixture.lease(at: start).first)
     #expect(try await fixture.store.record(fixture.record(call, due: start.adding(seconds: 4))))
     for number in 3...9 {
         let channel = try await StoreFixture.open(UInt64(number), of: fixture.base.device, in: fixture.store)
         _ = try await fixture.put(
-            fixture.wish(on: channel, ping: "http://a\(number).example", gone: "http://b\(number).example"))
+            fixture.request(on: channel, ping: "http://a\(number).example", gone: "http://b\(number).example"))
         if number > 5 {
             _ = try await fixture.store.closeChannel(
                 channel.id, device: fixture.base.device.serial, at: start.adding(seconds: 5))
         }
     }
-    _ = try await fixture.put(fixture.wish(on: foreign, ping: "http://c.example", due: start.adding(seconds: 6)))
+    _ = try await fixture.put(fixture.request(on: foreign, ping: "http://c.example", due: start.adding(seconds: 6)))
     let due = try await fixture.due(at: start.adding(seconds: 7), limit: 1)
     #expect(due.map(\.peer) == ["a3.example:80", "proven.example:80", "b6.example:80", "c.example:80"])
     #expect(due.map(\.isOnTrial) == [true, false, true, true])
@@ -79,10 +79,10 @@ private func eachQueueHasItsFirstCalls(_ stores: any StoreMaker) async throws {
 private func callTellsOfItsPeer(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     let (_, foreign) = try await fixture.addDevice(2, app: "com.example.other")
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     _ = try await fixture.put(
-        fixture.wish(on: fixture.base.second, ping: nil, gone: "http://example.com/gone"))
-    _ = try await fixture.put(fixture.wish(on: foreign))
+        fixture.request(on: fixture.base.second, ping: nil, gone: "http://example.com/gone"))
+    _ = try await fixture.put(fixture.request(on: foreign))
     let call = try #require(
         try await fixture.lease(at: start).first { $0.due.app == fixture.base.device.app })
     var record = try fixture.record(call, due: start.adding(seconds: 1))

@@ -23,7 +23,7 @@ extension StoreCase {
 
 private func newsIsWrittenWithItsCause(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     let first = try #require(try await fixture.lease(at: start).first)
     let failed = fixture.news(1, .pingFailed(.noConnection))
     let due = start.adding(seconds: 60)
@@ -46,10 +46,10 @@ private func newsIsWrittenWithItsCause(_ stores: any StoreMaker) async throws {
 
 private func newsThatDoesNotCount(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
     let record = try fixture.record(call, told: .noConnection, due: start.adding(seconds: 60))
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     let failed = fixture.news(1, .pingFailed(.noConnection))
     #expect(try await fixture.tell(failed, .pinged(record)) == .originGone)
     #expect(try await fixture.tell(failed, .vouchedFor(fixture.base.first.serial)) == .originGone)
@@ -60,8 +60,8 @@ private func newsThatDoesNotCount(_ stores: any StoreMaker) async throws {
 
 private func newsOfOneChannel(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish(ping: "http://one.example"))
-    _ = try await fixture.put(fixture.wish(on: fixture.base.second, ping: "http://two.example"))
+    _ = try await fixture.put(fixture.request(ping: "http://one.example"))
+    _ = try await fixture.put(fixture.request(on: fixture.base.second, ping: "http://two.example"))
     for (index, call) in try await fixture.lease(at: start).enumerated() {
         let channel = call.watch?.channel == fixture.base.first.serial ? fixture.base.first : fixture.base.second
         let record = try fixture.record(call, told: .noConnection, due: start.adding(seconds: 60))
@@ -76,7 +76,7 @@ private func newsOfOneChannel(_ stores: any StoreMaker) async throws {
 
 private func backEndSpeaksForItself(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
     let record = try fixture.record(call, told: .tokenLost, due: start.adding(seconds: 60))
     _ = try await fixture.tell(fixture.news(1, .pingFailed(.tokenLost)), .pinged(record))
@@ -88,7 +88,7 @@ private func backEndSpeaksForItself(_ stores: any StoreMaker) async throws {
 
 private func newsThatWasDeliveredOrReplacedIsNotKept(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
-    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.request())
     var told: PingFailure? = .noConnection
     for position in 1...20 {
         let now = start.adding(seconds: Int64(position) * 60)
@@ -117,7 +117,7 @@ private struct FailedWatch {
 
     init(_ stores: any StoreMaker) async throws {
         fixture = try await WatchFixture(stores)
-        _ = try await fixture.put(fixture.wish())
+        _ = try await fixture.put(fixture.request())
         let first = try #require(try await fixture.lease(at: start).first)
         news = fixture.news(1, .pingFailed(.noConnection))
         _ = try await fixture.tell(news, .pinged(fixture.record(first, told: .noConnection, due: Self.due)))

@@ -4,7 +4,7 @@ import UnixSignals
 
 /// Work with a client that the person can stop: at Ctrl-C or SIGTERM the client is shut down, which ends the work.
 enum Stopping {
-    private final class Wish: Sendable {
+    private final class StopRequest: Sendable {
         let isThere = Mutex(false)
     }
 
@@ -12,22 +12,22 @@ enum Stopping {
     static func perform<Value>(
         with client: APNsClient, otherwise fault: CommandFault, _ work: () async throws -> Value
     ) async throws -> Value {
-        let wish = Wish()
+        let request = StopRequest()
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         return try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 for await _ in signals {
-                    wish.isThere.withLock { $0 = true }
+                    request.isThere.withLock { $0 = true }
                     return await client.shutDown(drains: false)
                 }
             }
             defer { group.cancelAll() }
             do {
                 let value = try await work()
-                if wish.isThere.withLock({ $0 }) { throw fault }
+                if request.isThere.withLock({ $0 }) { throw fault }
                 return value
             } catch {
-                throw wish.isThere.withLock { $0 } ? fault : error
+                throw request.isThere.withLock { $0 } ? fault : error
             }
         }
     }

@@ -91,9 +91,9 @@ extension RegistrationRules {
     /// Returns the decision if the request asks for the present state. Returns nil if something can change, so that more
     /// facts are needed.
     package static func unchanged(
-        by wish: RegistrationWish, over current: DeviceRegistration, at now: Timestamp
+        by request: RegistrationRequest, over current: DeviceRegistration, at now: Timestamp
     ) -> Unchanged? {
-        switch wish {
+        switch request {
         case .nothing: return Unchanged(decision: .unchanged(current), confirms: false)
         case .becomes: return nil
         case .says(let profile, let confirms, let user):
@@ -109,12 +109,12 @@ extension RegistrationRules {
     }
 
     package static func change(
-        _ wish: RegistrationWish, at now: Timestamp, knowing facts: RegistrationFacts
+        _ request: RegistrationRequest, at now: Timestamp, knowing facts: RegistrationFacts
     ) -> Change {
         let current = facts.current
         let decision: Decision
         do throws(Refusal) {
-            switch wish {
+            switch request {
             case .nothing: decision = .unchanged(current)
             case .becomes(let registration): decision = .status(of: registration)
             case .says(let profile, let confirms, let user):

@@ -1,7 +1,7 @@
 package import CarillonWire
 
 /// A channel that a device asks for.
-package struct ChannelWish: Equatable, Sendable {
+package struct ChannelRequest: Equatable, Sendable {
     package var id: ChannelID
     package var device: DeviceSerial
     package var name: String?
@@ -33,19 +33,19 @@ extension RegistrationRules {
     ///   - limit: The number of channels that a device may have.
     ///   - facts: Nil if there is no such device.
     package static func open(
-        _ wish: ChannelWish, limit: Int, at now: Timestamp, knowing facts: OpenChannelFacts?
+        _ request: ChannelRequest, limit: Int, at now: Timestamp, knowing facts: OpenChannelFacts?
     ) -> Opening {
         guard let facts else { return .refused(.deviceGone) }
         if var open = facts.channel {
             if facts.isOfFormerUser { return .refused(.ofFormerUser) }
-            guard let wake = wish.wake, wake != open.wake, open.vapidKey == wish.vapidKey else { return .found(open) }
+            guard let wake = request.wake, wake != open.wake, open.vapidKey == request.vapidKey else { return .found(open) }
             open.wake = wake
             return .rewoken(open)
         }
         guard facts.channels < limit else { return .refused(.tooMany) }
         let channel = PushChannel(
-            serial: ChannelSerial(0), device: wish.device, app: facts.app, id: wish.id, name: wish.name,
-            vapidKey: wish.vapidKey, wake: wish.wake ?? .background, createdAt: now)
+            serial: ChannelSerial(0), device: request.device, app: facts.app, id: request.id, name: request.name,
+            vapidKey: request.vapidKey, wake: request.wake ?? .background, createdAt: now)
         return .opened(channel, isOfUser: facts.hasUser)
     }
 }

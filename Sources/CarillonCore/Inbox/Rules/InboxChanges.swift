@@ -4,9 +4,9 @@ package struct InboxChanges: Equatable, Sendable {
     package struct Arrival: Equatable, Sendable {
         package var envelope: Envelope
         package var topic: String?
-        package var wake: WakeWish?
+        package var wake: WakeRequest?
 
-        package init(envelope: Envelope, topic: String?, wake: WakeWish? = nil) {
+        package init(envelope: Envelope, topic: String?, wake: WakeRequest? = nil) {
             self.envelope = envelope
             self.topic = topic
             self.wake = wake

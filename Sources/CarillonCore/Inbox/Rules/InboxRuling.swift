@@ -11,7 +11,7 @@ struct InboxRuling {
     private var rows: [Int64: InboxRow?] = [:]
     /// What they were in the store, in the order in which they were touched first.
     private var touched: [(position: Int64, before: InboxRow?)] = []
-    private var arrivals: [Int64: (envelope: Envelope, wake: WakeWish?)] = [:]
+    private var arrivals: [Int64: (envelope: Envelope, wake: WakeRequest?)] = [:]
     private var answered: [DeviceSerial: Timestamp] = [:]
     private var topics: [TopicKey: Int64] = [:]
     private var claims: [ClaimKey: UsedClaim] = [:]

@@ -11,19 +11,19 @@ package struct WakeRules: Sendable {
     // MARK: Envelopes
 
     /// Whether the device is notified of an envelope by a wake or an alert.
-    package func concerns(_ envelope: Envelope, _ wish: WakeWish) -> Bool {
-        wish.mode != .none && envelope.behaviour.mayWake
+    package func concerns(_ envelope: Envelope, _ request: WakeRequest) -> Bool {
+        request.mode != .none && envelope.behaviour.mayWake
     }
 
     /// Decides about an envelope that begins to wait.
-    package func arrived(_ envelope: Envelope, _ wish: WakeWish, knowing facts: WakeFacts) -> WakeVerdict {
+    package func arrived(_ envelope: Envelope, _ request: WakeRequest, knowing facts: WakeFacts) -> WakeVerdict {
         var ruling = WakeRuling(facts.reach)
-        if let queue = facts.reach.queue, wish.mode == .alert {
-            if wish.needsAlertText, facts.hasAlertText == nil { return .needs(.alertText) }
-            if !wish.needsAlertText || facts.hasAlertText == true {
-                let kind = alertKind(of: envelope, wish)
+        if let queue = facts.reach.queue, request.mode == .alert {
+            if request.needsAlertText, facts.hasAlertText == nil { return .needs(.alertText) }
+            if !request.needsAlertText || facts.hasAlertText == true {
+                let kind = alertKind(of: envelope, request)
                 if hasRoom(for: kind, facts.reach) {
-                    alert(kind, for: envelope, wish, in: queue, &ruling)
+                    alert(kind, for: envelope, request, in: queue, &ruling)
                     return .decided(ruling)
                 }
                 ruling.changes.isFolded = true
@@ -33,14 +33,14 @@ package struct WakeRules: Sendable {
         ruling.reach.wakes(for: envelope)
         // One wake covers all envelopes that wait, as soon as the device can be reached.
         guard let queue = facts.reach.queue else { return .decided(ruling) }
-        let dueAt = (facts.reach.wake?.pace ?? WakePace()).dueAt(wish.dueAt)
+        let dueAt = (facts.reach.wake?.pace ?? WakePace()).dueAt(request.dueAt)
         if isEarlier(dueAt, than: facts.reach.wake) { put(dueAt, in: queue, at: envelope.acceptedAt, &ruling) }
         return .decided(ruling)
     }
 
-    private func alertKind(of envelope: Envelope, _ wish: WakeWish) -> PushKind {
+    private func alertKind(of envelope: Envelope, _ request: WakeRequest) -> PushKind {
         guard envelope.kind.number == .fired else { return .alert }
-        return wish.isUnconditional ? .unconditional : .trigger
+        return request.isUnconditional ? .unconditional : .trigger
     }
 
     private func hasRoom(for kind: PushKind, _ reach: PushReach) -> Bool {
@@ -48,13 +48,13 @@ package struct WakeRules: Sendable {
     }
 
     private func alert(
-        _ kind: PushKind, for envelope: Envelope, _ wish: WakeWish, in queue: PushQueue, _ ruling: inout WakeRuling
+        _ kind: PushKind, for envelope: Envelope, _ request: WakeRequest, in queue: PushQueue, _ ruling: inout WakeRuling
     ) {
-        let dueAt = kind == .alert ? alertDueAt(wish.dueAt, after: ruling.reach.lastAlertAt) : wish.dueAt
+        let dueAt = kind == .alert ? alertDueAt(request.dueAt, after: ruling.reach.lastAlertAt) : request.dueAt
         let span = PushSpan(first: envelope.position, last: envelope.position, expiresAt: envelope.expiresAt)
         ruling.mode = .alert
         ruling.changes.push = NewPush(
-            kind, in: queue, for: span, .scheduled, dueAt: dueAt, at: envelope.acceptedAt, isShortened: wish.isShortened)
+            kind, in: queue, for: span, .scheduled, dueAt: dueAt, at: envelope.acceptedAt, isShortened: request.isShortened)
         if kind == .alert {
             ruling.reach.alerts += 1
             ruling.reach.lastAlertAt = dueAt
@@ -150,7 +150,7 @@ package struct WakeRules: Sendable {
         guard wake?.isUnderWay != true || wake?.dueAt != nil else { return .decided(ruling) }
         if let dueAt = wake?.dueAt {
             // A delay because of the former address ends.
-            if hasOtherAddress, dueAt > pace.dueAt(now.adding(seconds: WakeWish.presenceSeconds)) {
+            if hasOtherAddress, dueAt > pace.dueAt(now.adding(seconds: WakeRequest.presenceSeconds)) {
                 put(pace.dueAt(now), in: queue, at: now, &ruling)
             }
             return .decided(ruling)
@@ -187,10 +187,10 @@ package struct WakeRules: Sendable {
     /// A device that was connected when its wake was set, and acknowledged an envelope since, gets more time. Returns the
     /// end of that time.
     private func presenceEnd(of due: DueWake, _ reach: PushReach, at now: Timestamp) -> Timestamp? {
-        guard due.dueAt >= due.setAt.adding(seconds: WakeWish.presenceSeconds), let answeredAt = reach.answeredAt,
+        guard due.dueAt >= due.setAt.adding(seconds: WakeRequest.presenceSeconds), let answeredAt = reach.answeredAt,
             answeredAt <= now
         else { return nil }
-        let end = answeredAt.adding(seconds: WakeWish.presenceSeconds)
+        let end = answeredAt.adding(seconds: WakeRequest.presenceSeconds)
         return end > now ? end : nil
     }
 

@@ -203,7 +203,7 @@ package final class Firings: Sendable {
         }
         let rules = AppendRules(
             topic: delivery.topic, effects: [delivery.effect],
-            wake: WakeWish(
+            wake: WakeRequest(
                 wake, dueAt: now, isUnconditional: delivery.isAlwaysPushed && wake == .alert,
                 needsAlertText: notification.privateKeys != nil, isShortened: fit == .shortened))
         let (urgency, countsBadge) = (notification.urgency, notification.countsBadge)

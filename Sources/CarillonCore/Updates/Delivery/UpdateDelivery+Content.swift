@@ -58,8 +58,8 @@ extension UpdateDelivery {
         let (id, now) = (UpdateID.random(using: &random), time.now())
         // What the device said that it received counts as received.
         await home.flush(binding.device)
-        let wish = ResyncWish(proposed: id, body: Update.Definition.resync.body(id, at: now))
-        let resync = try await store.resync(binding.serial, wish, at: now)
+        let request = ResyncRequest(proposed: id, body: Update.Definition.resync.body(id, at: now))
+        let resync = try await store.resync(binding.serial, request, at: now)
         resyncs.increment()
         await withdraw(resync.absorbed, from: binding.device)
         return resync.update

@@ -216,7 +216,7 @@ extension UpdateDelivery {
         let answers = Answers<DeliveryResult>(offers.count)
         for (place, (update, offer, device)) in offers.enumerated() {
             var rules = AppendRules(topic: offer.key.topic, effects: [.updateOffered(offer)])
-            if update.wakes { rules.wake = WakeWish(.background, dueAt: offer.at) }
+            if update.wakes { rules.wake = WakeRequest(.background, dueAt: offer.at) }
             home.deliver(to: device, .kept, rules: rules) { id in
                 Envelope(
                     id: id, device: device, app: update.app, origin: update.origin,

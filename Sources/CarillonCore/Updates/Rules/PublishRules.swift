@@ -33,32 +33,32 @@ package struct PublishRules: Sendable {
 
     package init() {}
 
-    package func publish(_ wish: UpdateWish, knowing facts: PublishFacts) -> Verdict {
+    package func publish(_ request: UpdateRequest, knowing facts: PublishFacts) -> Verdict {
         guard !facts.isAppDeleted else { return .refused(.appGone) }
-        if let idempotency = wish.idempotency {
+        if let idempotency = request.idempotency {
             guard facts.answered.contains(.earlier) else { return .needs(.earlier) }
             if let earlier = facts.earlier {
                 return earlier.fingerprint == idempotency.fingerprint ? .repeated(earlier.id) : .refused(.keyReused)
             }
         }
         var superseded: Update?
-        if wish.definition.supersedes != nil {
+        if request.definition.supersedes != nil {
             guard facts.answered.contains(.superseded) else { return .needs(.superseded) }
             guard let earlier = facts.superseded, earlier.status == .live else { return .refused(.supersededUnknown) }
             superseded = earlier
         }
         guard facts.answered.contains(.counts) else { return .needs(.counts) }
         let counts = facts.counts
-        guard counts.live - (superseded == nil ? 0 : 1) < wish.limits.live else { return .refused(.tooMany) }
-        guard wish.isIndexed || counts.unindexed < wish.limits.unindexed else { return .refused(.tooManyUnindexed) }
+        guard counts.live - (superseded == nil ? 0 : 1) < request.limits.live else { return .refused(.tooMany) }
+        guard request.isIndexed || counts.unindexed < request.limits.unindexed else { return .refused(.tooManyUnindexed) }
         // The audiences of so few updates are always below the limit.
-        guard let audience = wish.definition.audience,
-            (counts.live + 1) * UpdateLimits.audienceBytes > wish.limits.audienceBytes
+        guard let audience = request.definition.audience,
+            (counts.live + 1) * UpdateLimits.audienceBytes > request.limits.audienceBytes
         else { return .publishes }
         guard facts.answered.contains(.audienceBytes) else { return .needs(.audienceBytes) }
         let freed = superseded.map { $0.isPaused ? 0 : $0.audienceBytes } ?? 0
         let bytes = facts.audienceBytes - freed + audience.utf8.count
-        return bytes > wish.limits.audienceBytes ? .refused(.tooManyAudienceBytes) : .publishes
+        return bytes > request.limits.audienceBytes ? .refused(.tooManyAudienceBytes) : .publishes
     }
 
     /// - Parameters:

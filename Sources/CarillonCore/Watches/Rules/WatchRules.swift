@@ -32,23 +32,23 @@ package struct WatchRules: Sendable {
 
     // MARK: Watches
 
-    package func put(_ wish: WatchWish, at now: Timestamp, knowing facts: PutWatchFacts) -> PutVerdict {
+    package func put(_ request: WatchRequest, at now: Timestamp, knowing facts: PutWatchFacts) -> PutVerdict {
         guard let channel = facts.channel, !channel.isOfFormerUser, !channel.isAppDeleted else {
             return .refused(.channelGone)
         }
         var changes = WatchChanges()
         let watch: Watch
         if let earlier = facts.watch {
-            watch = earlier.changed(by: wish, at: now)
+            watch = earlier.changed(by: request, at: now)
         } else {
             guard let counts = facts.counts else { return .needsCounts(channel.device, channel.app) }
-            guard counts.ofDevice < wish.limits.perDevice else { return .refused(.tooManyOfDevice) }
-            guard counts.ofApp.watches < wish.limits.perApp else { return .refused(.tooManyOfApp) }
-            watch = Watch(wish, on: channel, at: now)
+            guard counts.ofDevice < request.limits.perDevice else { return .refused(.tooManyOfDevice) }
+            guard counts.ofApp.watches < request.limits.perApp else { return .refused(.tooManyOfApp) }
+            watch = Watch(request, on: channel, at: now)
             changes.usage[channel.app] = .added(WatchUsage(watches: 1))
         }
         changes.put = WatchChanges.Put(
-            watch: watch, isNew: facts.watch == nil, callbackID: wish.callbackID,
+            watch: watch, isNew: facts.watch == nil, callbackID: request.callbackID,
             ping: Self.pingWork(of: watch, after: facts.watch), at: now)
         return .put(watch, isNew: facts.watch == nil, changes)
     }
@@ -195,24 +195,24 @@ package struct WatchRules: Sendable {
 
 extension Watch {
     /// The store assigns the serial.
-    fileprivate init(_ wish: WatchWish, on channel: WatchedChannel, at now: Timestamp) {
+    fileprivate init(_ request: WatchRequest, on channel: WatchedChannel, at now: Timestamp) {
         self.init(
             serial: WatchSerial(0), revision: 1, channel: channel.serial, device: channel.device, app: channel.app,
-            channelID: channel.id, ping: wish.ping, disconnectAddress: wish.disconnectAddress, sealed: wish.sealed,
-            machine: PingMachine(), lastPing: nil, dueAt: wish.dueAt(at: now), createdAt: now)
+            channelID: channel.id, ping: request.ping, disconnectAddress: request.disconnectAddress, sealed: request.sealed,
+            machine: PingMachine(), lastPing: nil, dueAt: request.dueAt(at: now), createdAt: now)
     }
 
     /// What was found out about an address is forgotten with it. What the channel was told stays.
-    fileprivate func changed(by wish: WatchWish, at now: Timestamp) -> Watch {
+    fileprivate func changed(by request: WatchRequest, at now: Timestamp) -> Watch {
         var watch = self
         watch.revision += 1
-        watch.ping = wish.ping
-        watch.disconnectAddress = wish.disconnectAddress
-        watch.sealed.token = wish.sealed.token
-        if wish.renewsSecret { watch.sealed.secret = wish.sealed.secret }
-        watch.dueAt = wish.dueAt(at: now)
-        if ping?.address == wish.ping?.address {
-            if let dueAt, let wished = watch.dueAt { watch.dueAt = min(dueAt, wished) }
+        watch.ping = request.ping
+        watch.disconnectAddress = request.disconnectAddress
+        watch.sealed.token = request.sealed.token
+        if request.renewsSecret { watch.sealed.secret = request.sealed.secret }
+        watch.dueAt = request.dueAt(at: now)
+        if ping?.address == request.ping?.address {
+            if let dueAt, let requested = watch.dueAt { watch.dueAt = min(dueAt, requested) }
         } else {
             watch.machine = PingMachine(told: machine.told)
             watch.lastPing = nil
@@ -221,7 +221,7 @@ extension Watch {
     }
 }
 
-extension WatchWish {
+extension WatchRequest {
     fileprivate func dueAt(at now: Timestamp) -> Timestamp? { ping == nil ? nil : firstDueAt ?? now }
 }
 

@@ -14,8 +14,8 @@ struct ChangedRegistrationTests {
         return facts
     }
 
-    private func ruling(_ wish: RegistrationWish, _ facts: RegistrationFacts) throws -> RegistrationRules.Ruling {
-        guard case .decided(let result) = RegistrationRules.change(wish, at: now, knowing: facts) else {
+    private func ruling(_ request: RegistrationRequest, _ facts: RegistrationFacts) throws -> RegistrationRules.Ruling {
+        guard case .decided(let result) = RegistrationRules.change(request, at: now, knowing: facts) else {
             throw Undecided()
         }
         return try result.get()
@@ -34,8 +34,8 @@ struct ChangedRegistrationTests {
         #expect(unchanged?.decision == same.decision && unchanged?.confirms == true)
     }
 
-    private func unchanged(_ wish: RegistrationWish, _ current: DeviceRegistration) -> RegistrationRules.Unchanged? {
-        RegistrationRules.unchanged(by: wish, over: current, at: now)
+    private func unchanged(_ request: RegistrationRequest, _ current: DeviceRegistration) -> RegistrationRules.Unchanged? {
+        RegistrationRules.unchanged(by: request, over: current, at: now)
     }
 
     @Test func `only what a device has already needs no facts, and confirms an address if it says one`() {
@@ -68,7 +68,7 @@ struct ChangedRegistrationTests {
 
     @Test func `facts of a token are asked for if it is another`() throws {
         let stored = Sample.registration(Sample.device, 1)
-        let says = RegistrationWish.says(Sample.profile(2), confirms: true)
+        let says = RegistrationRequest.says(Sample.profile(2), confirms: true)
         guard case .needsToken(let address, let app) = RegistrationRules.change(says, at: now, knowing: facts(stored, nil))
         else { throw Undecided() }
         #expect(address == Sample.address(2) && app == Sample.app)
@@ -198,7 +198,7 @@ struct ChangedRegistrationTests {
         wake: WakeMode? = nil, key: [UInt8]? = nil
     ) -> RegistrationRules.Opening {
         RegistrationRules.open(
-            ChannelWish(channelID, device: Sample.device, name: nil, vapidKey: key, wake: wake), limit: 2, at: now,
+            ChannelRequest(channelID, device: Sample.device, name: nil, vapidKey: key, wake: wake), limit: 2, at: now,
             knowing: OpenChannelFacts(
                 app: Sample.app, channel: channel, isOfFormerUser: isOfFormerUser, channels: channels, hasUser: hasUser))
     }
@@ -207,8 +207,8 @@ struct ChangedRegistrationTests {
         #expect(open(nil, channels: 1) == .opened(channel(), isOfUser: false))
         #expect(open(nil, channels: 2) == .refused(.tooMany))
         #expect(open(nil, hasUser: true, wake: .alert, key: [1]) == .opened(channel(wake: .alert, key: [1]), isOfUser: true))
-        let wish = ChannelWish(channelID, device: Sample.device, name: nil, vapidKey: nil, wake: nil)
-        #expect(RegistrationRules.open(wish, limit: 2, at: now, knowing: nil) == .refused(.deviceGone))
+        let request = ChannelRequest(channelID, device: Sample.device, name: nil, vapidKey: nil, wake: nil)
+        #expect(RegistrationRules.open(request, limit: 2, at: now, knowing: nil) == .refused(.deviceGone))
     }
 
     @Test func `an open channel wakes in another way if its restriction is presented`() {

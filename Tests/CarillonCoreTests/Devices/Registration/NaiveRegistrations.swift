@@ -38,7 +38,7 @@ struct NaiveRegistrations {
 
     mutating func commit(_ operation: RegistrationOperation, at now: Timestamp) -> String {
         switch operation {
-        case .register(let wish): return register(wish, at: now)
+        case .register(let request): return register(request, at: now)
         case .say(let serial, let token, let confirms, let user):
             guard let place = place(of: serial) else { return "none" }
             return say(place, .some(token), confirms, user, at: now) ? "said" : "contested"
@@ -60,25 +60,25 @@ struct NaiveRegistrations {
 
     private func place(of serial: Int64) -> Int? { devices.firstIndex { $0.serial == serial } }
 
-    private mutating func register(_ wish: RegistrationOperation.Wish, at now: Timestamp) -> String {
-        if let place = devices.firstIndex(where: { $0.app == wish.app && $0.secret != nil && $0.secret == wish.secret }) {
+    private mutating func register(_ request: RegistrationOperation.Request, at now: Timestamp) -> String {
+        if let place = devices.firstIndex(where: { $0.app == request.app && $0.secret != nil && $0.secret == request.secret }) {
             let before = devices[place].user
-            guard say(place, wish.token, wish.token != nil, wish.user, at: now) else { return "contested" }
+            guard say(place, request.token, request.token != nil, request.user, at: now) else { return "contested" }
             return devices[place].user == before ? "stored" : "handed over"
         }
-        if devices.count(where: { $0.app == wish.app }) >= Self.devicesPerApp { return "app full" }
-        if let address = wish.address, devices.count(where: { $0.address == address }) >= Self.devicesPerAddress {
+        if devices.count(where: { $0.app == request.app }) >= Self.devicesPerApp { return "app full" }
+        if let address = request.address, devices.count(where: { $0.address == address }) >= Self.devicesPerAddress {
             return "address full"
         }
-        if case .some(.some(let token)) = wish.token, holder(of: token, wish.app) != nil,
-            takings(of: token, wish.app, now) >= 5
+        if case .some(.some(let token)) = request.token, holder(of: token, request.app) != nil,
+            takings(of: token, request.app, now) >= 5
         {
             return "contested"
         }
         lastSerial += 1
         devices.append(
-            Device(serial: lastSerial, app: wish.app, secret: wish.secret, address: wish.address, seenAt: now))
-        _ = say(devices.count - 1, wish.token, wish.token != nil, wish.user, at: now)
+            Device(serial: lastSerial, app: request.app, secret: request.secret, address: request.address, seenAt: now))
+        _ = say(devices.count - 1, request.token, request.token != nil, request.user, at: now)
         return "stored"
     }
 
@@ -127,7 +127,7 @@ struct NaiveRegistrations {
 }
 
 enum RegistrationOperation {
-    struct Wish {
+    struct Request {
         var app: Int64
         var secret: UInt8?
         var address: UInt32?
@@ -136,7 +136,7 @@ enum RegistrationOperation {
         var user: UserWord?
     }
 
-    case register(Wish)
+    case register(Request)
     case say(Int64, token: UInt8?, confirms: Bool, user: UserWord?)
     case stop(Int64)
     case die(Int64)

@@ -25,14 +25,14 @@ struct RandomRegistrationTests {
         case 0..<6:
             let isAnonymous = Int.random(in: 0..<4, using: &random) == 0
             let isSecret = !isAnonymous && Bool.random(using: &random)
-            var wish = RegistrationOperation.Wish(app: Int64.random(in: 1...2, using: &random))
-            wish.secret = isSecret ? UInt8.random(in: 0..<5, using: &random) : nil
-            wish.address = isAnonymous ? UInt32.random(in: 0..<3, using: &random) : nil
+            var request = RegistrationOperation.Request(app: Int64.random(in: 1...2, using: &random))
+            request.secret = isSecret ? UInt8.random(in: 0..<5, using: &random) : nil
+            request.address = isAnonymous ? UInt32.random(in: 0..<3, using: &random) : nil
             if !isAnonymous {
-                if Int.random(in: 0..<3, using: &random) > 0 { wish.token = .some(token) }
-                wish.user = user
+                if Int.random(in: 0..<3, using: &random) > 0 { request.token = .some(token) }
+                request.user = user
             }
-            return .register(wish)
+            return .register(request)
         case 6..<12: return .say(device, token: token, confirms: Int.random(in: 0..<4, using: &random) > 0, user: user)
         case 12: return .stop(device)
         case 13: return .die(device)

@@ -120,10 +120,10 @@ struct TableWakes {
 
     // MARK: What happens
 
-    mutating func append(_ envelope: Envelope, _ wish: WakeWish) {
+    mutating func append(_ envelope: Envelope, _ request: WakeRequest) {
         var mode = WakeMode.none
-        if rules.concerns(envelope, wish) {
-            mode = decide(at: envelope.acceptedAt) { [rules] in rules.arrived(envelope, wish, knowing: $0) }.mode
+        if rules.concerns(envelope, request) {
+            mode = decide(at: envelope.acceptedAt) { [rules] in rules.arrived(envelope, request, knowing: $0) }.mode
         }
         waiting.append(
             NaiveWakes.Waiting(position: envelope.position, wake: mode, end: envelope.expiresAt.milliseconds))

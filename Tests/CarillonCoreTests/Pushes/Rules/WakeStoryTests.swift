@@ -44,10 +44,10 @@ struct WakeStoryTests {
             var envelope = isFired ? WakeSample.fired(position) : WakeSample.envelope(position)
             envelope.acceptedAt = now
             envelope.expiresAt = now.adding(seconds: chance(3) ? 30 : 200_000)
-            let wish = WakeWish(mode, dueAt: now.adding(seconds: chance(2) ? 10 : 0), needsAlertText: !isFired)
-            tables.append(envelope, wish)
+            let request = WakeRequest(mode, dueAt: now.adding(seconds: chance(2) ? 10 : 0), needsAlertText: !isFired)
+            tables.append(envelope, request)
             naive.append(
-                position, mode, isFired: isFired, wanted: wish.dueAt.milliseconds, end: envelope.expiresAt.milliseconds,
+                position, mode, isFired: isFired, wanted: request.dueAt.milliseconds, end: envelope.expiresAt.milliseconds,
                 at: now.milliseconds)
             if let wake = naive.waiting.last?.wake { counted["told \(wake)", default: 0] += 1 }
         }

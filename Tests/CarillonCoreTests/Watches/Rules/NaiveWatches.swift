@@ -60,7 +60,7 @@ struct NaiveWatches {
 
     mutating func commit(_ operation: WatchOperation, at now: Timestamp) -> String {
         switch operation {
-        case .put(let wish): return put(wish, now)
+        case .put(let request): return put(request, now)
         case .remove(let channel):
             let before = rows.count
             rows.removeAll { $0.channel == channel }
@@ -103,38 +103,38 @@ struct NaiveWatches {
         }
     }
 
-    private mutating func put(_ wish: WatchWish, _ now: Timestamp) -> String {
-        let channel = wish.channel.rawValue
+    private mutating func put(_ request: WatchRequest, _ now: Timestamp) -> String {
+        let channel = request.channel.rawValue
         let (device, app) = (WatchStory.device(of: channel), WatchStory.app(of: channel))
         if formerUsers.contains(channel) || deletedApps.contains(app) { return "gone" }
         guard let place = rows.firstIndex(where: { $0.channel == channel }) else {
             let ofDevice = rows.filter { WatchStory.device(of: $0.channel) == device }
             let ofApp = rows.filter { WatchStory.app(of: $0.channel) == app }
-            if ofDevice.count + 1 > wish.limits.perDevice { return "device" }
-            if ofApp.count + 1 > wish.limits.perApp { return "app" }
+            if ofDevice.count + 1 > request.limits.perDevice { return "device" }
+            if ofApp.count + 1 > request.limits.perApp { return "app" }
             serials += 1
             var row = Row(
-                serial: serials, channel: channel, ping: wish.ping, gone: wish.disconnectAddress,
-                callbackID: wish.callbackID, secret: wish.sealed.secret, token: wish.sealed.token, createdAt: now)
-            if wish.ping != nil { row.work = newPing(wish.firstDueAt ?? now) }
+                serial: serials, channel: channel, ping: request.ping, gone: request.disconnectAddress,
+                callbackID: request.callbackID, secret: request.sealed.secret, token: request.sealed.token, createdAt: now)
+            if request.ping != nil { row.work = newPing(request.firstDueAt ?? now) }
             rows.append(row)
             return "new \(serials)"
         }
         var row = rows[place]
         row.revision += 1
-        row.gone = wish.disconnectAddress
-        row.token = wish.sealed.token
-        if wish.renewsSecret { row.secret = wish.sealed.secret }
-        let isElsewhere = row.ping?.address.text != wish.ping?.address.text
+        row.gone = request.disconnectAddress
+        row.token = request.sealed.token
+        if request.renewsSecret { row.secret = request.sealed.secret }
+        let isElsewhere = row.ping?.address.text != request.ping?.address.text
         if isElsewhere {
             row.failures = 0
             row.last = nil
         }
-        row.ping = wish.ping
-        if wish.ping == nil {
+        row.ping = request.ping
+        if request.ping == nil {
             row.work = nil
         } else {
-            let due = wish.firstDueAt ?? now
+            let due = request.firstDueAt ?? now
             if let work = row.work {
                 if isElsewhere || due < work.due { row.work?.due = due }
             } else {

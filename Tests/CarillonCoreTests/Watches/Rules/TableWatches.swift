@@ -32,7 +32,7 @@ struct TableWatches {
 
     mutating func commit(_ operation: WatchOperation, at now: Timestamp) -> String {
         switch operation {
-        case .put(let wish): return put(wish, now)
+        case .put(let request): return put(request, now)
         case .remove(let channel):
             guard let watch = watch(of: channel) else { return "false" }
             remove(watch.serial.rawValue)
@@ -99,16 +99,16 @@ struct TableWatches {
 
     // MARK: Facts
 
-    private mutating func put(_ wish: WatchWish, _ now: Timestamp) -> String {
-        let channel = wish.channel.rawValue
+    private mutating func put(_ request: WatchRequest, _ now: Timestamp) -> String {
+        let channel = request.channel.rawValue
         let (device, app) = (WatchStory.device(of: channel), AppSerial(WatchStory.app(of: channel)))
         var facts = PutWatchFacts(
             channel: WatchedChannel(
-                serial: wish.channel, id: Sample.channelID, device: DeviceSerial(device), app: app,
+                serial: request.channel, id: Sample.channelID, device: DeviceSerial(device), app: app,
                 isOfFormerUser: formerUsers.contains(channel), isAppDeleted: deletedApps.contains(app.rawValue)),
             watch: watch(of: channel))
         while true {
-            switch rules.put(wish, at: now, knowing: facts) {
+            switch rules.put(request, at: now, knowing: facts) {
             case .needsCounts(let device, let app):
                 facts.counts = PutWatchFacts.Counts(
                     ofDevice: watches.values.count { $0.device == device }, ofApp: usage[app] ?? WatchUsage())

@@ -8,11 +8,11 @@ enum WatchSample {
     static let channel = WatchedChannel(
         serial: ChannelSerial(5), id: Sample.channelID, device: Sample.device, app: app)
 
-    static func wish(
+    static func request(
         ping: String? = "http://one.example/ping", every seconds: Int = 60, due: Timestamp? = now, gone: String? = nil,
         secret: UInt8 = 1, token: UInt8 = 2, renews: Bool = false, limits: WatchLimits = WatchLimits()
-    ) throws -> WatchWish {
-        WatchWish(
+    ) throws -> WatchRequest {
+        WatchRequest(
             channel: channel.serial,
             ping: try ping.map { Watch.Ping(address: try CallAddress($0), intervalSeconds: seconds) }, firstDueAt: due,
             disconnectAddress: try gone.map { try CallAddress($0) },

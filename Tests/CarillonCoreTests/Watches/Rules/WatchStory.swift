@@ -17,7 +17,7 @@ enum WatchOperation {
         var noted: Int
     }
 
-    case put(WatchWish)
+    case put(WatchRequest)
     case remove(channel: Int64)
     case lease(Work)
     case pinged(Answer, revision: Int64, PingMachine, last: Watch.LastPing?, due: Timestamp)
@@ -52,7 +52,7 @@ struct WatchStory {
         numbers += 1
         let channel = number(1...6)
         switch number(0...99) {
-        case 0..<35: return .put(try wish(channel))
+        case 0..<35: return .put(try request(channel))
         case 35..<40: return .remove(channel: channel)
         case 40..<60:
             guard let chosen = work.randomElement(using: &random) else { return .spread }
@@ -68,7 +68,7 @@ struct WatchStory {
         }
     }
 
-    private mutating func wish(_ channel: Int64) throws -> WatchWish {
+    private mutating func request(_ channel: Int64) throws -> WatchRequest {
         let pings: [String?] = [nil, "http://one.example/a", "http://one.example/b", "http://two.example"]
         let ping: String? = pings.randomElement(using: &random) ?? nil
         let ends: [String?] = [
@@ -76,7 +76,7 @@ struct WatchStory {
         ]
         let gone: String? = ends.randomElement(using: &random) ?? nil
         let interval = Int(number(15...400))
-        return WatchWish(
+        return WatchRequest(
             channel: ChannelSerial(channel),
             ping: try ping.map { Watch.Ping(address: try CallAddress($0), intervalSeconds: interval) },
             firstDueAt: chance(5) ? nil : now.adding(milliseconds: number(0...60_000)),

@@ -1,7 +1,7 @@
 package import CarillonWire
 
 /// That a device be pushed to, when an envelope waits once it is written.
-package struct WakeWish: Equatable, Sendable {
+package struct WakeRequest: Equatable, Sendable {
     package var mode: WakeMode
     /// Not before then.
     package var dueAt: Timestamp
