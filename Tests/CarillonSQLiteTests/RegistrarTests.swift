@@ -28,7 +28,7 @@ struct RegistrarTests {
             news: StatusNews(devices: store, home: home),
             formerChannels: FormerChannels(users: store, home: home, directory: directory, time: time),
             subscriptions: listener, allowances: Allowances(settings: .init(), ticks: TickSource { 0 }),
-            vetoes: NoVetoes(), time: time, random: RandomSource { .random(in: .min ... .max) })
+            approvalHooks: NoApprovalHooks(), time: time, random: RandomSource { .random(in: .min ... .max) })
     }
 
     @Test func `a device that registers again with a profile changed, and a new one did not`() async throws {

@@ -11,7 +11,7 @@ package struct DeviceRegistrar: Sendable {
     private let news: StatusNews
     private let formerChannels: FormerChannels
     private let subscriptions: any DeviceListener
-    private let vetoes: any RegistrationApproval
+    private let approvalHooks: any RegistrationApproval
     package let seen: SeenDevices
     private let time: TimeSource
     private let random: RandomSource
@@ -19,7 +19,7 @@ package struct DeviceRegistrar: Sendable {
     package init(
         devices: any DeviceStore, home: any LocalHome, others: OtherHomes = .none, directory: ChannelDirectory,
         news: StatusNews, formerChannels: FormerChannels, subscriptions: any DeviceListener, allowances: Allowances,
-        vetoes: any RegistrationApproval, time: TimeSource, random: RandomSource
+        approvalHooks: any RegistrationApproval, time: TimeSource, random: RandomSource
     ) {
         self.devices = devices
         self.home = home
@@ -29,7 +29,7 @@ package struct DeviceRegistrar: Sendable {
         self.formerChannels = formerChannels
         self.subscriptions = subscriptions
         self.allowances = allowances
-        self.vetoes = vetoes
+        self.approvalHooks = approvalHooks
         seen = SeenDevices(time: time)
         self.time = time
         self.random = random
@@ -58,7 +58,7 @@ package struct DeviceRegistrar: Sendable {
         try allowances.takeDevice(from: address)
         let hash = try registration.map(Self.hash(ofRegistration:))
         let user = try await user()
-        try await vetoes.ask(.registration(profile, user, isAnonymous: false), of: app, serial: nil)
+        try await approvalHooks.ask(.registration(profile, user, isAnonymous: false), of: app, serial: nil)
         let proposed = try newID(in: hash.map { Shard(of: app, registration: $0) })
         let secret: DeviceCredential.Secret =
             registration.map { DeviceCredential.Secret.ofRegistration($0) }
@@ -126,7 +126,7 @@ package struct DeviceRegistrar: Sendable {
         try home.checkHas(Shard(ofUserAgent: hash))
         try allowances.takeDevice(from: address)
         let share = try allowances.anonymousShare(of: address)
-        try await vetoes.ask(.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
+        try await approvalHooks.ask(.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
         let proposed = DeviceID(random: random, in: Shard(ofUserAgent: hash))
         let new = NewDevice(proposed, app: app, isAnonymous: true, share: share)
         let inserted = try await devices.insertDevice(new, at: time.now(), credential: .fixed(hash))
@@ -169,12 +169,12 @@ package struct DeviceRegistrar: Sendable {
     private func approveToken(
         of device: Device, _ user: UserWord?, _ change: (DeviceProfile) throws(Refusal) -> DeviceProfile
     ) async throws {
-        guard try await vetoes.isAsked(device.app) else { return }
+        guard try await approvalHooks.isAsked(device.app) else { return }
         let current = try await registration(of: device)
         let profile = try change(current.profile)
         guard profile.address != nil, !profile.hasToken(of: current.profile) else { return }
         let whose = if let user { user.user } else { current.user }
-        try await vetoes.ask(.token(device.id, profile, whose), of: device.appID, serial: device.app)
+        try await approvalHooks.ask(.token(device.id, profile, whose), of: device.appID, serial: device.app)
     }
 
     /// Ends pushing to a device through its vendor, until an operator resumes it.

@@ -18,8 +18,8 @@ package struct SecretSealer: Sendable {
         case gateway = "carillon gateway"
         /// How the users of an app are told, bound to the app.
         case users = "carillon users"
-        /// The signing secret of an app's veto, bound to the app.
-        case veto = "carillon veto"
+        /// The signing secret of an app's approval hook, bound to the app.
+        case approvalHook = "carillon veto"
         /// How far a device received its inbox, bound to the device.
         case position = "carillon position"
     }

@@ -73,7 +73,7 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case conditionErrors = "carillon_condition_errors_total"
     case conditionsOverCost = "carillon_conditions_over_cost_total"
     case firings = "carillon_firings_total"
-    case vetoes = "carillon_vetoes_total"
+    case approvalHooks = "carillon_vetoes_total"
     case updatesOffered = "carillon_updates_offered_total"
     case updateResults = "carillon_update_results_total"
     case updateFaults = "carillon_update_faults_total"
@@ -197,7 +197,7 @@ extension ServerMetric {
         case .conditionErrors: "Conditions that had no value when they were evaluated."
         case .conditionsOverCost: "Evaluations of conditions that ended as they cost more than their app allows."
         case .firings: "Firings of subscriptions, by what became of them."
-        case .vetoes: "Questions to apps' own servers, by what they said."
+        case .approvalHooks: "Questions to apps' own servers, by what they said."
         case .updatesOffered: "Updates that were put into inboxes, or could not be."
         case .updateResults: "What devices said of updates."
         case .updateFaults:
@@ -229,7 +229,7 @@ extension ServerMetric {
         case .buildInfo: ["version"]
         case .socketCloses, .refusals: ["code"]
         case .rateRefusals, .shareRefusals, .attachmentsRefused: ["of"]
-        case .messages, .matrixNotifications, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings, .vetoes,
+        case .messages, .matrixNotifications, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings, .approvalHooks,
             .updatesOffered, .updateResults, .serviceRequests, .shardMoves, .homeRequests:
             ["result"]
         case .envelopesAccepted: ["kind"]

@@ -10,14 +10,14 @@ package struct SubscriptionRegistrar: Sendable {
     private let home: any LocalHome
     let others: OtherHomes
     private let allowances: Allowances
-    private let vetoes: any SubscriptionApproval
+    private let approvalHooks: any SubscriptionApproval
     private let payloadSize: Firings.PayloadSize
     private let time: TimeSource
     private let random: RandomSource
 
     package init(
         store: any SubscriptionStore, engine: ItemEngine, items: AppItems, home: any LocalHome, others: OtherHomes,
-        allowances: Allowances, vetoes: any SubscriptionApproval, payloadSize: @escaping Firings.PayloadSize,
+        allowances: Allowances, approvalHooks: any SubscriptionApproval, payloadSize: @escaping Firings.PayloadSize,
         time: TimeSource, random: RandomSource
     ) {
         self.store = store
@@ -26,7 +26,7 @@ package struct SubscriptionRegistrar: Sendable {
         self.home = home
         self.others = others
         self.allowances = allowances
-        self.vetoes = vetoes
+        self.approvalHooks = approvalHooks
         self.payloadSize = payloadSize
         self.time = time
         self.random = random
@@ -106,7 +106,7 @@ package struct SubscriptionRegistrar: Sendable {
     private func approve(
         _ definition: Subscription.Definition, changing present: Subscription?, of device: Device
     ) async throws {
-        guard try await vetoes.isAsked(device.app) else { return }
+        guard try await approvalHooks.isAsked(device.app) else { return }
         var known = present
         if present == nil, let key = definition.key {
             known = try await store.subscriptions(
@@ -117,7 +117,7 @@ package struct SubscriptionRegistrar: Sendable {
         let user = try await store.user(of: device.serial)
         let question = SubscriptionQuestion(
             device: device.id, user: user, subscription: known?.id, definition: definition)
-        try await vetoes.ask(question, of: device.appID, serial: device.app)
+        try await approvalHooks.ask(question, of: device.appID, serial: device.app)
     }
 
     /// As it is once it is watched: it may have fired already.

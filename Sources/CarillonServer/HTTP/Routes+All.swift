@@ -21,7 +21,7 @@ extension Routes {
         OperatorRoutes(domain: domain).add(to: routes)
         GatewayRoutes(domain: domain).add(to: routes)
         UserRoutes(domain: domain).add(to: routes)
-        VetoRoutes(domain: domain).add(to: routes)
+        ApprovalHookRoutes(domain: domain).add(to: routes)
         ItemRoutes(domain: domain, logger: domain.logger).add(to: routes)
         SubscriptionRoutes(domain: domain, clientAddress: settings.clientAddress).add(to: routes)
         AttachmentRoutes(

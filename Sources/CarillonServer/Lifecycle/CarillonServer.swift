@@ -184,7 +184,7 @@ package struct CarillonServer: Service {
         HomeDomain.Configuration(
             addresses: addresses.own, scheduler: .on(group), logger: logger, watchSettings: settings.outward.watches,
             workLimits: settings.outward.pace, allowances: settings.allowances, gatewaySettings: settings.gateways,
-            userKeys: .over(caller), vetoSource: .over(caller),
+            userKeys: .over(caller), approvalHookSource: .over(caller),
             attachmentFiles: stores.attachmentFiles(of: settings.dataDirectory), attachmentLimits: settings.attachments,
             answerBytes: settings.answerBytes, wrapping: try settings.keyFile.map { path in try KeyFile.open(path) })
     }

@@ -19,7 +19,7 @@ package final class Domain: Sendable {
     package let documents: AppDocuments
     package let keys: KeyAuthority
     package let users: AppUsers
-    package let vetoes: AppVetoes
+    package let approvalHooks: AppApprovalHooks
     /// Sends the pushes of all homes.
     package let gateways: Gateways
     package let allowances: Allowances
@@ -55,7 +55,7 @@ package final class Domain: Sendable {
     init(
         store: any AppStore & KeyStore, documents: AppDocuments, tokenKeys: [TokenKey], isKeyRingWrapped: Bool,
         homes: Homes, server: ServerID, history: Int64, served: ServedTime, addresses: OwnAddresses, callRules: CallRules,
-        allowances: Allowances.Settings, gatewaySettings: GatewaySettings, userKeys: UserKeySource, vetoSource: VetoSource,
+        allowances: Allowances.Settings, gatewaySettings: GatewaySettings, userKeys: UserKeySource, approvalHookSource: ApprovalHookSource,
         turnLimits: SharedTurns.Limits, answerBytes: Int, scheduler: Scheduler, log: BoundedLog, time: TimeSource,
         ticks: TickSource, random: RandomSource
     ) {
@@ -82,8 +82,8 @@ package final class Domain: Sendable {
         users = AppUsers(
             apps: store, documents: documents, keys: tokenKeys, isKeyRingWrapped: isKeyRingWrapped, source: userKeys,
             callRules: callRules, time: time, ticks: ticks, random: random, logger: logger)
-        vetoes = AppVetoes(
-            apps: store, documents: documents, keys: tokenKeys, source: vetoSource, rules: callRules, time: time,
+        approvalHooks = AppApprovalHooks(
+            apps: store, documents: documents, keys: tokenKeys, source: approvalHookSource, rules: callRules, time: time,
             random: random, logger: logger)
         gateways = Gateways(
             apps: store, documents: documents, keys: tokenKeys, isKeyRingWrapped: isKeyRingWrapped,

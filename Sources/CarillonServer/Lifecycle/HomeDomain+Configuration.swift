@@ -13,7 +13,7 @@ extension HomeDomain {
         var allowances = Allowances.Settings()
         var gatewaySettings = GatewaySettings()
         var userKeys = UserKeySource.none
-        var vetoSource = VetoSource.none
+        var approvalHookSource = ApprovalHookSource.none
         var itemLimits = ItemEngine.Limits()
         var updateLimits = UpdateLimits()
         var turnLimits = SharedTurns.Limits()

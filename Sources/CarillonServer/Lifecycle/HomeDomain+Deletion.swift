@@ -30,7 +30,7 @@ extension HomeDomain {
     func forget(_ app: AppSerial) async {
         await shared.gateways.forget(app)
         shared.users.forget(app)
-        shared.vetoes.forget(app)
+        shared.approvalHooks.forget(app)
         shared.documents.forget(app)
         updateDelivery.forget(app)
         await itemEngine.forget(app)

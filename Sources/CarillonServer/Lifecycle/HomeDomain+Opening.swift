@@ -20,7 +20,7 @@ extension HomeDomain {
         store: any Store, addresses: OwnAddresses, scheduler: Scheduler, logger: Logger,
         watchSettings: WatchRegistrar.Settings = .init(), workLimits: WorkPace.Limits = .init(),
         allowances: Allowances.Settings = .init(), gatewaySettings: GatewaySettings = .init(),
-        userKeys: UserKeySource = .none, vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(),
+        userKeys: UserKeySource = .none, approvalHookSource: ApprovalHookSource = .none, itemLimits: ItemEngine.Limits = .init(),
         updateLimits: UpdateLimits = .init(), turnLimits: SharedTurns.Limits = .init(),
         attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), attachmentLimits: AttachmentLimits = .init(),
         answerBytes: Int = AnswerMemory.standardBytes, wrappedBy wrapping: WrappingKey? = nil,
@@ -30,7 +30,7 @@ extension HomeDomain {
     ) async throws {
         let configuration = Configuration(
             addresses: addresses, scheduler: scheduler, logger: logger, watchSettings: watchSettings, workLimits: workLimits,
-            allowances: allowances, gatewaySettings: gatewaySettings, userKeys: userKeys, vetoSource: vetoSource,
+            allowances: allowances, gatewaySettings: gatewaySettings, userKeys: userKeys, approvalHookSource: approvalHookSource,
             itemLimits: itemLimits, updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles,
             attachmentLimits: attachmentLimits, answerBytes: answerBytes, wrapping: wrapping, time: time, ticks: ticks,
             positionsUsed: positionsUsed)
@@ -88,7 +88,7 @@ extension HomeDomain {
             history: history, served: served, addresses: configuration.addresses,
             callRules: configuration.watchSettings.rules, allowances: configuration.allowances,
             gatewaySettings: configuration.gatewaySettings, userKeys: configuration.userKeys,
-            vetoSource: configuration.vetoSource, turnLimits: configuration.turnLimits,
+            approvalHookSource: configuration.approvalHookSource, turnLimits: configuration.turnLimits,
             answerBytes: configuration.answerBytes, scheduler: configuration.scheduler, log: log, time: time, ticks: ticks,
             random: random)
         return (shared, runtimes)

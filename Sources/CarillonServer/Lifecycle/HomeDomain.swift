@@ -92,7 +92,7 @@ package final class HomeDomain: Sendable {
         items = AppItems(store: store, documents: documents, engine: itemEngine, allowances: allowances, time: time)
         subscriptions = SubscriptionRegistrar(
             store: store, engine: itemEngine, items: items, home: runtime, others: others, allowances: allowances,
-            vetoes: shared.vetoes, payloadSize: payloadSize, time: time, random: random)
+            approvalHooks: shared.approvalHooks, payloadSize: payloadSize, time: time, random: random)
         let logs = UpdateLogs(
             store: store, documents: documents, language: AudienceLanguage(zoneOffset: TimeZones.offset),
             isShared: !homes.isOne)
@@ -104,7 +104,7 @@ package final class HomeDomain: Sendable {
             previews: shared.previews, listings: shared.listings, time: time, ticks: ticks, random: random)
         devices = DeviceRegistrar(
             devices: store, home: runtime, others: others, directory: directory, news: statusNews,
-            formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances, vetoes: shared.vetoes,
+            formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances, approvalHooks: shared.approvalHooks,
             time: time, random: random)
         channels = ChannelRegistrar(
             channels: store, directory: directory, home: runtime, formerChannels: formerChannels, sealer: shared.tokens,

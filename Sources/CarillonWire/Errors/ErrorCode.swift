@@ -64,10 +64,10 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case userRulesInvalid = "user_rules_invalid"
     case userRulesUnknown = "user_rules_unknown"
     case usersNotConfigured = "users_not_configured"
-    case vetoInvalid = "veto_invalid"
-    case vetoUnknown = "veto_unknown"
-    /// Said by the app's own server.
-    case vetoed
+    case approvalHookInvalid = "veto_invalid"
+    case approvalHookUnknown = "veto_unknown"
+    /// Refused by the approval hook of the app.
+    case approvalRefused = "vetoed"
 
     // Items, and subscriptions on them.
     case itemRulesInvalid = "item_rules_invalid"
@@ -134,7 +134,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
 
     // What the server cannot do now.
     case userKeysUnavailable = "user_keys_unavailable"
-    case vetoUnavailable = "veto_unavailable"
+    case approvalHookUnavailable = "veto_unavailable"
     case storageFull = "storage_full"
     case storageUnavailable = "storage_unavailable"
     case listenerClosed = "listener_closed"
@@ -148,7 +148,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .ttlMissing, .ttlInvalid, .topicInvalid, .urgencyInvalid, .encodingMissing, .encodingUnsupported,
             .encryptionHeadersInvalid, .idempotencyKeyInvalid, .bodyIncomplete, .jsonInvalid, .fieldMissing,
             .fieldInvalid, .fieldUnknown, .parameterInvalid, .requestInvalid, .watchAddressInvalid, .pushTokenInvalid,
-            .parametersInvalid, .credentialsInvalid, .userRulesInvalid, .vetoInvalid, .itemRulesInvalid, .triggerInvalid,
+            .parametersInvalid, .credentialsInvalid, .userRulesInvalid, .approvalHookInvalid, .itemRulesInvalid, .triggerInvalid,
             .formatInvalid,
             .formatEmpty, .formatTooLong, .placeholderInvalid, .notificationTooLarge, .parameterRulesInvalid,
             .audienceInvalid, .positionInvalid, .protocolUnsupported, .uploadHeadersInvalid, .uploadLengthInconsistent,
@@ -156,10 +156,10 @@ package enum ErrorCode: String, CaseIterable, Sendable {
             400
         case .vapidMissing, .credentialMissing, .credentialInvalid, .userTokenInvalid: 401
         case .vapidInvalid, .roleForbidden, .watchAddressForbidden, .originForbidden, .itemClosed,
-            .modeForbidden, .triggerForbidden, .vetoed, .callForbidden, .userMismatch:
+            .modeForbidden, .triggerForbidden, .approvalRefused, .callForbidden, .userMismatch:
             403
         case .tokenUnknown, .messageUnknown, .notFound, .appUnknown, .keyUnknown, .deviceUnknown, .channelUnknown,
-            .watchUnknown, .credentialsUnknown, .userRulesUnknown, .vetoUnknown, .itemUnknown, .subscriptionUnknown,
+            .watchUnknown, .credentialsUnknown, .userRulesUnknown, .approvalHookUnknown, .itemUnknown, .subscriptionUnknown,
             .updateUnknown, .attachmentUnknown, .applicationNotFound, .serviceNotFound, .serviceVersionNotFound,
             .serviceMethodNotFound, .requestUnknown:
             404
@@ -182,7 +182,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .headersTooLarge: 431
         case .internalError: 500
         case .storageFull, .storageUnavailable, .listenerClosed, .stopping, .overloaded, .notFinished, .userKeysUnavailable,
-            .vetoUnavailable:
+            .approvalHookUnavailable:
             503
         case .deadlineExceeded: 504
         case .attachmentStorageFull: 507
@@ -247,10 +247,10 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .userRulesInvalid: "The rules for users cannot be used"
         case .userRulesUnknown: "The app has no rules for users"
         case .usersNotConfigured: "The app has no users"
-        case .vetoInvalid: "The app's server cannot be asked there"
-        case .vetoUnknown: "The app names no server that is asked"
-        case .vetoed: "The app's own server does not allow it"
-        case .vetoUnavailable: "The app's own server could not be asked"
+        case .approvalHookInvalid: "The address of the approval hook cannot be used"
+        case .approvalHookUnknown: "The app has no approval hook"
+        case .approvalRefused: "The app's approval hook refused the request"
+        case .approvalHookUnavailable: "The app's approval hook did not answer"
         case .userKeysUnavailable: "The keys of the app's users cannot be had now"
         case .itemRulesInvalid: "The rules for items cannot be used"
         case .itemUnknown: "No such item"
@@ -331,7 +331,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     package var isRetryable: Bool {
         switch self {
         case .requestTimeout, .inboxFull, .rateLimited, .internalError, .storageFull, .storageUnavailable, .listenerClosed,
-            .stopping, .overloaded, .notFinished, .pushTokenContested, .userKeysUnavailable, .vetoUnavailable, .itemBusy,
+            .stopping, .overloaded, .notFinished, .pushTokenContested, .userKeysUnavailable, .approvalHookUnavailable, .itemBusy,
             .deviceSuspended,
             .uploadsTooMany, .attachmentStorageFull, .uploadTakenOver:
             true

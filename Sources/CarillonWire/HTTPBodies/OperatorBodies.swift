@@ -75,7 +75,7 @@ package struct RevokeChannel: Codable, StrictBody, Sendable {
 }
 
 /// How an app's users are told, without the secrets.
-package struct VetoBody: Codable, Equatable, Sendable {
+package struct ApprovalHookBody: Codable, Equatable, Sendable {
     package var url: String
     /// With which questions are signed; said once, when it is set.
     package var secret: String?

@@ -35,9 +35,9 @@ struct DeletedAppTests {
     }
 
     @Test func `an app that is made again has nothing of the deleted one`() async throws {
-        let backEnd = VetoTests.BackEnd()
+        let backEnd = ApprovalHookTests.BackEnd()
         let routes = try await RouteFixture(
-            key: WrappingKey(bytes: Array(repeating: 1, count: 32)), vetoSource: backEnd.source)
+            key: WrappingKey(bytes: Array(repeating: 1, count: 32)), approvalHookSource: backEnd.source)
         let domain = routes.domain
         try await domain.gateways.open()
         _ = try await routes.device()
@@ -69,7 +69,7 @@ struct DeletedAppTests {
         let (store, catcher) = (try await stores.open(), LogCatcher())
         let key = WrappingKey(bytes: Array(repeating: 1, count: 32))
         let routes = try await RouteFixture(
-            key: key, vetoSource: VetoTests.BackEnd().source, store: store, logger: catcher.logger)
+            key: key, approvalHookSource: ApprovalHookTests.BackEnd().source, store: store, logger: catcher.logger)
         let domain = routes.domain
         try await domain.gateways.open()
         _ = try await routes.device()

@@ -51,7 +51,7 @@ struct RouteFixture {
     /// - Parameter link: Returns how connections reach the home.
     init(
         _ allowances: Allowances.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
-        vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(), updateLimits: UpdateLimits = .init(),
+        approvalHookSource: ApprovalHookSource = .none, itemLimits: ItemEngine.Limits = .init(), updateLimits: UpdateLimits = .init(),
         turnLimits: SharedTurns.Limits = .init(),
         store: (any Store)? = nil, attachmentFiles: any AttachmentFiles = NoAttachmentFiles(),
         base: String = "https://push.example.com", time: TimeSource = .system, ticks: TickSource = .system,
@@ -66,7 +66,7 @@ struct RouteFixture {
         domain = try await HomeDomain(
             store: opened, addresses: addresses.own, scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: watch.logger,
-            allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, itemLimits: itemLimits,
+            allowances: allowances, userKeys: userKeys, approvalHookSource: approvalHookSource, itemLimits: itemLimits,
             updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles, wrappedBy: key,
             time: time, ticks: ticks, positionsUsed: positionsUsed, link: link)
         admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text

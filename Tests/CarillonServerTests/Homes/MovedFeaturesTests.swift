@@ -143,7 +143,7 @@ struct MovedFeaturesTests {
         }
         let registrar = SubscriptionRegistrar(
             store: domain.runtime.store, engine: domain.itemEngine, items: domain.items, home: domain.runtime,
-            others: domain.others, allowances: domain.shared.allowances, vetoes: approval,
+            others: domain.others, allowances: domain.shared.allowances, approvalHooks: approval,
             payloadSize: { PushRendering.payloadSize(of: $0) }, time: domain.time, random: .system)
         let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
         let definition = Subscription.Definition(

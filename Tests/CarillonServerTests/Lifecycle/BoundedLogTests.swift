@@ -56,10 +56,10 @@ struct BoundedLogTests {
     @Test func `refused registrations write one line a minute while the app's server is down, and one when it is back`()
         async throws
     {
-        let backEnd = VetoTests.BackEnd()
+        let backEnd = ApprovalHookTests.BackEnd()
         backEnd.answer.withLock { $0 = .failed("connection refused") }
         let routes = try await RouteFixture(
-            vetoSource: backEnd.source, ticks: ticks.source, logger: catcher.logger)
+            approvalHookSource: backEnd.source, ticks: ticks.source, logger: catcher.logger)
         func device(of app: String) async throws -> String {
             _ = try await routes.request(.post, "/v1/apps", key: routes.admin, #"{"id":"\#(app)"}"#)
             _ = try await routes.request(

@@ -111,9 +111,9 @@ struct LoggedSecretTests {
     }
 
     @Test func `an app's server that cannot be asked, and that answers again`() async throws {
-        let backEnd = VetoTests.BackEnd()
+        let backEnd = ApprovalHookTests.BackEnd()
         backEnd.answer.withLock { $0 = .failed("the connection was refused") }
-        let routes = try await RouteFixture(vetoSource: backEnd.source, logger: catcher.logger)
+        let routes = try await RouteFixture(approvalHookSource: backEnd.source, logger: catcher.logger)
         let (_, _, key) = try await routes.device()
         let set = try await routes.request(
             .put, "/v1/apps/com.example.app/veto", key: routes.admin,

@@ -40,9 +40,9 @@ def test_users(page, shell, make_server, tmp_path):
         key_sets.http.shutdown()
 
 
-def test_vetoes(page, shell, make_server, certificate):
-    vetoes = page("docs/vetoes.md")
-    (command,) = vetoes.take("carillon apps veto set").commands
+def test_approval_hook(page, shell, make_server, certificate):
+    hook_page = page("docs/approval-hook.md")
+    (command,) = hook_page.take("carillon apps approval-hook set").commands
     server = make_server(CARILLON_OUTWARD_CA=certificate[0], CARILLON_ALLOW_PRIVATE_ADDRESSES="true")
     back_end = BackEnd(*certificate)
     try:
@@ -59,7 +59,7 @@ def test_vetoes(page, shell, make_server, certificate):
         assert made.status_code == 201, made.text
         changed = device.request("PATCH", f"/v1/device/subscriptions/{made.json()['id']}", {"tags": ["b"]})
         assert changed.status_code == 200, changed.text
-        shown = example(vetoes.take('{"type"').code)
+        shown = example(hook_page.take('{"type"').code)
         asked = [call for call in back_end.calls if call.json()["type"] == shown["type"]]
         assert len(asked) == 2 and {call.path for call in back_end.calls} == {"/carillon"}
         for call in asked:

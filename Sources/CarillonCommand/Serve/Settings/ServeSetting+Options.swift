@@ -74,7 +74,7 @@ extension ServeSetting {
         flag(
             "allow-private-addresses",
             """
-            Let [watches](watch.md), [key sets](users.md#the-key-set) and [vetoes](vetoes.md) have addresses in private, \
+            Let [watches](watch.md), [key sets](users.md#the-key-set) and [approval hooks](approval-hook.md) have addresses in private, \
             local and reserved networks.
             """),
         ServeSetting(

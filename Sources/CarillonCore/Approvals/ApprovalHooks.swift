@@ -1,24 +1,24 @@
 package import CarillonWire
 
 /// Asks apps' own servers whether they allow something. Apps that name no server allow everything.
-package protocol Vetoes: RegistrationApproval, SubscriptionApproval {
+package protocol ApprovalHooks: RegistrationApproval, SubscriptionApproval {
     /// - Parameter serial: The serial number of the app; nil if the caller does not know it. A lookup by the name can read a list of apps.
     /// - Throws: ``Refusal`` if the app's server refuses, or does not answer in time.
-    func ask(_ question: VetoQuestion, of app: AppID, serial: AppSerial?) async throws
+    func ask(_ question: ApprovalQuestion, of app: AppID, serial: AppSerial?) async throws
 }
 
-extension Vetoes {
+extension ApprovalHooks {
     package func ask(_ question: RegistrationQuestion, of app: AppID, serial: AppSerial?) async throws {
-        try await ask(VetoQuestion.device(question), of: app, serial: serial)
+        try await ask(ApprovalQuestion.device(question), of: app, serial: serial)
     }
 
     package func ask(_ question: SubscriptionQuestion, of app: AppID, serial: AppSerial) async throws {
-        try await ask(VetoQuestion.subscription(question), of: app, serial: serial)
+        try await ask(ApprovalQuestion.subscription(question), of: app, serial: serial)
     }
 }
 
 /// A question that an app can answer with a refusal.
-package enum VetoQuestion: Sendable {
+package enum ApprovalQuestion: Sendable {
     case device(RegistrationQuestion)
     case subscription(SubscriptionQuestion)
 
@@ -32,8 +32,8 @@ package enum VetoQuestion: Sendable {
 }
 
 /// Allows everything, for apps and tests without a server to ask.
-package struct NoVetoes: Vetoes {
+package struct NoApprovalHooks: ApprovalHooks {
     package init() {}
     package func isAsked(_ app: AppSerial) -> Bool { false }
-    package func ask(_ question: VetoQuestion, of app: AppID, serial: AppSerial?) {}
+    package func ask(_ question: ApprovalQuestion, of app: AppID, serial: AppSerial?) {}
 }

@@ -7,7 +7,7 @@ import Synchronization
 
 /// Asks apps' own servers, each signed as other calls to back ends are (Standard Webhooks). An app is allowed nothing while its server
 /// does not answer.
-package final class AppVetoes: Vetoes {
+package final class AppApprovalHooks: ApprovalHooks {
     /// The server that an app names.
     private struct Hook: Sendable {
         /// Nil where it cannot be read any more.
@@ -28,7 +28,7 @@ package final class AppVetoes: Vetoes {
     private let documents: AppDocuments
     private let apps: any AppStore
     private let sealer: SecretSealer
-    private let source: VetoSource
+    private let source: ApprovalHookSource
     private let rules: CallRules
     private let time: TimeSource
     private let random: RandomSource
@@ -43,17 +43,17 @@ package final class AppVetoes: Vetoes {
     private static let retrySeconds = 5
     private static let codeBytes = 128
     private static let detailBytes = 1024
-    private let allowed = ServerMetric.vetoes.counter("allowed")
-    private let vetoed = ServerMetric.vetoes.counter("vetoed")
-    private let unavailable = ServerMetric.vetoes.counter("unavailable")
+    private let allowed = ServerMetric.approvalHooks.counter("allowed")
+    private let refused = ServerMetric.approvalHooks.counter("vetoed")
+    private let unavailable = ServerMetric.approvalHooks.counter("unavailable")
 
     init(
-        apps: any AppStore, documents: AppDocuments, keys: [TokenKey], source: VetoSource, rules: CallRules,
+        apps: any AppStore, documents: AppDocuments, keys: [TokenKey], source: ApprovalHookSource, rules: CallRules,
         time: TimeSource, random: RandomSource, logger: Logger
     ) {
         self.apps = apps
         self.documents = documents
-        sealer = SecretSealer(keys: keys, for: .veto, random: random)
+        sealer = SecretSealer(keys: keys, for: .hook, random: random)
         self.source = source
         self.rules = rules
         self.time = time
@@ -74,19 +74,19 @@ package final class AppVetoes: Vetoes {
         }
     }
 
-    // MARK: Keeping
+    // MARK: Address
 
-    /// Names the server that is asked from now on, with a new secret.
+    /// Sets the address of the approval hook, with a new secret.
     package func set(_ text: String, of app: AppID) async throws -> (address: String, secret: String, setAt: Timestamp) {
         let address: CallAddress
         do throws(Refusal) {
             address = try CallAddress(text)
             try rules.check(address)
         } catch {
-            throw Refusal(.vetoInvalid, error.detail)
+            throw Refusal(.approvalHookInvalid, error.detail)
         }
         guard address.isSecure else {
-            throw Refusal(.vetoInvalid, "The address must be https: what is asked names push tokens.")
+            throw Refusal(.approvalHookInvalid, "The address must be https, because questions contain push tokens.")
         }
         let serial = try await serial(of: app)
         let secret = SigningSecret(bytes: random.bytes(SigningSecret.byteCount))
@@ -108,7 +108,7 @@ package final class AppVetoes: Vetoes {
         forget(serial)
     }
 
-    /// Forgets the questions of an app that was deleted, or that names no server any more.
+    /// Forgets the questions of an app that was deleted, or that has no approval hook any more.
     package func forget(_ app: AppSerial) { questions.withLock { $0[app] = nil } }
 
     private func serial(of app: AppID) async throws -> AppSerial {
@@ -117,13 +117,13 @@ package final class AppVetoes: Vetoes {
     }
 
     private static func unknown(_ app: AppID) -> Refusal { Refusal(.appUnknown, "There is no app \"\(app)\".") }
-    private static let none = Refusal(.vetoUnknown, "The app names no server that is asked.")
+    private static let none = Refusal(.approvalHookUnknown, "The app has no approval hook.")
 
     // MARK: Asking
 
     package func isAsked(_ app: AppSerial) async throws -> Bool { try await hook(of: app) != nil }
 
-    package func ask(_ question: VetoQuestion, of app: AppID, serial known: AppSerial?) async throws {
+    package func ask(_ question: ApprovalQuestion, of app: AppID, serial known: AppSerial?) async throws {
         var serial = known
         // A device that registers has the name of its app. The list has the apps with a hook, and is read once for each version.
         if serial == nil { serial = try await documents.apps(with: .approvalHook)[app] }
@@ -150,9 +150,9 @@ package final class AppVetoes: Vetoes {
             allowed.increment()
             answered(asked)
         case .answered(403, let body, _):
-            vetoed.increment()
+            refused.increment()
             answered(asked)
-            throw Self.veto(JSONValue(parsing: body))
+            throw Self.refusal(JSONValue(parsing: body))
         case .answered(let status, _, let wait): throw cannotAsk("it answered with the status \(status)", asked, wait)
         case .failed(let reason): throw cannotAsk(reason, asked)
         }
@@ -206,13 +206,13 @@ package final class AppVetoes: Vetoes {
         questions.withLock { $0[asked.serial]?.isFailing = true }
         logger.warning("an app's server could not be asked", metadata: ["app": "\(asked.app)", "reason": "\(reason)"])
         return Refusal(
-            .vetoUnavailable, "The app's own server could not be asked whether this may be; try again later.",
+            .approvalHookUnavailable, "The app's approval hook did not answer. Try again later.",
             retryAfterSeconds: max(Self.retrySeconds, Int(wait?.components.seconds ?? 0)))
     }
 
-    /// What it says is passed on as it is.
-    private static func veto(_ body: JSONValue?) -> Refusal {
-        var refusal = Refusal(.vetoed, "The app's own server does not allow it.")
+    /// The refusal has the code and the detail of the answer.
+    private static func refusal(_ body: JSONValue?) -> Refusal {
+        var refusal = Refusal(.approvalRefused, "The app's approval hook refused the request.")
         if case .string(let text)? = body?["detail"], (1...detailBytes).contains(text.utf8.count) { refusal.detail = text }
         switch body?["code"] {
         case .string(let code)? where (1...codeBytes).contains(code.utf8.count): refusal.appCode = code

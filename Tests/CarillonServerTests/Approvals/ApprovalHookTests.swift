@@ -12,15 +12,15 @@ import Testing
 
 /// An app's own server is asked, and what it says counts.
 @Suite(.timeLimit(.minutes(5)))
-struct VetoTests {
+struct ApprovalHookTests {
     /// Answers as it is told to, and remembers what it was asked.
     final class BackEnd: Sendable {
-        let answer = Mutex(VetoSource.Answer.answered(status: 200, body: []))
-        private let asked = Mutex<[VetoSource.Question]>([])
+        let answer = Mutex(ApprovalHookSource.Answer.answered(status: 200, body: []))
+        private let asked = Mutex<[ApprovalHookSource.Question]>([])
         private let hold = Mutex<[CheckedContinuation<Void, Never>]?>(nil)
 
-        var source: VetoSource {
-            VetoSource { [self] question in
+        var source: ApprovalHookSource {
+            ApprovalHookSource { [self] question in
                 asked.withLock { $0.append(question) }
                 if hold.withLock({ $0 != nil }) {
                     await withCheckedContinuation { continuation in hold.withLock { $0?.append(continuation) } }
@@ -29,7 +29,7 @@ struct VetoTests {
             }
         }
 
-        var questions: [VetoSource.Question] { asked.withLock { $0 } }
+        var questions: [ApprovalHookSource.Question] { asked.withLock { $0 } }
         var types: [String] {
             questions.map { question in
                 if case .string(let type)? = JSONValue(parsing: question.body)?["type"] { type } else { "" }
@@ -56,7 +56,7 @@ struct VetoTests {
 
     /// The device is there, and the items are open, before anybody is asked.
     private func routes() async throws -> (routes: RouteFixture, device: String, clientKey: String, secret: String) {
-        let routes = try await RouteFixture(vetoSource: backEnd.source)
+        let routes = try await RouteFixture(approvalHookSource: backEnd.source)
         let (_, device, clientKey) = try await routes.device()
         _ = try await routes.request(
             .put, "/v1/apps/com.example.app/items", key: routes.admin, SubscriptionWorld.openRules)
@@ -97,7 +97,7 @@ struct VetoTests {
             (#"{"code":"","detail":""}"#, nil, "own server"),
             (#"{"code":"\#(String(repeating: "c", count: 129))"}"#, nil, "own server"),
         ] as [(String, String?, String)])
-    func `a veto reaches the device word for word, and nothing is kept`(
+    func `a approval hook reaches the device word for word, and nothing is kept`(
         body: String, code: String?, word: String
     ) async throws {
         let (routes, device, clientKey, _) = try await routes()
@@ -122,11 +122,11 @@ struct VetoTests {
     }
 
     @Test(arguments: [
-        VetoSource.Answer.failed("nobody there"), .answered(status: 500, body: []), .answered(status: 302, body: []),
+        ApprovalHookSource.Answer.failed("nobody there"), .answered(status: 500, body: []), .answered(status: 302, body: []),
         .answered(status: 404, body: []), .answered(status: 199, body: []), .answered(status: 300, body: []),
         .answered(status: 401, body: []),
     ])
-    func `whoever cannot be asked allows nothing for now`(answer: VetoSource.Answer) async throws {
+    func `whoever cannot be asked allows nothing for now`(answer: ApprovalHookSource.Answer) async throws {
         let (routes, device, clientKey, _) = try await routes()
         backEnd.answer.withLock { $0 = answer }
         for answer in [
@@ -189,17 +189,17 @@ struct VetoTests {
         let (routes, device, clientKey, _) = try await routes()
         backEnd.holds()
         try await withThrowingTaskGroup(of: Int.self) { group in
-            for number in 0..<AppVetoes.mostUnderWayOfDevice {
+            for number in 0..<AppApprovalHooks.mostUnderWayOfDevice {
                 group.addTask {
                     let body = SubscriptionWorld.body(key: "\(number)")
                     return try await routes.request(.post, "/v1/device/subscriptions", key: device, body).status
                 }
             }
-            try await eventually { self.backEnd.questions.count == AppVetoes.mostUnderWayOfDevice }
+            try await eventually { self.backEnd.questions.count == AppApprovalHooks.mostUnderWayOfDevice }
             let beyond = try await routes.request(.patch, "/v1/device", key: device, self.profile)
             #expect(beyond.code == "veto_unavailable")
             group.addTask { try await routes.request(.post, "/v1/devices", key: clientKey).status }
-            try await eventually { self.backEnd.questions.count == AppVetoes.mostUnderWayOfDevice + 1 }
+            try await eventually { self.backEnd.questions.count == AppApprovalHooks.mostUnderWayOfDevice + 1 }
             self.backEnd.letGo()
             for try await status in group { #expect(status == 201) }
         }
@@ -222,13 +222,13 @@ struct VetoTests {
         let (routes, device, clientKey, _) = try await routes()
         backEnd.holds()
         try await withThrowingTaskGroup(of: UInt.self) { group in
-            for _ in 0..<AppVetoes.mostUnderWay {
+            for _ in 0..<AppApprovalHooks.mostUnderWay {
                 group.addTask { UInt(try await routes.request(.post, "/v1/devices", key: clientKey).status) }
             }
-            try await eventually { self.backEnd.questions.count == AppVetoes.mostUnderWay }
+            try await eventually { self.backEnd.questions.count == AppApprovalHooks.mostUnderWay }
             let beyond = try await routes.request(.patch, "/v1/device", key: device, self.profile)
             #expect(beyond.code == "veto_unavailable")
-            #expect(self.backEnd.questions.count == AppVetoes.mostUnderWay)
+            #expect(self.backEnd.questions.count == AppApprovalHooks.mostUnderWay)
             _ = try await routes.request(.post, "/v1/apps", key: routes.admin, #"{"id":"com.example.other"}"#)
             let key = try await routes.request(
                 .post, "/v1/keys", key: routes.admin, #"{"role":"client","app":"com.example.other"}"#)["secret"]
@@ -262,12 +262,12 @@ struct VetoTests {
         #expect(try await routes.request(.post, "/v1/devices", key: clientKey).status == 201)
         _ = try await routes.request(.put, path, key: routes.admin, #"{"url":"https://back.example.com/veto"}"#)
         let app = try await routes.domain.serial(ofApp: "com.example.app")
-        #expect(try await routes.domain.vetoes.isAsked(app))
+        #expect(try await routes.domain.approvalHooks.isAsked(app))
         let key = AppDocument.Key(.approvalHook, of: app)
         #expect(routes.domain.documents.remembers(key))
         _ = try await routes.request(.delete, "/v1/apps/com.example.app", key: routes.admin)
         #expect(!routes.domain.documents.remembers(key), "its secret leaves memory")
-        #expect(try await !routes.domain.vetoes.isAsked(app))
+        #expect(try await !routes.domain.approvalHooks.isAsked(app))
     }
 
     @Test func `a subscription on an item that is closed while the app is asked is refused`() async throws {
@@ -309,25 +309,25 @@ struct VetoTests {
     @Test func `whether an app is asked is read of this app alone`() async throws {
         let store = try await stores.open()
         let documents = DocumentReadings(store)
-        let vetoes = AppVetoes(
+        let approvalHooks = AppApprovalHooks(
             apps: store, documents: AppDocuments(store: documents),
             keys: [TokenKey(id: 1, bytes: Array(repeating: 1, count: 32))], source: backEnd.source, rules: .init(),
             time: .system, random: .system, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         let start = Timestamp(milliseconds: 0)
         let app = try #require(try await store.createApp(try AppID.checked("com.example.app"), at: start))
         let other = try #require(try await store.createApp(try AppID.checked("com.example.other"), at: start))
-        #expect(try await !vetoes.isAsked(app.serial))
-        _ = try await vetoes.set("https://back.example.com/", of: app.id)
-        #expect(try await vetoes.isAsked(app.serial))
-        #expect(try await !vetoes.isAsked(other.serial))
+        #expect(try await !approvalHooks.isAsked(app.serial))
+        _ = try await approvalHooks.set("https://back.example.com/", of: app.id)
+        #expect(try await approvalHooks.isAsked(app.serial))
+        #expect(try await !approvalHooks.isAsked(other.serial))
         let device = DeviceID(Bytes16(high: 1, low: 1))
         for known in [app, other] {
-            try await vetoes.ask(
+            try await approvalHooks.ask(
                 RegistrationQuestion.token(device, DeviceProfile(), nil), of: known.id, serial: known.serial)
         }
         #expect(backEnd.types == ["device.token"])
-        try await vetoes.remove(of: app.id)
-        #expect(try await !vetoes.isAsked(app.serial))
+        try await approvalHooks.remove(of: app.id)
+        #expect(try await !approvalHooks.isAsked(app.serial))
         #expect(documents.lists == 0)
     }
 
@@ -338,18 +338,18 @@ struct VetoTests {
         let random = RandomSource.system
         let app = try AppID.checked("com.example.app")
         _ = try await store.createApp(app, at: Timestamp(milliseconds: 0))
-        func vetoes(_ key: UInt8) -> AppVetoes {
-            AppVetoes(
+        func approvalHooks(_ key: UInt8) -> AppApprovalHooks {
+            AppApprovalHooks(
                 apps: store, documents: AppDocuments(store: store),
                 keys: [TokenKey(id: key, bytes: Array(repeating: key, count: 32))], source: backEnd.source,
                 rules: .init(), time: .system, random: random,
                 logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         }
-        _ = try await vetoes(1).set("https://back.example.com/", of: app)
-        try await vetoes(1).ask(RegistrationQuestion.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
+        _ = try await approvalHooks(1).set("https://back.example.com/", of: app)
+        try await approvalHooks(1).ask(RegistrationQuestion.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
         #expect(backEnd.types == ["device.register"])
         await #expect(throws: Refusal.self) {
-            try await vetoes(2).ask(RegistrationQuestion.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
+            try await approvalHooks(2).ask(RegistrationQuestion.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
         }
         #expect(backEnd.types == ["device.register"])
     }

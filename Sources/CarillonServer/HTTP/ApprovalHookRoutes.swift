@@ -4,7 +4,7 @@ import CarillonWire
 import Hummingbird
 
 /// Which server of an app's own is asked whether something may be. All want an admin key.
-struct VetoRoutes: Sendable {
+struct ApprovalHookRoutes: Sendable {
     let domain: HomeDomain
 
     func add(to routes: Routes) {
@@ -14,8 +14,8 @@ struct VetoRoutes: Sendable {
     }
 
     @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let (address, setAt) = try await domain.vetoes.address(of: try await domain.app(request, context))
-        return Response(status: .ok, json: VetoBody(url: address, secret: nil, setAt: setAt.text))
+        let (address, setAt) = try await domain.approvalHooks.address(of: try await domain.app(request, context))
+        return Response(status: .ok, json: ApprovalHookBody(url: address, secret: nil, setAt: setAt.text))
     }
 
     @Sendable private func set(_ request: Request, _ context: RouteContext) async throws -> Response {
@@ -23,12 +23,12 @@ struct VetoRoutes: Sendable {
         guard let url = try await request.object(of: ["url"]).textMember("url") else {
             throw Refusal(.fieldMissing, "The field \"url\" is missing.")
         }
-        let (address, secret, setAt) = try await domain.vetoes.set(url, of: app)
-        return Response(status: .ok, json: VetoBody(url: address, secret: secret, setAt: setAt.text))
+        let (address, secret, setAt) = try await domain.approvalHooks.set(url, of: app)
+        return Response(status: .ok, json: ApprovalHookBody(url: address, secret: secret, setAt: setAt.text))
     }
 
     @Sendable private func remove(_ request: Request, _ context: RouteContext) async throws -> Response {
-        try await domain.vetoes.remove(of: try await domain.app(request, context))
+        try await domain.approvalHooks.remove(of: try await domain.app(request, context))
         return Response(status: .noContent)
     }
 }

@@ -7,10 +7,10 @@ import Testing
 
 /// Questions over true sockets.
 @Suite(.timeLimit(.minutes(5)))
-struct VetoSourceTests {
+struct ApprovalHookSourceTests {
     private func ask(
         _ answer: ScriptedBackEnd.Answer, isPrivateAllowed: Bool = true
-    ) async throws -> (answer: VetoSource.Answer, backEnd: ScriptedBackEnd) {
+    ) async throws -> (answer: ApprovalHookSource.Answer, backEnd: ScriptedBackEnd) {
         let authority = try TestAuthority()
         let backEnd = try await ScriptedBackEnd.start(
             answer, tls: authority.serverContext(names: [], addresses: [[127, 0, 0, 1]]))
@@ -21,14 +21,14 @@ struct VetoSourceTests {
         let group = MultiThreadedEventLoopGroup.singleton
         let resolver = NameResolver(group: group, lookUp: settings.lookUp)
         defer { resolver.shutdown() }
-        let source = VetoSource.over(try OutwardCaller(group: group, resolver: resolver, settings: settings))
-        let question = VetoSource.Question(
+        let source = ApprovalHookSource.over(try OutwardCaller(group: group, resolver: resolver, settings: settings))
+        let question = ApprovalHookSource.Question(
             address: try CallAddress("https://127.0.0.1:\(backEnd.port)/veto"), headers: [("webhook-id", "1")],
             body: Array("{}".utf8))
         return (await source.ask(question), backEnd)
     }
 
-    private func isFailed(_ answer: VetoSource.Answer) -> Bool { if case .failed = answer { true } else { false } }
+    private func isFailed(_ answer: ApprovalHookSource.Answer) -> Bool { if case .failed = answer { true } else { false } }
 
     @Test func `a question is posted, and its answer read with its body`() async throws {
         let (answer, backEnd) = try await ask(.bytes("HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nabcd"))

@@ -3,7 +3,7 @@ import CarillonCore
 import CarillonWire
 
 /// How an app's own server is asked.
-extension VetoQuestion {
+extension ApprovalQuestion {
     private var type: String {
         switch self {
         case .device(.registration): "device.register"

@@ -2,7 +2,7 @@ package import CarillonCore
 import CarillonWire
 
 /// Where apps' own servers are asked.
-package struct VetoSource: Sendable {
+package struct ApprovalHookSource: Sendable {
     package struct Question: Sendable {
         package var address: CallAddress
         package var headers: [(name: String, value: String)]
@@ -21,14 +21,14 @@ package struct VetoSource: Sendable {
     package init(_ ask: @escaping @Sendable (Question) async -> Answer) { self.ask = ask }
 
     /// For those who work on the data directory without a server.
-    package static let none = VetoSource { _ in .failed("there is no server") }
+    package static let none = ApprovalHookSource { _ in .failed("there is no server") }
 
     static let patience = Duration.seconds(2)
     private static let answerBytes = 4096
 
     /// With the guard of all calls outward.
-    static func over(_ caller: OutwardCaller) -> VetoSource {
-        VetoSource { question in
+    static func over(_ caller: OutwardCaller) -> ApprovalHookSource {
+        ApprovalHookSource { question in
             let request = OutwardCaller.Request(
                 address: question.address, headers: question.headers, body: question.body, answerBytes: answerBytes,
                 wantsRefusals: true)

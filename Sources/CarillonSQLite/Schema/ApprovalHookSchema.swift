@@ -1,5 +1,5 @@
 /// What version 13 adds: apps whose own servers are asked whether something may be.
-enum VetoSchema {
+enum ApprovalHookSchema {
     static let changes = """
         CREATE TABLE app_veto (
             app INTEGER PRIMARY KEY REFERENCES app ON DELETE CASCADE,
