@@ -69,14 +69,14 @@ struct CallSchemaTests {
                     app: device.app, channelID: fixture.first.id,
                     ping: .init(address: try CallAddress("https://[::1]/ping"), intervalSeconds: 60),
                     disconnectAddress: try CallAddress("http://two.example/gone"), sealed: .init(secret: [1], token: [2]),
-                    machine: PingMachine(told: .noConnection, failures: 4),
+                    machine: PingMachine(notified: .noConnection, failures: 4),
                     lastPing: .init(at: start, failure: .noConnection, detail: "no"), dueAt: start.adding(seconds: 30),
                     createdAt: start))
         #expect(try await store.watch(of: fixture.second.serial)?.dueAt == nil)
         #expect(
             try await store.waiting(device: device.serial, after: 0, limit: 9, bytes: 9999, at: start)?.count == 1)
 
-        let crowds = WorkCrowds()
+        let crowds = BusyPeerSets()
         let first = try await store.dueWork(at: start, besides: crowds, limit: 9)
         #expect(first.map(\.peer) == ["two.example:80"])
         #expect(try await store.dueWork(at: start.adding(milliseconds: 29_999), besides: crowds, limit: 9).count == 1)
@@ -143,11 +143,11 @@ struct CallSchemaTests {
         }
         try queue.close()
         let store = try SQLiteStore(directory: directory)
-        let due = try await store.dueWork(at: start, besides: WorkCrowds(), limit: 9)
+        let due = try await store.dueWork(at: start, besides: BusyPeerSets(), limit: 9)
         #expect(due.map(\.serial) == [11])
         #expect(due.first?.kind == .callback && due.first?.isOnTrial == false)
         let later = start.adding(seconds: 30)
-        let all = try await store.dueWork(at: later, besides: WorkCrowds(), limit: 9).sorted { $0.serial < $1.serial }
+        let all = try await store.dueWork(at: later, besides: BusyPeerSets(), limit: 9).sorted { $0.serial < $1.serial }
         let leased = try await store.leaseWork(all, at: later, until: later.adding(seconds: 30)).items
         #expect(leased.map(\.lease) == [WorkLease(work: 10, fence: 4), WorkLease(work: 11, fence: 6)])
         #expect(leased.map(\.standing.failures) == [2, 2])
@@ -160,7 +160,7 @@ struct CallSchemaTests {
             firstDueAt: start, disconnectAddress: nil, sealed: .init(secret: [1], token: [2]), callbackID: "msg_9",
             renewsSecret: false)
         _ = try await store.putWatch(request, at: start)
-        let anew = try await store.dueWork(at: later.adding(seconds: 30), besides: WorkCrowds(), limit: 9)
+        let anew = try await store.dueWork(at: later.adding(seconds: 30), besides: BusyPeerSets(), limit: 9)
         #expect(anew.filter { $0.kind == .ping }.map(\.serial) == [41])
         try store.close()
     }

@@ -182,7 +182,7 @@ struct HotPathTests {
                 ticks: TickSource { 0 }, random: RandomSource { 0 })
         }
 
-        func word(kinds: Set<String>? = nil) -> UpdateDelivery.Word {
+        func word(kinds: Set<String>? = nil) -> UpdateDelivery.PollReport {
             .init(
                 profile: "main", kinds: kinds, parameters: nil, results: [], receivedTo: nil, offersAgain: false,
                 needsResync: false)
@@ -224,7 +224,7 @@ struct HotPathTests {
         try await world.begin(device)
         let update = try await fixture.publish(1)
         world.logs.published(update, after: UpdateSerial(0))
-        let load = InboxLoad(after: 0, limit: 100, bytes: 1 << 20)
+        let load = PageRequest(after: 0, limit: 100, bytes: 1 << 20)
         var trace = Trace(fixture.base.sqlite)
         let read = try await trace.runAll { () async throws -> InboxRead in
             let visit = try await world.visit(device)
@@ -286,7 +286,7 @@ struct HotPathTests {
             #expect(subjects.map(\.serial) == chunk.map(\.serial))
             let operations = zip(Int64(first + 1)..., chunk).map { position, subscription in
                 let effect = Effect.fired(fixture.target(subscription), on: key.name, by: number, at: start)
-                return fixture.told(position, subscription, effect, replacing: "a", waking: .alert)
+                return fixture.notified(position, subscription, effect, replacing: "a", waking: .alert)
             }
             let results = try await trace.run { try await store.commit(operations) }
             #expect(results.allSatisfy { $0 == .stored(replaced: nil) })

@@ -234,7 +234,7 @@ struct LeasedWorkTests {
     }
 
     /// Three hundred addresses of one device are due, and last of all one of another.
-    private func makeCrowd(_ world: World) async throws -> PushChannel {
+    private func makeBusy(_ world: World) async throws -> PushChannel {
         for number in 0..<300 {
             let channel = try await StoreFixture.open(
                 UInt64(100 + number), of: world.fixture.base.device, in: world.fixture.store, limit: .max)
@@ -248,7 +248,7 @@ struct LeasedWorkTests {
 
     @Test func `one round looks past those who have their share`() async throws {
         let world = try await World()
-        _ = try await makeCrowd(world)
+        _ = try await makeBusy(world)
         let peers = try await world.makeRounds().due().map(\.address.peer)
         #expect(peers.count(where: { $0.hasPrefix("crowd") }) == 2, "a device on trial has half of its share")
         #expect(peers.contains("other.example:80"))
@@ -257,7 +257,7 @@ struct LeasedWorkTests {
     @Test func `what a round has leased is called, though the store fails in the midst of it`() async throws {
         let directory = try TemporaryDirectory.make()
         let world = try await World(directory: directory)
-        let other = try await makeCrowd(world)
+        let other = try await makeBusy(world)
         try World.raw(
             directory,
             """
@@ -340,8 +340,8 @@ struct LeasedWorkTests {
             #expect(try await rounds.due().isEmpty)
         }
         #expect(rounds.underWay == 0)
-        let told = try await world.fixture.base.waiting(at: world.clock.now)
-        #expect(told.map(\.kind) == [.pingFailed(.tokenLost)])
+        let notified = try await world.fixture.base.waiting(at: world.clock.now)
+        #expect(notified.map(\.kind) == [.pingFailed(.tokenLost)])
         let watch = try #require(try await world.fixture.store.watch(of: world.fixture.base.first.serial))
         #expect(watch.lastPing?.failure == .tokenLost)
         #expect(watch.lastPing?.detail?.contains("register it again") == true)
@@ -349,7 +349,7 @@ struct LeasedWorkTests {
         // Told once, however often it is looked at.
         world.clock.now = world.clock.now.adding(seconds: 4000)
         #expect(try await rounds.due().isEmpty)
-        #expect(try await world.fixture.base.waiting(at: world.clock.now).map(\.id) == told.map(\.id))
+        #expect(try await world.fixture.base.waiting(at: world.clock.now).map(\.id) == notified.map(\.id))
     }
 
     @Test func `a callback whose secret can be opened no more is given up`() async throws {

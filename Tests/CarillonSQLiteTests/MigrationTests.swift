@@ -175,8 +175,8 @@ struct MigrationTests {
         let registration = try #require(try await store.registration(of: DeviceSerial(1)))
         #expect(registration.profile.address?.token == (try PushToken(hexadecimal: "aa01")))
         #expect(registration.status == .suspended(.tokenDead) && registration.profile.locale == "de")
-        #expect(registration.addressRevision == 3 && registration.takings == 2)
-        // The one device that there is counts, and goes with its token's takings.
+        #expect(registration.addressRevision == 3 && registration.tokenTransfers == 2)
+        // The one device that there is counts, and goes with its token's token transfers.
         let app = try #require(AppID("com.example.app"))
         let new = NewDevice(DeviceID(Bytes16(high: 2, low: 2)), app: app, profile: registration.profile)
         func insert() async throws -> InsertedDevice {
@@ -192,7 +192,7 @@ struct MigrationTests {
             Issue.record("the device is counted still")
             return
         }
-        #expect(try await store.registration(of: device.serial)?.takings == 2)
+        #expect(try await store.registration(of: device.serial)?.tokenTransfers == 2)
         try store.close()
     }
 
@@ -214,7 +214,7 @@ struct MigrationTests {
         try again.close()
     }
 
-    @Test(arguments: [(SubscriptionLimits.heldFirings, 1), (1, SubscriptionLimits.heldBytes)])
+    @Test(arguments: [(SubscriptionLimits.throttledFirings, 1), (1, SubscriptionLimits.heldBytes)])
     func `firings that an earlier file holds count against the limits of their device`(
         firings: Int, bytes: Int
     ) async throws {
@@ -236,7 +236,7 @@ struct MigrationTests {
         }
         try queue.close()
         let store = try SQLiteStore(directory: directory)
-        let firing = HeldFiring(
+        let firing = ThrottledFiring(
             target: .init(subscription: SubscriptionSerial(1), revision: 1), device: DeviceSerial(1),
             item: try #require(ItemName("a")), number: 1, body: [1], ttl: 60, isAlwaysPushed: false, isDistinct: false,
             milliseconds: 1000, buffer: 1)
@@ -270,7 +270,7 @@ struct MigrationTests {
         let store = try SQLiteStore(directory: directory)
         let app = AppSerial(1)
         let binding = try #require(try await store.binding(of: DeviceSerial(1), profile: "", at: start))
-        #expect(binding.heldTo.place == UpdateSerial(1) && binding.seenTo == UpdateSerial(1))
+        #expect(binding.cursor.place == UpdateSerial(1) && binding.seenTo == UpdateSerial(1))
         #expect(!binding.needsResync && binding.receivedTo == ReceivedTo(all: 0, updates: 0))
         #expect(try await store.lastExpiredContent(of: app) == UpdateSerial(2))
         let missed = try await store.expiredContent(of: app, after: binding.seenTo, limit: 9)

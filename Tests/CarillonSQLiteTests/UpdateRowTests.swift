@@ -33,7 +33,7 @@ struct UpdateRowTests {
                 return try Row.fetchAll(db, sql: select).map { row in (0..<7).map { row[$0] as Int64? } }
             }
         }
-        let place = HeldTo(UpdateSerial(9), rules: 1)
+        let place = AudienceCursor(UpdateSerial(9), rules: 1)
         _ = try await store.held(
             binding.serial, revision: 2, to: place, isFull: false, adding: [], at: start)
         let now = start.milliseconds
@@ -111,7 +111,7 @@ struct UpdateRowTests {
         #expect(try await begun("more") == 6)
         let binding = try await bind("more", fixture)
         let held = try await run {
-            let place = HeldTo(UpdateSerial(1), rules: 1)
+            let place = AudienceCursor(UpdateSerial(1), rules: 1)
             _ = try await store.held(
                 binding.serial, revision: binding.revision, to: place, isFull: false, adding: [], at: start)
         }
@@ -151,7 +151,7 @@ struct UpdateRowTests {
             key: CompletionKey(update: second.serial, binding: binding.serial, entry: 1), machine: CompletionMachine(),
             changedAt: start, orderKey: "k")
         let held = try await run {
-            let place = HeldTo(second.serial, rules: 1)
+            let place = AudienceCursor(second.serial, rules: 1)
             _ = try await store.held(
                 binding.serial, revision: binding.revision, to: place, isFull: false, adding: [next], at: start)
         }

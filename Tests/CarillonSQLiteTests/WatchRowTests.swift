@@ -93,7 +93,7 @@ struct WatchRowTests {
         try await expectCounts(fixture, 3, 2)
         #expect(try await store.removeWatch(of: removed.serial))
         try await expectCounts(fixture, 2, 2)
-        // The third callback for one peer crowds out the first.
+        // The third callback for one peer busy peers out the first.
         _ = try await store.deleteDevice(device.serial, at: start)
         try await expectCounts(fixture, 0, 2)
         let calls = try await fixture.drain(at: WatchFixture.aMonth)
@@ -104,7 +104,7 @@ struct WatchRowTests {
     @Test func `counts follow their rows when a user or an app ends`() async throws {
         let fixture = try await WatchFixture(.memory)
         let (store, device) = (fixture.sqlite, fixture.base.device)
-        func says(_ user: UserWord) async throws {
+        func says(_ user: UserClaim) async throws {
             let changed = try await store.changeRegistration(of: device.serial, at: start) { current in
                 .says(current.profile, confirms: false, user: user)
             }
@@ -327,10 +327,10 @@ struct WatchRowTests {
         #expect(try await put(fixture.request(ping: nil)) == 4)
 
         let call = try #require(try await fixture.lease(at: start).first)
-        let record = try fixture.record(call, told: .noConnection, due: start)
+        let record = try fixture.record(call, notified: .noConnection, due: start)
         let news = fixture.news(1, .pingFailed(.noConnection), on: second)
-        let told = try await run { _ = try await fixture.tell(news, .pinged(record)) }
-        #expect(told == 5)
+        let notified = try await run { _ = try await fixture.notify(news, .pinged(record)) }
+        #expect(notified == 5)
         let again = try #require(try await fixture.lease(at: start).first)
         let answer = try fixture.record(again, due: start)
         let recorded = try await run { _ = try await store.record(answer) }

@@ -46,9 +46,9 @@ struct LocalServiceTests {
             let late = await fault { try await consumer.serviceClient.call(Self.echo, of: address, deadline: .seconds(1)) }
             #expect(late?.code == .deadlineExceeded)
             // One that is not wanted any more ends its handler.
-            let told = provider.serviceProvider.events
+            let notified = provider.serviceProvider.events
             let id = try await consumer.serviceClient.send(Self.echo, to: address, 7)
-            for await event in told {
+            for await event in notified {
                 if case .didReceive(let request) = event, request.id == id { break }
             }
             let cancelled = provider.serviceProvider.events

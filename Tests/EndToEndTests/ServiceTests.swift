@@ -85,48 +85,48 @@ struct ServiceTests {
         }
         #expect(copies[0].contains("/Inbox/com.example.app/") && reply.attachments[0].contains("/Inbox/com.example.files/"))
 
-        var told: [String] = []
+        var notified: [String] = []
         while let event = await events.next() {
             switch event {
             case .didStartSending(let to, let filename, _):
                 #expect(to.app == ServiceHouse.files && sent.contains(filename))
-                told.append("start")
+                notified.append("start")
             case .didFinishSending(_, let attachments, _, _):
                 #expect(attachments == sent)
-                told.append("finish")
-            case .willStartReceiving(_, let number, _): told.append("count \(number)")
+                notified.append("finish")
+            case .willStartReceiving(_, let number, _): notified.append("count \(number)")
             case .willStartReceivingFile(_, let path, let size, _):
                 let number = reply.attachments.firstIndex(of: path)
                 #expect(size == UInt64((number ?? -1) * 10_000))
-                told.append("file")
-            case .didReceive: told.append("receive")
-            case .identityChanged: told.append("identity")
-            case .resultRemoved: told.append("removed")
-            case .missed: told.append("missed")
+                notified.append("file")
+            case .didReceive: notified.append("receive")
+            case .identityChanged: notified.append("identity")
+            case .resultRemoved: notified.append("removed")
+            case .missed: notified.append("missed")
             case .sending, .receiving: continue
             }
-            if told.last == "receive" { break }
+            if notified.last == "receive" { break }
         }
         let each = Array(repeating: "file", count: count)
-        #expect(told == Array(repeating: "start", count: count) + ["finish", "count \(count)"] + each + ["receive"])
+        #expect(notified == Array(repeating: "start", count: count) + ["finish", "count \(count)"] + each + ["receive"])
 
-        told = []
+        notified = []
         while let event = await received.next() {
             switch event {
-            case .willStartReceiving(_, let number, _): told.append("count \(number)")
-            case .willStartReceivingFile: told.append("file")
-            case .didReceive: told.append("receive")
-            case .didStartSending: told.append("start")
-            case .didFinishSending: told.append("finish")
+            case .willStartReceiving(_, let number, _): notified.append("count \(number)")
+            case .willStartReceivingFile: notified.append("file")
+            case .didReceive: notified.append("receive")
+            case .didStartSending: notified.append("start")
+            case .didFinishSending: notified.append("finish")
             case .cancelled, .frontRequested, .identityChanged, .requestFailed, .handlerCrashed, .offerRefused:
-                told.append("other")
-            case .missed: told.append("missed")
+                notified.append("other")
+            case .missed: notified.append("missed")
             case .sending, .receiving: continue
             }
-            if told.last == "finish" { break }
+            if notified.last == "finish" { break }
         }
         #expect(
-            told == ["count \(count)"] + each + ["receive"] + Array(repeating: "start", count: count) + ["finish"])
+            notified == ["count \(count)"] + each + ["receive"] + Array(repeating: "start", count: count) + ["finish"])
         // The receiver's copies are its own: a directory a message, that it deletes.
         for path in sent { try FileManager.default.removeItem(atPath: path) }
         #expect(FileManager.default.fileExists(atPath: copies[0]))
@@ -146,12 +146,12 @@ struct ServiceTests {
         }
         let events = consumer.serviceClient.events
         _ = try await consumer.serviceClient.call(Self.echo, of: files, 5)
-        var told: [ServiceValue] = []
+        var notified: [ServiceValue] = []
         for await event in events {
-            if case .didFinishSending(_, _, let parameters, _) = event { told.append(parameters) }
+            if case .didFinishSending(_, _, let parameters, _) = event { notified.append(parameters) }
             if case .didReceive = event { break }
         }
-        #expect(told == [5])
+        #expect(notified == [5])
     }
 
     @Test func `requests at once get their own replies`() async throws {

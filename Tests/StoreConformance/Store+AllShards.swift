@@ -4,7 +4,7 @@ package import CarillonCore
 extension LeasedWorkStore {
     package func bringBackWork(at now: Timestamp) async throws { try await bringBackWork(in: .all, at: now) }
 
-    package func dueWork(at now: Timestamp, besides crowd: WorkCrowds, limit: Int) async throws -> [DueWork] {
+    package func dueWork(at now: Timestamp, besides crowd: BusyPeerSets, limit: Int) async throws -> [DueWork] {
         try await dueWork(in: .all, at: now, besides: crowd, limit: limit)
     }
 }
@@ -34,8 +34,8 @@ extension PushStore {
 }
 
 extension DeviceStore {
-    package func untoldStatuses(limit: Int) async throws -> [UntoldStatus] {
-        try await untoldStatuses(in: .all, limit: limit)
+    package func pendingStatuses(limit: Int) async throws -> [PendingStatus] {
+        try await pendingStatuses(in: .all, limit: limit)
     }
 
     package func idleDevices(
@@ -76,7 +76,7 @@ extension SubscriptionStore {
         try await itemsWithFirings(in: .all, after: item, limit: limit)
     }
 
-    package func nextHeldFiring() async throws -> Timestamp? { try await nextHeldFiring(in: .all) }
+    package func nextThrottledFiring() async throws -> Timestamp? { try await nextThrottledFiring(in: .all) }
 
     package func bringBackHeld(at now: Timestamp) async throws { try await bringBackHeld(in: .all, at: now) }
 

@@ -10,7 +10,7 @@ package struct WorkloadOperation: Sendable {
         case openChannel, closeChannel
         case messages, leasePushes, endPushes, requeuePushes
         case putWatch, removeWatch, leaseWork, endWork
-        case putItem, deleteItem, subscribe, unsubscribe, removeSubscriptions, applyHandOvers, tellFiring, advanceFiring
+        case putItem, deleteItem, subscribe, unsubscribe, removeSubscriptions, applyHandOvers, notifyFiring, advanceFiring
         case publishUpdate, withdrawUpdate, bind, offerUpdate
         case putService, removeService, clusterPlace, request, requestStep, cancelRequest
         case addAttachment, changeAttachment
@@ -66,7 +66,7 @@ package struct WorkloadOperation: Sendable {
     static func time(of run: Int64) -> Timestamp { start.adding(seconds: run * secondsOfRun) }
 
     /// Whether the operation stores something that its number finds later, also when the operation's device is gone.
-    package var leavesTraces: Bool { kind == .messages || kind == .tellFiring || kind == .request }
+    package var leavesTraces: Bool { kind == .messages || kind == .notifyFiring || kind == .request }
 
     var bytes: [UInt8] { number.bigEndianBytes }
     /// An identifier of what the operation makes.

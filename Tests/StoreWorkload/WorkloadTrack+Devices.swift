@@ -31,9 +31,9 @@ extension WorkloadTrack {
     func changeProfile(_ operation: WorkloadOperation) async throws -> String {
         guard let device = try await device(operation.slot) else { return Self.nothing }
         let (profile, user) = (try profile(operation), try user(operation))
-        let word: UserWord? = operation.other == 0 ? .signedOut : .signedIn(user)
+        let claim: UserClaim? = operation.other == 0 ? .signedOut : .signedIn(user)
         let changed = try await store.changeRegistration(of: device.serial, at: now) { _ in
-            .says(profile, confirms: true, user: word)
+            .says(profile, confirms: true, user: claim)
         }
         switch changed {
         case .success?: return "changed"
@@ -90,7 +90,7 @@ extension WorkloadTrack {
     }
 
     func dueWork() async throws -> [DueWork] {
-        let due = try await store.dueWork(in: .all, at: now, besides: WorkCrowds(), limit: 20)
+        let due = try await store.dueWork(in: .all, at: now, besides: BusyPeerSets(), limit: 20)
         return due.filter { $0.app == app.serial }.sorted { $0.serial < $1.serial }
     }
 
@@ -102,13 +102,13 @@ extension WorkloadTrack {
 
     mutating func endWork() async throws -> String {
         guard let call = calls.popLast() else { return Self.nothing }
-        let end = WorkEnd(of: call, at: now, standing: PeerStanding(isOnTrial: false), peerRestsUntil: now)
+        let end = WorkEnd(of: call, at: now, standing: EndpointHealth(isOnTrial: false), peerRestsUntil: now)
         switch call.subject {
         case .callback(let callback):
             return text(try await store.record(.delivered, of: callback, end: end))
         case .ping(let watch):
             let record = PingRecord(
-                end: end, watch: watch.serial, revision: watch.revision, machine: PingMachine(told: nil),
+                end: end, watch: watch.serial, revision: watch.revision, machine: PingMachine(notified: nil),
                 lastPing: Watch.LastPing(at: now, failure: nil, detail: nil), dueAt: now.adding(seconds: 60))
             return text(try await store.record(record))
         }

@@ -94,7 +94,7 @@ extension WorkloadTrack {
     /// Looks up what an operation may have stored, and what became of it.
     private func readTraces(of operation: WorkloadOperation, _ facts: inout WorkloadFacts) async throws {
         switch operation.kind {
-        case .messages, .tellFiring:
+        case .messages, .notifyFiring:
             for place in 0..<WorkloadOperation.mostMessages {
                 let id = operation.message(place)
                 guard let record = try await store.record(of: id, at: now) else { continue }

@@ -84,7 +84,7 @@ extension WorkloadTrack {
     }
 
     /// Tells the devices of a firing, in one transaction.
-    func tellFiring(_ operation: WorkloadOperation) async throws -> String {
+    func notifyFiring(_ operation: WorkloadOperation) async throws -> String {
         guard let firing = try await firing(operation) else { return Self.nothing }
         let targets = Array(firing.firing.targets.prefix(WorkloadOperation.mostMessages))
         let subjects = try await store.subjects(targets.map(\.subscription))

@@ -57,7 +57,7 @@ package struct WorkloadTrack: Sendable {
         case .unsubscribe: return try await unsubscribe(operation)
         case .removeSubscriptions: return try await removeSubscriptions(operation)
         case .applyHandOvers: return try await applyHandOvers()
-        case .tellFiring: return try await tellFiring(operation)
+        case .notifyFiring: return try await notifyFiring(operation)
         case .advanceFiring: return try await advanceFiring(operation)
         case .publishUpdate: return try await publishUpdate(operation)
         case .withdrawUpdate: return try await withdrawUpdate(operation)

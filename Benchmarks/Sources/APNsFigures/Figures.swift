@@ -61,7 +61,7 @@ package enum Figures {
         }
     }
 
-    /// `apns-load crowd`.
+    /// `apns-load busy peers`.
     package struct Crowd: Codable, Sendable {
         package var offered: Int
         /// The most that may be under way or wait.

@@ -39,7 +39,7 @@ struct AttachmentsCommand: AsyncParsableCommand {
                     }
                     let readers = readers.map { $0 == "senders" ? AttachmentReader.senders : .device($0) }
                     let upload = try await options.store.upload(file, for: readers, lifetime: .seconds(ttl), moves: move)
-                    try options.tell(try await options.following(upload), in: manifest)
+                    try options.notify(try await options.following(upload), in: manifest)
                     upload.confirm()
                 }
             }
@@ -89,7 +89,7 @@ struct AttachmentsCommand: AsyncParsableCommand {
             try await reportingFaults(interrupted: "interrupted; the same command goes on") {
                 try await options.reporting {
                     for upload in try options.store.uploads() {
-                        try options.tell(try await options.following(upload), in: nil)
+                        try options.notify(try await options.following(upload), in: nil)
                         upload.confirm()
                     }
                 }
@@ -141,7 +141,7 @@ struct TransferOptions: ParsableArguments {
         return try await transfer.value
     }
 
-    func tell(_ manifest: AttachmentManifest, in path: String?) throws {
+    func notify(_ manifest: AttachmentManifest, in path: String?) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .iso8601

@@ -18,7 +18,7 @@ struct DemoAlert {
 
     private static let item = "stock.ACME"
 
-    func tell() async throws {
+    func notify() async throws {
         guard let serial = try await domain.apps.serial(of: app), let item = ItemName(Self.item) else { return }
         let rules = JSONValue.object([
             .init(

@@ -9,7 +9,7 @@ struct DemoPush {
     let say: @Sendable (String) -> Void
 
     /// Opens the channel as an app, sends one message as a backend, and shows its way.
-    func tell() async throws {
+    func notify() async throws {
         if channel.state != .open { try await channel.connect() }
         var sending: Task<[Moment], any Error>?
         var moments: [Moment] = []

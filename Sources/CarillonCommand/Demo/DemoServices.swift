@@ -20,7 +20,7 @@ struct DemoServices {
     private static let transfer = ServiceDefinition.transferFile
     private static let secret = Hexadecimal.encode((0..<32).map { _ in UInt8.random(in: 0...255) })
 
-    func tell() async throws {
+    func notify() async throws {
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let provider = try await client(try AppID.checked(Self.files), "files")
         let consumer = try await client(app, "mail")

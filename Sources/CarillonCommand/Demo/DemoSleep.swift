@@ -18,7 +18,7 @@ struct DemoSleep {
 
     let token = (0..<32).map { _ in Hexadecimal.encode([UInt8.random(in: 0...255)]) }.joined()
 
-    func tell() async throws {
+    func notify() async throws {
         try await prepare()
         await client.stop()
         say("The phone sleeps: the app has no connection, and is not run.")

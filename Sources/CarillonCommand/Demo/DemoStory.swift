@@ -21,14 +21,14 @@ struct DemoStory: Service {
     func run() async throws {
         try await cancelWhenGracefulShutdown {
             for await running in server {
-                try await tell(running)
+                try await notify(running)
                 break
             }
         }
         if staysUp { try? await gracefulShutdown() }
     }
 
-    private func tell(_ running: CarillonServer.Running) async throws {
+    private func notify(_ running: CarillonServer.Running) async throws {
         let address = running.addresses.base
         say("The server listens at \(address).")
         let app = try AppID.checked(Self.app)
@@ -50,17 +50,17 @@ struct DemoStory: Service {
                 server: running.addresses.base, app: Self.app, clientKey: key, storageDirectory: state))
         try client.start()
         let channel = try client.channel(Self.channel)
-        try await DemoPush(channel: channel, say: say).tell()
+        try await DemoPush(channel: channel, say: say).notify()
         say("")
-        try await DemoWatch(channel: channel, say: say).tell()
+        try await DemoWatch(channel: channel, say: say).notify()
         say("")
-        try await DemoUpdates(client: client, domain: running.domain, app: app, say: say).tell()
+        try await DemoUpdates(client: client, domain: running.domain, app: app, say: say).notify()
         say("")
         await client.stop()
         try await DemoServices(
             server: running.addresses.base, domain: running.domain, app: app, key: key,
             directory: directory + "/services-\(UUID().uuidString)", say: say
-        ).tell()
+        ).notify()
         say("")
         try await sleep(running, app, key)
         return channel.endpoint ?? ""
@@ -78,12 +78,12 @@ struct DemoStory: Service {
         _ = try await channel.ensureOpen()
         let sleep = DemoSleep(
             client: client, channel: channel, simulator: simulator, domain: running.domain, app: app, say: say)
-        try await sleep.tell()
+        try await sleep.notify()
         await client.stop()
         say("")
         try await DemoAlert(
             client: client, token: sleep.token, simulator: simulator, domain: running.domain, app: app, say: say
-        ).tell()
+        ).notify()
     }
 
     private func showCommands(_ address: String, _ key: String, _ endpoint: String, _ state: String) {

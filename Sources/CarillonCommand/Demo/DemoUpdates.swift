@@ -20,7 +20,7 @@ struct DemoUpdates {
         }
     }
 
-    func tell() async throws {
+    func notify() async throws {
         guard let serial = try await domain.apps.serial(of: app) else { return }
         try await domain.updates.setRules(try Self.rules, of: serial)
         let content = DemoContent(say: say)

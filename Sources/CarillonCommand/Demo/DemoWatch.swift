@@ -8,7 +8,7 @@ struct DemoWatch {
     let backEnd = DemoBackEnd()
     let say: @Sendable (String) -> Void
 
-    func tell() async throws {
+    func notify() async throws {
         try await backEnd.start()
         let deliver: @Sendable (String) async throws -> Void = { [backEnd] endpoint in
             let client = APIClient(server: "", key: nil)

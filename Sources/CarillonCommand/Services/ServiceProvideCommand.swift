@@ -56,10 +56,10 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         try await provider.offer(name: name, version: appVersion, icon: picture, methods)
         // Both end with the command.
         let events = client.serviceProvider.events
-        let telling = [
-            Task { await Self.tellDevice(of: client.serviceProvider, printer) }, Task { await Self.tell(events, printer) },
+        let notifying = [
+            Task { await Self.notifyDevice(of: client.serviceProvider, printer) }, Task { await Self.notify(events, printer) },
         ]
-        defer { for task in telling { task.cancel() } }
+        defer { for task in notifying { task.cancel() } }
         let interrupt = InterruptService()
         var group = ServiceGroupConfiguration(
             services: [
@@ -80,7 +80,7 @@ struct ServiceProvideCommand: AsyncParsableCommand {
     }
 
     /// Who this device is, once the server knows the device and its user.
-    private static func tellDevice(of provider: ServiceProvider, _ printer: Printer) async {
+    private static func notifyDevice(of provider: ServiceProvider, _ printer: Printer) async {
         guard let fingerprint = await Self.fingerprint({ try await provider.fingerprint }) else { return }
         printer.print(
             ["event": "providing", "fingerprint": .text(fingerprint)], otherwise: "providing  fingerprint \(fingerprint)")
@@ -89,7 +89,7 @@ struct ServiceProvideCommand: AsyncParsableCommand {
     }
 
     /// Who asks this device to come to the front, and whose identity changed.
-    private static func tell(_ events: AsyncStream<ServiceProviderEvent>, _ printer: Printer) async {
+    private static func notify(_ events: AsyncStream<ServiceProviderEvent>, _ printer: Printer) async {
         for await event in events {
             switch event {
             case .frontRequested(let application):

@@ -9,7 +9,7 @@ package struct TokenBuckets<Key: Hashable & Sendable>: Sendable {
     private let capacity: Int
     private var fullAt: [Key: Int64] = [:]
     private var nextCleaning: Int64 = .min
-    /// How many takings were let through because no place was left to remember them.
+    /// How many token transfers were let through because no place was left to remember them.
     package private(set) var unremembered = 0
 
     private static var cleaningPause: Int64 { 1_000_000_000 }

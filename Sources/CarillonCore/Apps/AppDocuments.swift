@@ -26,7 +26,7 @@ package final class AppDocuments: Sendable {
     }
 
     private struct State {
-        var documents: RecentValues<AppDocument.Key, Known>
+        var documents: LRUCache<AppDocument.Key, Known>
         /// Counts how often values were forgotten.
         var forgettings = 0
         var apps: [AppDocument.Kind: KnownApps] = [:]
@@ -42,7 +42,7 @@ package final class AppDocuments: Sendable {
     /// - Parameter capacity: See ``standardCapacity``. The absence of a document counts as a document.
     package init(store: any AppDocumentStore, capacity: Int = AppDocuments.standardCapacity) {
         self.store = store
-        state = Mutex(State(documents: RecentValues(capacity: capacity)))
+        state = Mutex(State(documents: LRUCache(capacity: capacity)))
     }
 
     // MARK: Reading
@@ -118,7 +118,7 @@ package final class AppDocuments: Sendable {
     /// Forgets the values of a deleted app, which can contain secrets.
     package func forget(_ app: AppSerial) { forget { $0.removeAll { $0.app == app } } }
 
-    private func forget(_ change: (inout RecentValues<AppDocument.Key, Known>) -> Void) {
+    private func forget(_ change: (inout LRUCache<AppDocument.Key, Known>) -> Void) {
         state.withLock { state in
             state.forgettings += 1
             change(&state.documents)

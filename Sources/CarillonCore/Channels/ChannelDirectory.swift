@@ -6,7 +6,7 @@ import Synchronization
 /// change and arrives after it is not kept.
 package final class ChannelDirectory: Sendable {
     private struct State {
-        var channels: RecentValues<ChannelSerial, PushChannel>
+        var channels: LRUCache<ChannelSerial, PushChannel>
         var changes = 0
     }
 
@@ -15,7 +15,7 @@ package final class ChannelDirectory: Sendable {
 
     package init(store: any ChannelStore, capacity: Int = 131_072) {
         self.store = store
-        state = Mutex(State(channels: RecentValues(capacity: capacity)))
+        state = Mutex(State(channels: LRUCache(capacity: capacity)))
     }
 
     /// The open channel of this serial, when it is remembered.

@@ -41,7 +41,7 @@ package struct DeliveryMachine: Sendable {
     package enum Action: Equatable, Sendable {
         case give(Envelope)
         /// Read it from the store, and say ``loaded(_:at:)`` or ``loadFailed(_:)``.
-        case load(InboxLoad)
+        case load(PageRequest)
         /// For the first time since the beginning, nothing more waits.
         case caughtUp
         /// Answer the offer of TTL 0.
@@ -76,7 +76,7 @@ package struct DeliveryMachine: Sendable {
     private var isLoading = false
     /// Whether there may be more in the store than was asked for.
     private var wantsMore = true
-    private var toldCaughtUp = false
+    private var notifiedCaughtUp = false
     private var isOutputPaused = false
     /// The number of moves of the device that have begun, and whose end is not known here.
     private var moves: UInt8 = 0
@@ -109,7 +109,7 @@ package struct DeliveryMachine: Sendable {
     package var unacknowledgedCount: Int { given.count }
 
     /// Before anything else: what is to be loaded first.
-    package mutating func began() -> InboxLoad { takeLoad() }
+    package mutating func began() -> PageRequest { takeLoad() }
 
     // MARK: What happened to the inbox
 
@@ -177,8 +177,8 @@ package struct DeliveryMachine: Sendable {
             }
         }
         actions += nextLoad()
-        if !wantsMore, !isLoading, !toldCaughtUp {
-            toldCaughtUp = true
+        if !wantsMore, !isLoading, !notifiedCaughtUp {
+            notifiedCaughtUp = true
             actions.append(.caughtUp)
         }
         return actions
@@ -273,10 +273,10 @@ package struct DeliveryMachine: Sendable {
         return [.load(takeLoad())]
     }
 
-    private mutating func takeLoad() -> InboxLoad {
+    private mutating func takeLoad() -> PageRequest {
         isLoading = true
         wantsMore = false
-        return InboxLoad(
+        return PageRequest(
             after: position, limit: limits.envelopes - given.count + limits.lookAhead,
             bytes: min(limits.bytes - given.bytes, limits.outputBytes))
     }

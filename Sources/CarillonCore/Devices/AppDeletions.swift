@@ -40,16 +40,16 @@ package struct AppDeletions: Sendable {
 
     /// Informs the other homes of an app that was deleted.
     ///
-    /// - Throws: ``StoreFault`` if another home did not answer. ``tellAgain()`` informs it again.
-    package func tell(_ app: AppSerial) async throws {
+    /// - Throws: ``StoreFault`` if another home did not answer. ``notifyAgain()`` informs it again.
+    package func notify(_ app: AppSerial) async throws {
         pending.add(app)
-        try await tellAgain()
+        try await notifyAgain()
     }
 
     /// Informs the other homes of each deletion of this home of which they were not informed.
     ///
     /// - Throws: ``StoreFault`` if another home did not answer.
-    package func tellAgain() async throws {
+    package func notifyAgain() async throws {
         for app in pending.apps {
             try await others.inform(of: AppDeleted(app: app))
             pending.remove(app)
@@ -74,14 +74,14 @@ package struct AppDeletions: Sendable {
     /// Removes the next rows of deleted apps and devices.
     ///
     /// - Returns: Whether no such row is left.
-    /// - Throws: ``StoreFault`` also if another home did not answer. ``tellAgain()`` informs it again. If it does not answer for
+    /// - Throws: ``StoreFault`` also if another home did not answer. ``notifyAgain()`` informs it again. If it does not answer for
     ///   long, no more rows are removed.
     package func proceed() async throws -> Bool {
-        if pending.isFull { try await tellAgain() }
+        if pending.isFull { try await notifyAgain() }
         let step = try await deletions.continueDeletions(at: time.now(), limit: Self.rowsAtOnce)
         news.note(step.removed)
         if step.removed.devices.contains(where: { !home.has($0) }) { pending.add(step.removed) }
-        try await tellAgain()
+        try await notifyAgain()
         return step.isDone
     }
 }

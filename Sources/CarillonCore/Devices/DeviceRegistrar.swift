@@ -51,7 +51,7 @@ package struct DeviceRegistrar: Sendable {
     ///   home has no shard now. Nothing was done then.
     package func register(
         app: AppID, registration: String? = nil, saying profile: DeviceProfile? = nil,
-        of user: () async throws -> UserWord? = { nil }, with key: KeyID? = nil, from address: NetworkAddress? = nil,
+        of user: () async throws -> UserClaim? = { nil }, with key: KeyID? = nil, from address: NetworkAddress? = nil,
         in shard: Shard? = nil
     ) async throws -> (device: Device, credential: DeviceCredential) {
         try await checkHas(registration, of: app, in: shard)
@@ -70,13 +70,13 @@ package struct DeviceRegistrar: Sendable {
             // A device that is new has the proposed identifier, and no subscriptions yet.
             if profile != nil, device.id != proposed { try await subscriptions.deviceChanged(device.serial) }
             // The device that lost its token can be a device of another home.
-            if changesStatus { await news.tellIfPossible(alsoElsewhere: true) }
+            if changesStatus { await news.notifyIfPossible(alsoElsewhere: true) }
             return (device, DeviceCredential(device: device.id, of: secret))
         case .handedOver(let device, let ended, let changesStatus):
             try await dropFormerUser(of: device.serial, ended)
             if profile != nil { try await subscriptions.deviceChanged(device.serial) }
             // The device that lost its token can be a device of another home.
-            if changesStatus { await news.tellIfPossible(alsoElsewhere: true) }
+            if changesStatus { await news.notifyIfPossible(alsoElsewhere: true) }
             return (device, DeviceCredential(device: device.id, of: secret))
         case .refused(let refusal): throw refusal
         case .addressFull: throw allowances.refuseAnonymousDevice(from: address)
@@ -154,7 +154,7 @@ package struct DeviceRegistrar: Sendable {
     ///   - change: Makes of what it said before what it says now.
     package func update(
         _ device: Device, from address: NetworkAddress?, confirms: Bool,
-        of user: () async throws -> UserWord? = { nil },
+        of user: () async throws -> UserClaim? = { nil },
         _ change: (DeviceProfile) throws(Refusal) -> DeviceProfile
     ) async throws -> DeviceRegistration {
         try allowances.takeRegistration(of: device.serial, from: address)
@@ -167,7 +167,7 @@ package struct DeviceRegistrar: Sendable {
 
     /// Asks the app about a token that the device did not have. Another request at the same time is asked about for itself.
     private func approveToken(
-        of device: Device, _ user: UserWord?, _ change: (DeviceProfile) throws(Refusal) -> DeviceProfile
+        of device: Device, _ user: UserClaim?, _ change: (DeviceProfile) throws(Refusal) -> DeviceProfile
     ) async throws {
         guard try await approvalHooks.isAsked(device.app) else { return }
         let current = try await registration(of: device)
@@ -203,7 +203,7 @@ package struct DeviceRegistrar: Sendable {
         if decision.isStatusChanged || decision.displaced != nil {
             try await subscriptions.deviceChanged(device.serial)
             let isElsewhere = decision.displaced.map { !home.has($0.device) } ?? false
-            await news.tellIfPossible(alsoElsewhere: isElsewhere)
+            await news.notifyIfPossible(alsoElsewhere: isElsewhere)
         }
         return decision.registration
     }
@@ -260,7 +260,7 @@ package struct DeviceRegistrar: Sendable {
         }
         let credential = DeviceCredential(device: device.id, secret: bytes)
         guard try await devices.renewCredential(of: device.serial, to: credential.hash) else { throw Self.deviceGone }
-        try await removals.tell(RemovedDevices(devices: [device.serial]))
+        try await removals.notify(RemovedDevices(devices: [device.serial]))
     }
 
     package static func credential(_ text: String?) throws(Refusal) -> DeviceCredential {
@@ -354,7 +354,7 @@ package struct DeviceRegistrar: Sendable {
         guard let removed = try await devices.deleteDevice(device.serial, at: time.now()) else {
             throw Refusal(.deviceUnknown, "The device was deleted already.")
         }
-        try await removals.tell(removed)
+        try await removals.notify(removed)
     }
 
     /// Removes all devices that registered with a key, and ends their sessions. The key must be revoked: what registers

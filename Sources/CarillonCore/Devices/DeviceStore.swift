@@ -23,8 +23,8 @@ package protocol DeviceStore: Sendable {
     func writeRegistration(
         _ request: RegistrationRequest, decidedOn basis: DeviceRegistration, at now: Timestamp
     ) async throws -> RegistrationWrite
-    /// Returns devices whose status changed, and that were not told yet. ``Effect/statusTold(_:at:)`` removes them.
-    func untoldStatuses(in shards: ShardSet, limit: Int) async throws -> [UntoldStatus]
+    /// Returns devices whose status changed, and that were not told yet. ``Effect/statusNotified(_:at:)`` removes them.
+    func pendingStatuses(in shards: ShardSet, limit: Int) async throws -> [PendingStatus]
     /// Returns a device by its identifier; nil after its deletion.
     func device(_ id: DeviceID) async throws -> Device?
     /// Returns a device by its number, which is never used again; nil after its deletion.
@@ -108,7 +108,7 @@ package struct DeviceFilter: Equatable, Sendable {
 package enum RegistrationRequest: Sendable {
     case nothing
     /// It says this of itself. `confirms`: its address with the rest. `user`: nil for no word of it.
-    case says(DeviceProfile, confirms: Bool, user: UserWord? = nil)
+    case says(DeviceProfile, confirms: Bool, user: UserClaim? = nil)
     /// It is suspended or resumed.
     case becomes(DeviceRegistration)
 }
@@ -170,12 +170,12 @@ package struct NewDevice: Sendable {
     /// What it says of itself; nil for nothing, which leaves what it said before.
     package var profile: DeviceProfile?
     /// The same of its user.
-    package var user: UserWord?
+    package var user: UserClaim?
 
     package init(
         _ proposed: DeviceID, app: AppID, registration: SecretHash? = nil, key: KeyID? = nil, isAnonymous: Bool = false,
         share: AddressShare? = nil,
-        profile: DeviceProfile? = nil, user: UserWord? = nil
+        profile: DeviceProfile? = nil, user: UserClaim? = nil
     ) {
         self.proposed = proposed
         self.app = app

@@ -3,7 +3,7 @@ package import CarillonWire
 /// A change of a device that an app can refuse.
 package enum RegistrationQuestion: Sendable {
     /// A device registers.
-    case registration(DeviceProfile?, UserWord?, isAnonymous: Bool)
+    case registration(DeviceProfile?, UserClaim?, isAnonymous: Bool)
     /// A device reports another push token, or its first one.
     case token(DeviceID, DeviceProfile, UserID?)
 

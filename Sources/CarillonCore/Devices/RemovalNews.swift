@@ -13,7 +13,7 @@ package struct RemovalNews: Sendable {
     /// Informs the homes of the devices.
     ///
     /// - Throws: ``StoreFault`` if another home did not answer. Its sessions of the devices may go on until they read an inbox.
-    package func tell(_ removed: RemovedDevices) async throws {
+    package func notify(_ removed: RemovedDevices) async throws {
         note(removed)
         guard removed.devices.contains(where: { !home.has($0) }) else { return }
         try await others.inform(of: DevicesRemoved(removed: removed))

@@ -6,7 +6,7 @@ package struct StatusEffect: FeatureEffect {
 
 extension Effect {
     /// A device is notified of the status that it has since a time.
-    package static func statusTold(_ device: DeviceSerial, at: Timestamp) -> Effect {
+    package static func statusNotified(_ device: DeviceSerial, at: Timestamp) -> Effect {
         Effect(StatusEffect(device: device, at: at))
     }
 }

@@ -1,5 +1,5 @@
 /// A status that its device was not told of.
-package struct UntoldStatus: Equatable, Sendable {
+package struct PendingStatus: Equatable, Sendable {
     package var device: DeviceSerial
     package var app: AppSerial
     package var status: DeviceStatus
@@ -29,11 +29,11 @@ package struct StatusNews: Sendable {
 
     /// Tells all who were not told yet, some at a time. Answers how many it was. A device that moves delays no other one.
     @discardableResult
-    package func tell() async throws -> Int {
-        let untold = try await devices.untoldStatuses(in: home.shards, limit: Self.atOnce)
+    package func notify() async throws -> Int {
+        let pending = try await devices.pendingStatuses(in: home.shards, limit: Self.atOnce)
         var moves: StoreFault?
-        for news in untold {
-            let rules = AppendRules(topic: Self.topic, effects: [.statusTold(news.device, at: news.at)])
+        for news in pending {
+            let rules = AppendRules(topic: Self.topic, effects: [.statusNotified(news.device, at: news.at)])
             let delivered = await home.deliver(to: news.device, .kept, rules: rules) { id in
                 Envelope(
                     id: id, device: news.device, app: news.app, origin: .device(news.device),
@@ -45,16 +45,16 @@ package struct StatusNews: Sendable {
             moves = moves ?? fault
         }
         if let moves { throw moves }
-        return untold.count
+        return pending.count
     }
 
     /// Does the same after a change that is stored. A fault is ignored: it must not fail the change. The sweep tries again, and reports the
     /// fault if it persists.
     ///
     /// - Parameter isElsewhere: Whether the device can be a device of another home, which gets a hint then.
-    package func tellIfPossible(alsoElsewhere isElsewhere: Bool = false) async {
+    package func notifyIfPossible(alsoElsewhere isElsewhere: Bool = false) async {
         if isElsewhere { others.hint(StatusChanged()) }
-        do { try await tell() } catch {}
+        do { try await notify() } catch {}
     }
 
     package static let atOnce = 100

@@ -64,7 +64,7 @@ package enum UserChange {
         case .disconnectCallback: Rule(.stays, "It is owed to a back end.")
         case .endedDevice: Rule(.stays, "It is about deleted devices.")
         case .envelope: Rule(.endsIfOfUser, "see the envelopes")
-        case .heldFiring: Rule(.endsIfOfUser, "removed with its subscription")
+        case .throttledFiring: Rule(.endsIfOfUser, "removed with its subscription")
         case .idempotency: Rule(.stays, "It is the sender's, for up to a day.")
         case .inboxIndex: Rule(.stays, "It follows `envelope` and `outcome`.")
         case .keptPush: Rule(.endsIfOfUser, "removed with its push")
@@ -110,7 +110,7 @@ package enum DeviceTable: String, CaseIterable, Sendable {
     case disconnectCallback = "disconnect_callback"
     case endedDevice = "ended_device"
     case envelope
-    case heldFiring = "held_firing"
+    case throttledFiring = "held_firing"
     case idempotency
     case inboxIndex = "inbox_index"
     case keptPush = "kept_push"

@@ -4,7 +4,7 @@ extension HomeRuntime {
     /// - Returns: The device, and whether the session joined. Nil if there is no such device, or the proof is not valid.
     /// - Throws: ``HomeFault`` also if another home has the device, or the device moves.
     func arrival(
-        of name: DeviceName, _ proof: DeviceProof, as session: any LiveSession, _ load: InboxLoad, openedAt: OpeningTime
+        of name: DeviceName, _ proof: DeviceProof, as session: any LiveSession, _ load: PageRequest, openedAt: OpeningTime
     ) async throws -> (arrived: ArrivedDevice, isJoined: Bool)? {
         let moment = sessions.changes.now()
         guard let first = try await inbox.arrival(of: name, load), proof.isValid(for: first.device) else { return nil }
@@ -20,7 +20,7 @@ extension HomeRuntime {
         var name: DeviceName
         var proof: DeviceProof
         var session: any LiveSession
-        var load: InboxLoad
+        var load: PageRequest
         /// Reads can end in another order than that in which the connections were opened.
         var openedAt: OpeningTime
         /// The moment before the first read.
@@ -59,7 +59,7 @@ extension HomeRuntime {
     /// Reads the device again, because it can be deleted or have another credential since the first read. The session leaves
     /// in these cases.
     private func secondArrival(
-        _ visit: Visit, _ device: DeviceSerial, _ load: InboxLoad
+        _ visit: Visit, _ device: DeviceSerial, _ load: PageRequest
     ) async throws -> ArrivedDevice? {
         do {
             let second = try await inbox.arrival(of: visit.name, load)

@@ -2,7 +2,7 @@
 /// ``HomeFault/unreachable`` for shards that move and have no new home in time (``ShardGate/longestWait``).
 extension HomeRuntime: Home {
     package func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, openedAt: OpeningTime,
         as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         do {
@@ -19,7 +19,7 @@ extension HomeRuntime: Home {
         }
     }
 
-    package func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
+    package func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
         guard has(device) else { throw .moved(to: Shard(of: device)) }
         return await inbox.read(device, load)
     }

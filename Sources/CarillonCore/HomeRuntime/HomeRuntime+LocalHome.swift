@@ -78,7 +78,7 @@ extension HomeRuntime: LocalHome {
 
     // MARK: Inboxes
 
-    package func waiting(device: DeviceSerial, _ load: InboxLoad) async throws -> InboxRead {
+    package func waiting(device: DeviceSerial, _ load: PageRequest) async throws -> InboxRead {
         try await inbox.waiting(device: device, load)
     }
 

@@ -164,7 +164,7 @@ package final class Inbox: Sendable {
     }
 
     /// What waits; everything that was queued for the device before the call is seen.
-    package func waiting(device: DeviceSerial, _ load: InboxLoad) async throws -> InboxRead {
+    package func waiting(device: DeviceSerial, _ load: PageRequest) async throws -> InboxRead {
         await writer.flush(device)
         let envelopes = try await store.waiting(
             device: device, after: load.after, limit: load.limit, bytes: load.bytes, at: time.now())
@@ -172,7 +172,7 @@ package final class Inbox: Sendable {
     }
 
     /// The same, and what went wrong.
-    package func read(_ device: DeviceSerial, _ load: InboxLoad) async -> Result<InboxRead, StoreFault> {
+    package func read(_ device: DeviceSerial, _ load: PageRequest) async -> Result<InboxRead, StoreFault> {
         do {
             return .success(try await waiting(device: device, load))
         } catch {
@@ -181,7 +181,7 @@ package final class Inbox: Sendable {
     }
 
     /// Reads a device and the first envelopes of its inbox in one call of the store. Returns nil if there is no such device.
-    package func arrival(of name: DeviceName, _ load: InboxLoad) async throws -> ArrivedDevice? {
+    package func arrival(of name: DeviceName, _ load: PageRequest) async throws -> ArrivedDevice? {
         guard let arrival = try await store.arrival(of: name, load, at: time.now()) else { return nil }
         let page = arrival.envelopes.map { InboxPage($0, answering: load) } ?? .unread
         return ArrivedDevice(device: arrival.device, page: page, said: arrival.said)
@@ -272,7 +272,7 @@ package final class Inbox: Sendable {
 }
 
 extension InboxPage {
-    fileprivate init(_ envelopes: [Envelope], answering load: InboxLoad) {
+    fileprivate init(_ envelopes: [Envelope], answering load: PageRequest) {
         let size = envelopes.reduce(0) { $0 + $1.byteCount }
         self.init(envelopes: envelopes, isComplete: envelopes.count < load.limit && size < load.bytes)
     }

@@ -16,11 +16,11 @@ package protocol Home: AnyObject, Sendable {
     ///   - openedAt: A call that is repeated at another home has the same time.
     /// - Throws: ``HomeFault``. After ``HomeFault/outcomeUnknown`` the caller must call ``leave(_:of:)`` with the name of the device.
     func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, openedAt: OpeningTime,
         as session: any LiveSession
     ) async throws(HomeFault) -> Arrived
     /// Reads an inbox. Each envelope that was queued for the device before the call is found.
-    func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault>
+    func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault>
     /// Settles an envelope that a device answered for. An answer that cannot be written is kept and written later. If too many are kept,
     /// the device's session ends.
     func settle(_ answer: EnvelopeAnswer, of device: DeviceSerial)
@@ -46,7 +46,7 @@ package protocol Home: AnyObject, Sendable {
 extension Home {
     /// Connects a device by a connection that was opened now.
     package func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+        _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         try await arrive(name, proof, load, speaking: version, openedAt: .now(), as: session)
     }

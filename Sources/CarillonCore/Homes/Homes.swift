@@ -118,13 +118,13 @@ package final class Homes: Sendable {
 
     /// Connects a device that sent its proof. See ``Home/arrive(_:_:_:speaking:openedAt:as:)``. If the outcome is unknown, the session leaves.
     package func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+        _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         try await arrive(name, proof, load, speaking: version, openedAt: .now(), as: session)
     }
 
     private func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, openedAt: OpeningTime,
         as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         try await follow(from: home(of: name), noting: { moved.note(name, in: $0) }) {
@@ -163,7 +163,7 @@ package final class Homes: Sendable {
     ///
     /// - Parameter logger: Gets a line for a fault of the home.
     package func load(
-        _ load: InboxLoad, of device: DeviceSerial, logger: Logger
+        _ load: PageRequest, of device: DeviceSerial, logger: Logger
     ) async -> Result<InboxRead, StoreFault> {
         do throws(HomeFault) {
             return try await follow(from: home(of: device)) {

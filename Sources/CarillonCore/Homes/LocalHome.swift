@@ -53,7 +53,7 @@ package protocol LocalHome: AnyObject, Sendable {
     /// Reads an inbox. Each envelope that was queued for the device before the call is found.
     ///
     /// - Throws: ``StoreFault``.
-    func waiting(device: DeviceSerial, _ load: InboxLoad) async throws -> InboxRead
+    func waiting(device: DeviceSerial, _ load: PageRequest) async throws -> InboxRead
     func waitingCount(device: DeviceSerial) async throws -> Int
     /// Returns what is known of a message; nil if the message is unknown or forgotten.
     ///

@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// A forgotten or wrong entry costs one more call, to the home that the name leads to.
 package final class MovedDevices: Sendable {
-    private let shards: Mutex<RecentValues<Key, Shard>>
+    private let shards: Mutex<LRUCache<Key, Shard>>
 
     private enum Key: Hashable, Sendable {
         case id(DeviceID)
@@ -20,7 +20,7 @@ package final class MovedDevices: Sendable {
     }
 
     /// - Parameter capacity: At most twice as many devices are remembered.
-    package init(capacity: Int = 65_536) { shards = Mutex(RecentValues(capacity: capacity)) }
+    package init(capacity: Int = 65_536) { shards = Mutex(LRUCache(capacity: capacity)) }
 
     /// Returns the shard of a device, as far as it is known.
     package func shard(of name: DeviceName) -> Shard {

@@ -24,7 +24,7 @@ package protocol InboxStore: Sendable {
     /// limit of 0 no envelope is read.
     ///
     /// - Returns: Nil if there is no such device, or its app was deleted. The inbox is not read then.
-    func arrival(of name: DeviceName, _ load: InboxLoad, at now: Timestamp) async throws -> Arrival?
+    func arrival(of name: DeviceName, _ load: PageRequest, at now: Timestamp) async throws -> Arrival?
     /// Returns the number of waiting envelopes of a device, without those that expire by `now`; 0 if there is no such device.
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int
     /// Returns how much waits in all inboxes together, with what has expired and is not yet swept.

@@ -45,7 +45,7 @@ package struct DueWork: Equatable, Sendable {
 }
 
 /// Those of whom no further call may begin now.
-package struct WorkCrowd: Equatable, Sendable {
+package struct BusyPeers: Equatable, Sendable {
     package var devices: Set<DeviceSerial> = []
     package var hosts: Set<String> = []
     package var peers: Set<String> = []

@@ -91,15 +91,15 @@ package final class LeasedWork<User: WorkUser>: Sendable {
     // MARK: Beginning
 
     private func begin(at now: Timestamp) async throws -> (begun: [Begun], isAll: Bool) {
-        let (room, crowds) = state.withLock { state in
+        let (room, busySets) = state.withLock { state in
             (
                 state.pace.room(at: now),
-                WorkCrowds(
-                    proven: state.shares.crowd(onTrial: false), onTrial: state.shares.crowd(onTrial: true))
+                BusyPeerSets(
+                    proven: state.shares.busy(onTrial: false), onTrial: state.shares.busy(onTrial: true))
             )
         }
         guard room > 0 else { return ([], true) }
-        let due = try await store.dueWork(in: shards(), at: now, besides: crowds, limit: max(8, 2 * room))
+        let due = try await store.dueWork(in: shards(), at: now, besides: busySets, limit: max(8, 2 * room))
         let (candidates, chosen) = state.withLock { state in
             let answered = Set(state.unwritten.map(\.item.due.serial))
             let candidates = due.filter { !answered.contains($0.serial) }

@@ -10,16 +10,16 @@ package protocol LeasedWorkStore: Sendable {
     /// Returns work for devices of shards that is due at `now` and has no lease: of each queue the item that has waited the
     /// longest. The call leases nothing.
     ///
-    /// Of an app and kind up to `limit` items are returned, of the queues that have waited the longest. Work of the crowd is left out, and
+    /// Of an app and kind up to `limit` items are returned, of the queues that have waited the longest. Work of busy peers is left out, and
     /// so is work that ends with its app if the app was deleted.
-    func dueWork(in shards: ShardSet, at now: Timestamp, besides crowd: WorkCrowds, limit: Int) async throws -> [DueWork]
+    func dueWork(in shards: ShardSet, at now: Timestamp, besides busy: BusyPeerSets, limit: Int) async throws -> [DueWork]
 }
 
-/// See ``WorkShares/crowd(onTrial:)``.
-package struct WorkCrowds: Equatable, Sendable {
-    package var proven: WorkCrowd
-    package var onTrial: WorkCrowd
-    package init(proven: WorkCrowd = WorkCrowd(), onTrial: WorkCrowd = WorkCrowd()) {
+/// See ``WorkShares/busy(onTrial:)``.
+package struct BusyPeerSets: Equatable, Sendable {
+    package var proven: BusyPeers
+    package var onTrial: BusyPeers
+    package init(proven: BusyPeers = BusyPeers(), onTrial: BusyPeers = BusyPeers()) {
         self.proven = proven
         self.onTrial = onTrial
     }
@@ -56,9 +56,9 @@ package struct StoredLease: Equatable, Sendable {
 package struct LeasedItem<Subject: Equatable & Sendable>: Equatable, Sendable {
     package var lease: WorkLease
     package var due: DueWork
-    package var standing: PeerStanding
+    package var standing: EndpointHealth
     package var subject: Subject
-    package init(lease: WorkLease, due: DueWork, standing: PeerStanding, subject: Subject) {
+    package init(lease: WorkLease, due: DueWork, standing: EndpointHealth, subject: Subject) {
         self.lease = lease
         self.due = due
         self.standing = standing
@@ -82,11 +82,11 @@ package struct WorkEnd: Equatable, Sendable {
     package var app: AppSerial
     package var peer: String
     package var at: Timestamp
-    package var standing: PeerStanding
+    package var standing: EndpointHealth
     package var peerRestsUntil: Timestamp
 
     package init<Subject>(
-        of item: LeasedItem<Subject>, at: Timestamp, standing: PeerStanding, peerRestsUntil: Timestamp
+        of item: LeasedItem<Subject>, at: Timestamp, standing: EndpointHealth, peerRestsUntil: Timestamp
     ) {
         lease = item.lease
         app = item.due.app

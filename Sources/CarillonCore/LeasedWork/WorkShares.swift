@@ -43,17 +43,17 @@ package struct WorkShares: Sendable {
 
     /// Those of whom no further call may begin now: what a store leaves out when it looks for others, so that whoever
     /// has a thousand calls waiting hides nobody behind them.
-    package func crowd(onTrial: Bool) -> WorkCrowd {
-        var crowd = WorkCrowd()
+    package func busy(onTrial: Bool) -> BusyPeers {
+        var busy = BusyPeers()
         for (party, count) in counts where isFull(party, count, onTrial: onTrial) {
             switch party {
-            case .device(let device): crowd.devices.insert(device)
-            case .host(let host): crowd.hosts.insert(host)
-            case .peer(let peer): crowd.peers.insert(peer)
+            case .device(let device): busy.devices.insert(device)
+            case .host(let host): busy.hosts.insert(host)
+            case .peer(let peer): busy.peers.insert(peer)
             case .everyone, .app, .kind: break
             }
         }
-        return crowd
+        return busy
     }
 
     /// Those of the candidates that are to begin now, at most `room`. They count as under way from now on.

@@ -51,7 +51,7 @@ extension Services {
 
     /// Informs connected devices that other providers serve their users. A device that is not connected reads its providers when
     /// it connects.
-    func tell(_ devices: [DeviceSerial]) {
+    func notify(_ devices: [DeviceSerial]) {
         providersChanged(for: devices)
         let elsewhere = devices.filter { !home.has($0) }
         if !elsewhere.isEmpty { others.hint(ProvidersChanged(devices: elsewhere)) }

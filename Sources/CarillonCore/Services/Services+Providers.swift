@@ -7,12 +7,12 @@ extension Services {
         guard let isChange = try await store.putServiceProfile(profile, of: device.serial) else {
             throw DeviceRegistrar.credentialInvalid
         }
-        if isChange { tell(try await peers(of: device)) }
+        if isChange { notify(try await peers(of: device)) }
     }
 
     package func withdraw(by device: Device) async throws {
         let peers = try await peers(of: device)
-        if try await store.removeServiceProfile(of: device.serial) { tell(peers) }
+        if try await store.removeServiceProfile(of: device.serial) { notify(peers) }
     }
 
     /// Those that a device may call: who is connected first; of servers who has the lower priority then, and of devices who was last seen.
@@ -65,7 +65,7 @@ extension Services {
     package func changing<Value>(_ device: Device, _ work: () async throws -> Value) async throws -> Value {
         let before = try await peers(of: device)
         let value = try await work()
-        tell(before)
+        notify(before)
         await endDueIfPossible()
         return value
     }

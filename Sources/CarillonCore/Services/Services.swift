@@ -144,7 +144,7 @@ package struct Services: Sendable {
     package func received(_ id: ServiceRequestID, by provider: Device) async throws {
         let request = try await request(id, of: provider)
         guard request.state == .waiting else { return }
-        try await tell(
+        try await notify(
             .received(id), .notice, to: request.consumer, of: request.consumerApp, .received(request.serial))
     }
 
@@ -229,7 +229,7 @@ package struct Services: Sendable {
         case .delivered: break
         }
         guard !request.isUnwanted else { return false }
-        try await tell(
+        try await notify(
             .cancelled(request.id), .notice, to: request.provider, of: request.providerApp, .unwanted(request.serial))
         return false
     }
@@ -272,7 +272,7 @@ package struct Services: Sendable {
         if request.isAbandoned { return try await endAbandoned(request, isUndelivered: isUndelivered) }
         let step = RequestStep.finished(request.serial, replyHash: nil, at: time.now())
         let code = request.fault ?? .deadlineExceeded
-        try await tell(
+        try await notify(
             .failed(request.id, code: code.rawValue), .notice, to: request.consumer, of: request.consumerApp, step,
             wakes: true)
         failed.increment()
@@ -292,7 +292,7 @@ package struct Services: Sendable {
             _ = try await store.cancelRequest(request.serial, at: now)
         } else {
             let step = RequestStep.finished(request.serial, replyHash: nil, at: now)
-            try await tell(.cancelled(request.id), .notice, to: request.provider, of: request.providerApp, step)
+            try await notify(.cancelled(request.id), .notice, to: request.provider, of: request.providerApp, step)
         }
         cancelled.increment()
     }
@@ -300,7 +300,7 @@ package struct Services: Sendable {
     // MARK: Inboxes
 
     /// What does not count any more is told by somebody else.
-    private func tell(
+    private func notify(
         _ event: ServiceEvent, _ part: Envelope.ServicePart, to device: DeviceSerial, of app: AppSerial, _ step: RequestStep,
         wakes: Bool = false
     ) async throws {

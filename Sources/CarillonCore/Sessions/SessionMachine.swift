@@ -18,11 +18,11 @@ package struct SessionMachine: Sendable {
         case send(ServerFrame)
         /// Find out who this is, let envelopes of the device come here, read this from its inbox, and say
         /// ``identified(_:_:at:)``; or ``identificationRefused(_:_:)``.
-        case identify(ClientFrame.Hello, InboxLoad)
+        case identify(ClientFrame.Hello, PageRequest)
         /// Let envelopes of the device come here, read this from its inbox, and say ``loaded(_:at:)`` or ``loadFailed(_:)``. The device
         /// was stored with its first channel.
-        case arrive(UserAgentID, DeviceSerial, InboxLoad, speaking: Int)
-        case load(InboxLoad, DeviceSerial)
+        case arrive(UserAgentID, DeviceSerial, PageRequest, speaking: Int)
+        case load(PageRequest, DeviceSerial)
         /// Do it, and say ``answered(_:)``.
         case perform(Request)
         case settle(MessageID, DeviceSerial, Outcome, code: Int?)
@@ -369,11 +369,11 @@ package struct SessionMachine: Sendable {
         withOpen { open in
             guard open.hearsServices else { return [] }
             open.owesProviders = true
-            return Self.tellProviders(in: &open)
+            return Self.notifyProviders(in: &open)
         }
     }
 
-    private static func tellProviders(in open: inout Open) -> [Action] {
+    private static func notifyProviders(in open: inout Open) -> [Action] {
         guard open.owesProviders, !open.isOutputPaused else { return [] }
         open.owesProviders = false
         return [.send(.providersChanged)]
@@ -400,7 +400,7 @@ package struct SessionMachine: Sendable {
             if let device = open.device {
                 actions = Self.deliver(open.delivery.outputResumed(at: now), to: device, isCarillon: open.isCarillon)
             }
-            return actions + Self.tellProviders(in: &open) + Self.performNext(in: &open)
+            return actions + Self.notifyProviders(in: &open) + Self.performNext(in: &open)
         }
     }
 

@@ -123,7 +123,7 @@ package enum SubscriptionLimits {
     /// A notification as it travels to Apple.
     package static let payloadBytes = 4096
     /// Notifications of one device that wait until they may be told, and their bytes.
-    package static let heldFirings = 1000
+    package static let throttledFirings = 1000
     package static let heldBytes = 1 << 20
     /// The longest cool-down.
     package static let coolDownSeconds: Int64 = 30 * 86_400

@@ -34,7 +34,7 @@ package protocol SubscriptionStore: Sendable {
     func unwatchedItems(
         of app: AppSerial, updatedBy moment: Timestamp, after name: String, limit: Int
     ) async throws -> (items: [ListedItem], end: String?)
-    /// Makes some of the subscriptions on an item wait for its first update, and drops their held firings. It changes nothing if the
+    /// Makes some of the subscriptions on an item wait for its first update, and drops their throttled firings. It changes nothing if the
     /// item has a row. The subscriptions are read before the transaction that changes them.
     ///
     /// - Parameter all: Whether it also makes firings that are being delivered not count; otherwise it leaves out subscriptions that wait
@@ -131,24 +131,24 @@ package protocol SubscriptionStore: Sendable {
     // MARK: Firings that wait
 
     /// Stores firings of subscriptions that have a pace, in order, unless they can be delivered now. Only a firing with a later number than
-    /// the last of its subscription and item counts. Concurrent calls do not exceed ``SubscriptionLimits/heldFirings`` and
+    /// the last of its subscription and item counts. Concurrent calls do not exceed ``SubscriptionLimits/throttledFirings`` and
     /// ``SubscriptionLimits/heldBytes`` of a device.
     ///
     /// - Returns: A result for each firing.
-    func hold(_ firings: [HeldFiring], at now: Timestamp) async throws -> [HoldResult]
-    /// Returns held firings whose due time is reached, in the order of their due times. It takes nothing: ``Effect/heldTold(_:at:)`` counts
+    func hold(_ firings: [ThrottledFiring], at now: Timestamp) async throws -> [HoldResult]
+    /// Returns throttled firings whose due time is reached, in the order of their due times. It takes nothing: ``Effect/throttledNotified(_:at:)`` counts
     /// once for each.
     func dueFirings(in shards: ShardSet, at now: Timestamp, limit: Int) async throws -> [DueFiring]
-    /// Returns the due time of the first held firing; nil without one.
-    func nextHeldFiring(in shards: ShardSet) async throws -> Timestamp?
+    /// Returns the due time of the first throttled firing; nil without one.
+    func nextThrottledFiring(in shards: ShardSet) async throws -> Timestamp?
     /// Brings due times back that a clock set too far ahead: no firing waits longer than its pace.
     func bringBackHeld(in shards: ShardSet, at now: Timestamp) async throws
-    /// Drops held firings that do not count any more; the firings behind them are due at once. A second call changes nothing.
+    /// Drops throttled firings that do not count any more; the firings behind them are due at once. A second call changes nothing.
     func dropHeld(_ firings: [Int64], at now: Timestamp) async throws
 }
 
 /// A firing, rendered, of a subscription that has a pace.
-package struct HeldFiring: Equatable, Sendable {
+package struct ThrottledFiring: Equatable, Sendable {
     package var target: Firing.Target
     package var device: DeviceSerial
     package var item: ItemName

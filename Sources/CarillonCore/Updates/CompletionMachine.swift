@@ -202,7 +202,7 @@ package struct CompletionMachine: Equatable, Sendable {
     }
 
     /// A later change of content stands for it. Answers false where the device has it, which sees that by itself.
-    package mutating func absorbed() -> Bool {
+    package mutating func coalesced() -> Bool {
         guard isUnreceived else { return false }
         finish(.superseded)
         reason = "absorbed"

@@ -1,9 +1,9 @@
 import CarillonWire
 
 /// A device with its user and its profile, as far as updates go: what it says of itself, and how far the log of its app's updates was
-/// held against it.
+/// evaluated for it.
 ///
-/// Every update up to `heldTo` that lives and matches its parameters has a row of its own for it.
+/// Every update up to `cursor` that lives and matches its parameters has a row of its own for it.
 package struct UpdateBinding: Equatable, Sendable {
     package var serial: BindingSerial
     package var device: DeviceSerial
@@ -18,7 +18,7 @@ package struct UpdateBinding: Equatable, Sendable {
     package var locatedAt: Timestamp?
     /// Of updates, that it processes: the names of ``UpdateKind``.
     package var kinds: Set<String>
-    package var heldTo: HeldTo
+    package var cursor: AudienceCursor
     /// Up to where it is known which content came and went.
     package var seenTo: UpdateSerial
     /// It missed content, and is to fetch everything.
@@ -28,7 +28,7 @@ package struct UpdateBinding: Equatable, Sendable {
 
     package init(
         serial: BindingSerial, device: DeviceSerial, user: UserID?, profile: String, revision: Int64,
-        parametersRevision: String?, values: ParameterValues, locatedAt: Timestamp?, kinds: Set<String>, heldTo: HeldTo,
+        parametersRevision: String?, values: ParameterValues, locatedAt: Timestamp?, kinds: Set<String>, cursor: AudienceCursor,
         seenTo: UpdateSerial, needsResync: Bool, receivedTo: ReceivedTo
     ) {
         self.serial = serial
@@ -40,7 +40,7 @@ package struct UpdateBinding: Equatable, Sendable {
         self.values = values
         self.locatedAt = locatedAt
         self.kinds = kinds
-        self.heldTo = heldTo
+        self.cursor = cursor
         self.seenTo = seenTo
         self.needsResync = needsResync
         self.receivedTo = receivedTo
@@ -70,8 +70,8 @@ package struct ReceivedTo: Equatable, Sendable {
     }
 }
 
-/// How far a log was held, and the version of the rules by which its audiences were read: under others it counts for nothing.
-package struct HeldTo: Equatable, Sendable {
+/// How far a log was evaluated, and the version of the rules by which its audiences were read: under others it counts for nothing.
+package struct AudienceCursor: Equatable, Sendable {
     package var place: UpdateSerial
     package var rules: Int64
 
@@ -80,7 +80,7 @@ package struct HeldTo: Equatable, Sendable {
         self.rules = rules
     }
 
-    package static let nowhere = HeldTo(UpdateSerial(0), rules: 0)
+    package static let nowhere = AudienceCursor(UpdateSerial(0), rules: 0)
 }
 
 /// The store's number for a binding; never used twice.
@@ -121,18 +121,18 @@ package struct Completion: Equatable, Sendable {
     /// update goes on.
     package var hasLeft: Bool
     /// The update that stands for it, when it is written first.
-    package var absorbedBy: UpdateSerial?
+    package var coalescedBy: UpdateSerial?
 
     package init(
         key: CompletionKey, machine: CompletionMachine, changedAt: Timestamp, orderKey: String? = nil,
-        hasLeft: Bool = false, absorbedBy: UpdateSerial? = nil
+        hasLeft: Bool = false, coalescedBy: UpdateSerial? = nil
     ) {
         self.key = key
         self.machine = machine
         self.changedAt = changedAt
         self.orderKey = orderKey
         self.hasLeft = hasLeft
-        self.absorbedBy = absorbedBy
+        self.coalescedBy = coalescedBy
     }
 
     /// How many entries of a standing update are known for a binding.
@@ -151,11 +151,11 @@ package struct UpdateOffer: Equatable, Sendable {
     package var orderKey: String?
     package var at: Timestamp
     /// The place of the binding in the log, if it is written together with the offer.
-    package var heldTo: HeldTo?
+    package var cursor: AudienceCursor?
 
     package init(
         key: CompletionKey, revision: Int64, isAgain: Bool = false, attempt: Int, orderKey: String?, at: Timestamp,
-        heldTo: HeldTo? = nil
+        cursor: AudienceCursor? = nil
     ) {
         self.key = key
         self.revision = revision
@@ -163,6 +163,6 @@ package struct UpdateOffer: Equatable, Sendable {
         self.attempt = attempt
         self.orderKey = orderKey
         self.at = at
-        self.heldTo = heldTo
+        self.cursor = cursor
     }
 }

@@ -32,7 +32,7 @@ package protocol UpdateStore: Sendable {
     func expiredContent(of app: AppSerial, after place: UpdateSerial, limit: Int) async throws -> [Update]?
     /// Ends a live update and writes an audit entry. The update is not sent to any device after that. Returns whether this call ended it.
     func withdrawUpdate(_ update: Update, by key: KeyID, at now: Timestamp) async throws -> Bool
-    /// Ends the pause of a live update and writes an audit entry: every binding is held against the log anew. Its completions are made due
+    /// Ends the pause of a live update and writes an audit entry: every binding is evaluated for the log anew. Its completions are made due
     /// by earlier transactions, which nobody sees while it is paused.
     ///
     /// - Parameter limit: The bytes of the audiences of the app's live updates that are not paused.
@@ -66,7 +66,7 @@ package protocol UpdateStore: Sendable {
     /// Returns the last binding of a device; nil if it ended or there is none.
     func presentBinding(of device: DeviceSerial) async throws -> UpdateBinding?
     /// Writes parameters, location and kinds of a binding with the next revision, if its revision is the one that is given: every update is
-    /// held against it anew. Nil if the revision is another one or the binding ended. Of concurrent changes of one revision one is made.
+    /// evaluated for it anew. Nil if the revision is another one or the binding ended. Of concurrent changes of one revision one is made.
     ///
     /// - Parameter hasOtherKinds: Updates of kinds that the binding does not process any more become unsupported and leave the inbox
     ///   in the same transaction. Unsupported updates of its new kinds are due.
@@ -75,7 +75,7 @@ package protocol UpdateStore: Sendable {
     func bindingCount(of app: AppSerial) async throws -> Int
     /// Returns an app's bindings that did not end, in the order of their numbers.
     func bindings(of app: AppSerial, after: BindingSerial, limit: Int) async throws -> [AppBinding]
-    /// Forgets locations that were set by a moment. Their bindings have the next revision, and updates are held against them anew.
+    /// Forgets locations that were set by a moment. Their bindings have the next revision, and updates are evaluated for them anew.
     func forgetLocations(in shards: ShardSet, before moment: Timestamp, limit: Int) async throws
     /// Returns ended bindings of which something is left to release.
     func bindingsToRelease(in shards: ShardSet, limit: Int) async throws -> [ReleasedBinding]
@@ -112,13 +112,13 @@ package protocol UpdateStore: Sendable {
     ) async throws -> BindingStanding?
     /// Returns a binding's completions that are not final, in the order of their updates.
     func unfinished(of binding: BindingSerial) async throws -> [Completion]
-    /// Writes how far the log was held against a binding, with completions that have no envelope. Completions that exist stay as they are,
+    /// Writes how far the log was evaluated for a binding, with completions that have no envelope. Completions that exist stay as they are,
     /// and completions of updates that ended are not written. Under the same rules the place never goes back.
     ///
     /// - Parameter isFull: Updates after the place had no room.
     /// - Returns: Whether the binding is of the revision; otherwise nothing is written.
-    func held(
-        _ binding: BindingSerial, revision: Int64, to place: HeldTo, isFull: Bool, adding completions: [Completion],
+    func evaluated(
+        _ binding: BindingSerial, revision: Int64, to place: AudienceCursor, isFull: Bool, adding completions: [Completion],
         at now: Timestamp
     ) async throws -> Bool
     /// Writes a device's results of updates, in order, and how far it received. The place never goes back by a report.
@@ -137,8 +137,8 @@ package protocol UpdateStore: Sendable {
     func envelopes(of completions: [CompletionKey]) async throws -> [MessageID]
     /// Ends completions that later content stands for, unless their device received them, and takes them out of the inbox. Returns what was
     /// taken out. A completion that ended is left out.
-    func absorb(_ absorbed: [(CompletionKey, by: UpdateSerial)], at now: Timestamp) async throws -> [MessageID]
-    /// Makes a completion due that tells a binding to fetch everything, and absorbs all content that its device does not have. An app has one
+    func coalesce(_ coalesced: [(CompletionKey, by: UpdateSerial)], at now: Timestamp) async throws -> [MessageID]
+    /// Makes a completion due that tells a binding to fetch everything, and coalesces all content that its device does not have. An app has one
     /// such update; concurrent calls make one. A completion that was not received yet is used again.
     ///
     /// - Returns: The update, and what was taken out of the inbox; update zero if the binding ended.
@@ -326,11 +326,11 @@ package struct ResyncRequest: Sendable {
 package struct Resync: Sendable {
     package var update: UpdateSerial
     /// What it stands for, and was taken out of the inbox.
-    package var absorbed: [MessageID]
+    package var coalesced: [MessageID]
 
-    package init(update: UpdateSerial, absorbed: [MessageID]) {
+    package init(update: UpdateSerial, coalesced: [MessageID]) {
         self.update = update
-        self.absorbed = absorbed
+        self.coalesced = coalesced
     }
 }
 

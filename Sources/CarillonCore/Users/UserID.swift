@@ -14,7 +14,7 @@ package struct UserID: Hashable, Sendable {
 }
 
 /// What a device says of its user.
-package enum UserWord: Equatable, Sendable {
+package enum UserClaim: Equatable, Sendable {
     case signedIn(UserID)
     case signedOut
 

@@ -8,11 +8,11 @@ package final class VapidVerifier: Sendable {
     /// The addresses of the endpoints, whose origin a token must name.
     private let addresses: OwnAddresses
     /// When those that are good expire, by a hash of token and key.
-    private let verified: Mutex<RecentValues<SHA256Digest, Double>>
+    private let verified: Mutex<LRUCache<SHA256Digest, Double>>
 
     package init(addresses: OwnAddresses, capacity: Int = 4096) {
         self.addresses = addresses
-        verified = Mutex(RecentValues(capacity: capacity))
+        verified = Mutex(LRUCache(capacity: capacity))
     }
 
     package func verify(_ credentials: VapidCredentials, at now: Timestamp) throws(Refusal) {

@@ -12,7 +12,7 @@ package struct ChannelNews: Sendable {
 
     /// Writes the envelope and the change of the watch in one. Answers false when the change did not count any more, and
     /// nothing was told.
-    package func tell(_ news: PingMachine.News, on watch: Watch, with effect: Effect) async throws -> Bool {
+    package func notify(_ news: PingMachine.News, on watch: Watch, with effect: Effect) async throws -> Bool {
         let now = time.now()
         let rules = AppendRules(topic: Self.topic, effects: [effect])
         let delivered = await home.deliver(to: watch.device, .kept, rules: rules) { id in

@@ -2,8 +2,8 @@ package import CarillonWire
 
 /// The pings of one watch: when the next is due, and what the channel is told.
 ///
-/// - *well*, `told` is nil: the channel believes that its back end answers. Left by a failure, of which it is told.
-/// - *failing*, `told` is a failure: the channel knows of it. The same failure again is not told; another one is; an
+/// - *well*, `notified` is nil: the channel believes that its back end answers. Left by a failure, of which it is told.
+/// - *failing*, `notified` is a failure: the channel knows of it. The same failure again is not told; another one is; an
 ///   answer leads back to *well*, and `recovered` is told.
 ///
 /// A ping that could not be made by this server's own fault changes neither. A back end that fails more than twice in a
@@ -21,12 +21,12 @@ package struct PingMachine: Equatable, Sendable {
         package var dueAt: Timestamp
     }
 
-    package private(set) var told: PingFailure?
+    package private(set) var notified: PingFailure?
     /// In a row, those of an unreachable back end.
     package private(set) var failures: Int
 
-    package init(told: PingFailure? = nil, failures: Int = 0) {
-        self.told = told
+    package init(notified: PingFailure? = nil, failures: Int = 0) {
+        self.notified = notified
         self.failures = failures
     }
 
@@ -48,14 +48,14 @@ package struct PingMachine: Equatable, Sendable {
         switch PingVerdict(result) {
         case .well:
             failures = 0
-            let news = told.map { _ in News.recovered }
-            told = nil
+            let news = notified.map { _ in News.recovered }
+            notified = nil
             return Step(news: news, dueAt: due(after: intervalSeconds, at: now, chance))
         case .failed(let failure, _):
             failures = failure == .tokenLost ? 0 : min(failures + 1, Self.mostFailures)
             if case .impossible = result { failures = Self.mostFailures }
-            let news = told == failure ? nil : News.pingFailed(failure)
-            told = failure
+            let news = notified == failure ? nil : News.pingFailed(failure)
+            notified = failure
             let dueAt = due(after: backedOff(intervalSeconds), at: now, chance)
             let wait = result.wait.map { now.adding(seconds: $0.components.seconds) }
             return Step(news: news, dueAt: wait.map { max($0, dueAt) } ?? dueAt)

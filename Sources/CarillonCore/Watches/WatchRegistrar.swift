@@ -115,8 +115,8 @@ package struct WatchRegistrar: Sendable {
     /// A back end that speaks with its token is there, and has the token. When it wants no more pings, who was told
     /// otherwise would never hear of it again; and a token that is lost once more would not be news.
     private func vouch(for watch: Watch?, when refutes: (PingFailure) -> Bool) async throws {
-        guard let watch, let told = watch.machine.told, refutes(told) else { return }
-        _ = try await news.tell(.recovered, on: watch, with: .vouchedFor(watch.channel))
+        guard let watch, let notified = watch.machine.notified, refutes(notified) else { return }
+        _ = try await news.notify(.recovered, on: watch, with: .vouchedFor(watch.channel))
     }
 
     private func ping(_ request: PutWatch) throws(Refusal) -> Watch.Ping? {

@@ -74,7 +74,7 @@ package struct WatchWork: WorkUser {
             end: end, watch: watch.serial, revision: watch.revision, machine: machine,
             lastPing: Watch.LastPing(result, at: end.at), dueAt: step.dueAt)
         if let news = step.news {
-            _ = try await self.news.tell(news, on: watch, with: .pinged(record))
+            _ = try await self.news.notify(news, on: watch, with: .pinged(record))
         } else {
             _ = try await watches.record(record)
         }

@@ -32,7 +32,7 @@ struct InboxChangeWriter {
         for effect in changes.vainEffects { try effects.giveUp(effect) }
         var wakes: [Int64: Int64] = [:]
         for row in changes.departures { wakes[row.position] = try remove(row) }
-        for row in changes.told { try CompletionTransaction(db).settled(row) }
+        for row in changes.notified { try CompletionTransaction(db).settled(row) }
         for row in changes.outcomes { try insert(outcome: row, wake: wakes[row.position]) }
         for end in changes.ends { try write(end) }
         for arrival in changes.arrivals { try insert(arrival) }

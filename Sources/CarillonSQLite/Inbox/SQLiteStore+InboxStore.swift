@@ -99,7 +99,7 @@ extension SQLiteStore: InboxStore {
         return try select.run()
     }
 
-    package func arrival(of name: DeviceName, _ load: InboxLoad, at now: Timestamp) async throws -> Arrival? {
+    package func arrival(of name: DeviceName, _ load: PageRequest, at now: Timestamp) async throws -> Arrival? {
         try await readStepwise { [self] db in
             guard let device = try Self.device(name, in: db) else { return nil }
             // One that never registered has nothing to say.
@@ -119,7 +119,7 @@ extension SQLiteStore: InboxStore {
 
     /// Reads a page in its own transaction. Nil if the device was removed.
     private static func envelopes(
-        of device: DeviceSerial, _ load: InboxLoad, at now: Timestamp, _ memory: InboxMemory, in db: Database
+        of device: DeviceSerial, _ load: PageRequest, at now: Timestamp, _ memory: InboxMemory, in db: Database
     ) throws -> [Envelope]? {
         let key = InboxIndex.Key(device, isFinal: false)
         // The index is asked before the transaction begins.

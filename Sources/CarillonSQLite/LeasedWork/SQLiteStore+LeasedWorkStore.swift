@@ -7,8 +7,8 @@ extension SQLiteStore: LeasedWorkStore {
     }
 
     package func dueWork(
-        in shards: ShardSet, at now: Timestamp, besides crowd: WorkCrowds, limit: Int
+        in shards: ShardSet, at now: Timestamp, besides busy: BusyPeerSets, limit: Int
     ) async throws -> [DueWork] {
-        try await read { db in try WorkQueues(db).due(in: shards, at: now, besides: crowd, limit: limit) }
+        try await read { db in try WorkQueues(db).due(in: shards, at: now, besides: busy, limit: limit) }
     }
 }

@@ -106,7 +106,7 @@ struct WorkQueues {
     // MARK: Looking
 
     /// See ``LeasedWorkStore/dueWork(in:at:besides:limit:)``.
-    func due(in homeShards: ShardSet, at now: Timestamp, besides crowd: WorkCrowds, limit: Int) throws -> [DueWork] {
+    func due(in homeShards: ShardSet, at now: Timestamp, besides busy: BusyPeerSets, limit: Int) throws -> [DueWork] {
         // One look at the index for each app, kind and standing that there is.
         let select = try db.cachedStatement(
             sql: """
@@ -124,7 +124,7 @@ struct WorkQueues {
         let shares = try Int64.fetchAll(select, arguments: [now.milliseconds])
         let proven = shares.filter { $0 & 1 == 0 }
         let onTrial = shares.filter { $0 & 1 == 1 }
-        return try due(proven, homeShards, now, crowd.proven, limit) + due(onTrial, homeShards, now, crowd.onTrial, limit)
+        return try due(proven, homeShards, now, busy.proven, limit) + due(onTrial, homeShards, now, busy.onTrial, limit)
     }
 
     private static let endingWithApp = WorkKind.allCases.filter(\.endsWithApp).map { String($0.rawValue) }
@@ -134,7 +134,7 @@ struct WorkQueues {
     private static let mostDue = 2048
 
     private func due(
-        _ shares: [Int64], _ homeShards: ShardSet, _ now: Timestamp, _ crowd: WorkCrowd, _ limit: Int
+        _ shares: [Int64], _ homeShards: ShardSet, _ now: Timestamp, _ busy: BusyPeers, _ limit: Int
     ) throws -> [DueWork] {
         guard !shares.isEmpty else { return [] }
         let select = try db.cachedStatement(
@@ -161,8 +161,8 @@ struct WorkQueues {
         let rows = try Row.fetchAll(
             select,
             arguments: homeShards.arguments(with: [
-                "shares": Self.json(shares), "now": now.milliseconds, "peers": Self.json(crowd.peers),
-                "hosts": Self.json(crowd.hosts), "devices": Self.json(crowd.devices.map(\.rawValue)),
+                "shares": Self.json(shares), "now": now.milliseconds, "peers": Self.json(busy.peers),
+                "hosts": Self.json(busy.hosts), "devices": Self.json(busy.devices.map(\.rawValue)),
                 "limit": max(1, min(limit, Self.mostDue / shares.count)),
             ]))
         return rows.compactMap { DueWork(row: $0) }
@@ -217,7 +217,7 @@ struct WorkQueues {
         try serve.execute(arguments: [now.milliseconds, row["lane"] as Int64])
         return LeasedItem(
             lease: lease, due: work,
-            standing: PeerStanding(isOnTrial: row["on_trial"] != 0, failures: row["failures"]), subject: subject)
+            standing: EndpointHealth(isOnTrial: row["on_trial"] != 0, failures: row["failures"]), subject: subject)
     }
 
     /// Ends a lease. The work is due when it was due before.
@@ -293,7 +293,7 @@ struct WorkQueues {
         }
         try db.run(
             "UPDATE work_lane SET rests_until = 0 WHERE rests_until > :now + :rest",
-            ["now": now.milliseconds, "rest": PeerStanding.longestRestMilliseconds])
+            ["now": now.milliseconds, "rest": EndpointHealth.longestRestMilliseconds])
         try db.run("UPDATE work_lane SET served_at = :now WHERE served_at > :now", ["now": now.milliseconds])
     }
 }

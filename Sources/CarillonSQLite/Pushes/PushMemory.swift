@@ -7,11 +7,11 @@ import Synchronization
 /// Only the store's one writing connection uses it, so that it moves with the transactions.
 final class PushMemory: Sendable {
     private struct State {
-        var devices: RecentValues<DeviceSerial, PushReach>
+        var devices: LRUCache<DeviceSerial, PushReach>
         /// Whether an app has a text to be shown.
-        var alertTexts: RecentValues<AppSerial, Bool>
+        var alertTexts: LRUCache<AppSerial, Bool>
         /// When devices last said that their address is their own; the store has it to the day.
-        var confirmed: RecentValues<DeviceSerial, Timestamp>
+        var confirmed: LRUCache<DeviceSerial, Timestamp>
     }
 
     private let state: Mutex<State>
@@ -19,8 +19,8 @@ final class PushMemory: Sendable {
     init(capacity: Int = 50_000) {
         state = Mutex(
             State(
-                devices: RecentValues(capacity: capacity), alertTexts: RecentValues(capacity: 1000),
-                confirmed: RecentValues(capacity: capacity)))
+                devices: LRUCache(capacity: capacity), alertTexts: LRUCache(capacity: 1000),
+                confirmed: LRUCache(capacity: capacity)))
     }
 
     subscript(device: DeviceSerial) -> PushReach? {

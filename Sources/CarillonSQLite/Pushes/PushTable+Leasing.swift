@@ -184,7 +184,7 @@ extension PushTable {
             memory.pushes[push.device] = reach
         }
         try apply(ruling.change, to: push.serial, of: push.device)
-        if ruling.isFolded { try tellByWake(push.serial, push.device, at: now) }
+        if ruling.isFolded { try notifyByWake(push.serial, push.device, at: now) }
         guard case .leased(_, let fence) = ruling.change, let address = push.address else { return nil }
         return LeasedPush(
             lease: WorkLease(work: push.serial, fence: fence), id: row.id, kind: push.kind, device: push.device,

@@ -146,11 +146,11 @@ struct PushTable {
     }
 
     /// The message of an alert that is not shown waits still: a wake tells of it, when the device can be reached.
-    func tellByWake(_ serial: Int64, _ device: DeviceSerial, at now: Timestamp) throws {
+    func notifyByWake(_ serial: Int64, _ device: DeviceSerial, at now: Timestamp) throws {
         let position = try Int64.first(
             db, "UPDATE envelope SET wake = ? WHERE position = (SELECT last FROM push WHERE serial = ?) RETURNING position",
             [WakeMode.background.number, serial])
-        if let position { try WakeTable(db, memory: memory).tellByWake(device, position, at: now) }
+        if let position { try WakeTable(db, memory: memory).notifyByWake(device, position, at: now) }
     }
 
     static let cancelled = ServerMetric.pushes.counter("cancelled")
@@ -240,7 +240,7 @@ struct PushTable {
         for row in old {
             if row.state == .parked { db.count(1, of: Self.parkedForgotten) }
             if rules.isFoldedWhenForgotten(row.kind, in: row.state) {
-                try tellByWake(row.serial, row.device, at: retention.now)
+                try notifyByWake(row.serial, row.device, at: retention.now)
             }
             try db.run("DELETE FROM push WHERE serial = ?", [row.serial])
             if var reach = memory.pushes[row.device] {

@@ -112,7 +112,7 @@ struct WakeTable {
     }
 
     /// Replaces the alert of a message by a wake.
-    func tellByWake(_ device: DeviceSerial, _ position: Int64, at now: Timestamp) throws {
+    func notifyByWake(_ device: DeviceSerial, _ position: Int64, at now: Timestamp) throws {
         let facts = WakeFacts(reach: try reader.reach(of: device))
         try apply(rules.lostAlert(at: position, at: now, knowing: facts), to: device)
     }

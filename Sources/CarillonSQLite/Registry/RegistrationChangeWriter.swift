@@ -76,7 +76,7 @@ struct RegistrationChangeWriter {
         insert.bind(said.address?.environment.rawValue)
         insert.bind(registration.addressRevision)
         insert.bind(registration.confirmedAt.milliseconds)
-        insert.bind(registration.takings)
+        insert.bind(registration.tokenTransfers)
         insert.bind(registration.takenOn)
         insert.bind(registration.status.reason?.rawValue)
         insert.bind(registration.statusAt.milliseconds)
@@ -122,14 +122,14 @@ struct RegistrationChangeWriter {
         insert.bind(released.app.rawValue)
         insert.bind(released.token.platform.rawValue)
         insert.bind(released.token.token.bytes)
-        insert.bind(released.takings.count)
-        insert.bind(released.takings.day)
+        insert.bind(released.tokenTransfers.count)
+        insert.bind(released.tokenTransfers.day)
         try insert.run()
         try db.run(
             """
             DELETE FROM released_token WHERE (app, platform, token) IN
                 (SELECT app, platform, token FROM released_token WHERE taken_on < ? LIMIT ?)
-            """, [released.takings.day, released.forgotten])
+            """, [released.tokenTransfers.day, released.forgotten])
     }
 
     // MARK: Channels

@@ -175,7 +175,7 @@ extension DeviceEndFacts {
         self.init(
             device: device, app: AppSerial(columns.integer(0)), devicesOfApp: Int(columns.integer(1)),
             seenAt: columns.timestamp(2), seenServed: columns.integer(3), token: token,
-            takings: .init(count: Int(columns.integer(6)), day: columns.integer(7)))
+            tokenTransfers: .init(count: Int(columns.integer(6)), day: columns.integer(7)))
     }
 }
 
@@ -228,7 +228,7 @@ extension DeviceRegistration {
         }
         addressRevision = columns.integer(place + 4)
         confirmedAt = columns.timestamp(place + 5)
-        takings = Int(columns.integer(place + 6))
+        tokenTransfers = Int(columns.integer(place + 6))
         takenOn = columns.integer(place + 7)
         if let reason = columns.text(place + 8) {
             guard let reason = SuspensionReason(rawValue: reason) else { throw unreadable }

@@ -36,8 +36,8 @@ extension SQLiteStore: DeviceStore {
         }
     }
 
-    package func untoldStatuses(in shards: ShardSet, limit: Int) async throws -> [UntoldStatus] {
-        try await read { db in try StatusNewsTable(db).untold(in: shards, limit: limit) }
+    package func pendingStatuses(in shards: ShardSet, limit: Int) async throws -> [PendingStatus] {
+        try await read { db in try StatusNewsTable(db).pending(in: shards, limit: limit) }
     }
 
     package func device(_ id: DeviceID) async throws -> Device? {

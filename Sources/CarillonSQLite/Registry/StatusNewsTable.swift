@@ -7,19 +7,19 @@ struct StatusNewsTable {
 
     init(_ db: Database) { self.db = db }
 
-    func isUntold(_ device: DeviceSerial, _ at: Timestamp) throws -> Bool {
+    func isPending(_ device: DeviceSerial, _ at: Timestamp) throws -> Bool {
         let select = "SELECT 1 FROM device_profile WHERE device = ? AND status_at = ? AND NOT is_told"
         return try Int.first(db, select, [device.rawValue, at.milliseconds]) != nil
     }
 
-    func told(_ device: DeviceSerial, _ at: Timestamp) throws -> Bool {
+    func notified(_ device: DeviceSerial, _ at: Timestamp) throws -> Bool {
         try db.run(
             "UPDATE device_profile SET is_told = TRUE WHERE device = ? AND status_at = ? AND NOT is_told",
             [device.rawValue, at.milliseconds])
         return db.changesCount == 1
     }
 
-    func untold(in shards: ShardSet, limit: Int) throws -> [UntoldStatus] {
+    func pending(in shards: ShardSet, limit: Int) throws -> [PendingStatus] {
         var select = try BoundStatement(
             db,
             """
@@ -28,11 +28,11 @@ struct StatusNewsTable {
             """)
         select.bind(shards)
         select.bind(limit)
-        var all: [UntoldStatus] = []
+        var all: [PendingStatus] = []
         try select.forEachRow { columns in
             let reason = columns.text(2).flatMap(SuspensionReason.init(rawValue:))
             all.append(
-                UntoldStatus(
+                PendingStatus(
                     device: DeviceSerial(columns.integer(0)), app: AppSerial(columns.integer(1)),
                     status: reason.map { .suspended($0) } ?? .registered, at: columns.timestamp(3)))
             return true

@@ -36,7 +36,7 @@ enum Schema {
         { try $0.execute(sql: SubscriptionSchema.changes) },
         { try $0.execute(sql: FiringSchema.changes) },
         { try $0.execute(sql: ApprovalHookSchema.changes) },
-        { try $0.execute(sql: HeldFiringSchema.changes) },
+        { try $0.execute(sql: ThrottledFiringSchema.changes) },
         { try $0.execute(sql: SuspensionSchema.changes + UpdateSchema.changes) },
         { try $0.execute(sql: MissedContentSchema.changes + ReachSchema.changes) },
         { try $0.execute(sql: AttachmentSchema.changes) },

@@ -9,8 +9,8 @@ import Synchronization
 /// stores it there again. A request that is not remembered is read. A transaction that fails clears the memory.
 final class RequestMemory: Sendable {
     private struct State {
-        var requests: RecentValues<RequestSerial, ServiceRequest>
-        var serials: RecentValues<ServiceRequestID, RequestSerial>
+        var requests: LRUCache<RequestSerial, ServiceRequest>
+        var serials: LRUCache<ServiceRequestID, RequestSerial>
         /// Requests as the present transaction leaves them.
         var uncommitted: [RequestSerial: ServiceRequest] = [:]
     }
@@ -18,7 +18,7 @@ final class RequestMemory: Sendable {
     private let state: Mutex<State>
 
     init(capacity: Int = 4096) {
-        state = Mutex(State(requests: RecentValues(capacity: capacity), serials: RecentValues(capacity: capacity)))
+        state = Mutex(State(requests: LRUCache(capacity: capacity), serials: LRUCache(capacity: capacity)))
     }
 
     /// Returns the request of an id if it is remembered and no transaction is changing it.

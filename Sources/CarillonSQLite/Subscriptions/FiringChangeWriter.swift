@@ -23,7 +23,7 @@ struct FiringChangeWriter {
         }
     }
 
-    private func insert(_ firings: [HeldFiring]) throws {
+    private func insert(_ firings: [ThrottledFiring]) throws {
         var insert = try BoundStatement(
             db,
             """
@@ -90,7 +90,7 @@ struct FiringChangeWriter {
             "UPDATE subscription_item SET last_firing = ?, told_at = ? WHERE app = ? AND item = ? AND subscription = ?")
         for (key, watch) in watches {
             update.bind(watch.lastFiring)
-            update.bind(watch.toldAt?.milliseconds)
+            update.bind(watch.notifiedAt?.milliseconds)
             update.bind(watch.app.rawValue)
             update.bind(key.item.text)
             update.bind(key.subscription.rawValue)

@@ -50,7 +50,7 @@ struct FiringReader {
         }
     }
 
-    /// A held firing whose item cannot be read is missing in the facts: it does not count, and is dropped.
+    /// A throttled firing whose item cannot be read is missing in the facts: it does not count, and is dropped.
     private func readHeld(_ numbers: Set<Int64>, into facts: inout FiringFacts) throws {
         var select = try BoundStatement(
             db,
@@ -128,6 +128,6 @@ extension FiringWatch {
         self.init(
             app: AppSerial(columns.integer(place)), hasItem: columns.integer(place + 3) != 0,
             lastFiring: columns.integer(place + 1),
-            toldAt: columns.integerIfAny(place + 2).map(Timestamp.init(milliseconds:)))
+            notifiedAt: columns.integerIfAny(place + 2).map(Timestamp.init(milliseconds:)))
     }
 }

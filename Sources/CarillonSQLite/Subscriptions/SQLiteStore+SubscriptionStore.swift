@@ -230,15 +230,15 @@ extension SQLiteStore: SubscriptionStore {
 
     // MARK: Firings that wait
 
-    package func hold(_ firings: [HeldFiring], at now: Timestamp) async throws -> [HoldResult] {
-        try await group.run { db in try HeldFiringTable(db).hold(firings, at: now) }
+    package func hold(_ firings: [ThrottledFiring], at now: Timestamp) async throws -> [HoldResult] {
+        try await group.run { db in try ThrottledFiringTable(db).hold(firings, at: now) }
     }
 
     package func dueFirings(in shards: ShardSet, at now: Timestamp, limit: Int) async throws -> [DueFiring] {
-        try await read { db in try HeldFiringTable(db).due(in: shards, at: now, limit: limit) }
+        try await read { db in try ThrottledFiringTable(db).due(in: shards, at: now, limit: limit) }
     }
 
-    package func nextHeldFiring(in shards: ShardSet) async throws -> Timestamp? {
+    package func nextThrottledFiring(in shards: ShardSet) async throws -> Timestamp? {
         try await read { db in
             try Int64.first(
                 db,
@@ -252,10 +252,10 @@ extension SQLiteStore: SubscriptionStore {
     }
 
     package func bringBackHeld(in shards: ShardSet, at now: Timestamp) async throws {
-        try await group.run { db in try HeldFiringTable(db).bringBack(in: shards, at: now) }
+        try await group.run { db in try ThrottledFiringTable(db).bringBack(in: shards, at: now) }
     }
 
     package func dropHeld(_ firings: [Int64], at now: Timestamp) async throws {
-        try await group.run { db in try HeldFiringTable(db).drop(firings, at: now) }
+        try await group.run { db in try ThrottledFiringTable(db).drop(firings, at: now) }
     }
 }

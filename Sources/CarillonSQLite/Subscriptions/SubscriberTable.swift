@@ -61,7 +61,7 @@ struct SubscriberTable {
         return items
     }
 
-    /// Subscriptions that know an update, or have held firings, or all; see ``SubscriptionStore/resetSubscriptions(on:after:limit:all:)``.
+    /// Subscriptions that know an update, or have throttled firings, or all; see ``SubscriptionStore/resetSubscriptions(on:after:limit:all:)``.
     ///
     /// - Returns: The subscriptions, and the one after which the next part begins; nil after the last part.
     func subscribersToReset(

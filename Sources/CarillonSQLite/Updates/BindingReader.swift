@@ -93,18 +93,18 @@ struct BindingReader {
     }
 
     /// Whether completions of the binding are still to be released.
-    func isLeftOver(_ binding: BindingSerial) throws -> Bool {
+    func needsCleanup(_ binding: BindingSerial) throws -> Bool {
         var select = try BoundStatement(db, "SELECT 1 FROM binding WHERE serial = ? AND is_left_over")
         select.bind(binding.rawValue)
         return try select.run()
     }
 
     /// Returns nil if the binding ended.
-    func heldFacts(of binding: BindingSerial) throws -> HeldFacts? {
+    func heldFacts(of binding: BindingSerial) throws -> CursorFacts? {
         var select = try BoundStatement(
-            db, "SELECT \(HeldFacts.columns) FROM binding WHERE binding.serial = ? AND binding.ended_at IS NULL")
+            db, "SELECT \(CursorFacts.columns) FROM binding WHERE binding.serial = ? AND binding.ended_at IS NULL")
         select.bind(binding.rawValue)
-        return try select.first { HeldFacts($0, from: 0) }
+        return try select.first { CursorFacts($0, from: 0) }
     }
 
     /// See ``UpdateStore/standing(of:from:under:)``.
@@ -138,7 +138,7 @@ struct BindingReader {
     }
 }
 
-extension HeldFacts {
+extension CursorFacts {
     /// The columns that ``init(_:from:)`` reads, of a binding of the statement.
     static let columns = """
         binding.revision, held_to, held_by, seen_to, coalesce((SELECT max(expired.serial) FROM audience_update AS expired
@@ -149,7 +149,7 @@ extension HeldFacts {
     init(_ columns: StatementColumns, from place: Int32) {
         self.init(
             revision: columns.integer(place),
-            heldTo: HeldTo(UpdateSerial(columns.integer(place + 1)), rules: columns.integer(place + 2)),
+            cursor: AudienceCursor(UpdateSerial(columns.integer(place + 1)), rules: columns.integer(place + 2)),
             seenTo: UpdateSerial(columns.integer(place + 3)), lastExpired: UpdateSerial(columns.integer(place + 4)))
     }
 }

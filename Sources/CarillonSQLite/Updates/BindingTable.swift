@@ -153,7 +153,7 @@ extension UpdateBinding {
             values: ParameterValues(stored: columns.bytes(place + 6) ?? [], columns.bytes(place + 11) ?? []),
             locatedAt: columns.integerIfAny(place + 7).map(Timestamp.init(milliseconds:)),
             kinds: Set((columns.text(place + 8) ?? "").split(separator: " ").map(String.init)),
-            heldTo: HeldTo(UpdateSerial(columns.integer(place + 9)), rules: columns.integer(place + 10)),
+            cursor: AudienceCursor(UpdateSerial(columns.integer(place + 9)), rules: columns.integer(place + 10)),
             seenTo: UpdateSerial(columns.integer(place + 12)), needsResync: columns.integer(place + 13) != 0,
             receivedTo: ReceivedTo(all: columns.integer(place + 14), updates: columns.integer(place + 15)))
     }

@@ -51,9 +51,9 @@ struct BindingTransaction {
     /// Writes the place of a binding. Returns false if the binding has another revision.
     ///
     /// - Parameter isFull: Whether updates after the place had no room.
-    func held(_ binding: BindingSerial, revision: Int64, to place: HeldTo, isFull: Bool) throws -> Bool {
+    func evaluated(_ binding: BindingSerial, revision: Int64, to place: AudienceCursor, isFull: Bool) throws -> Bool {
         let facts = try reader.heldFacts(of: binding)
-        guard let change = rules.held(to: place, isFull: isFull, of: revision, knowing: facts) else { return false }
+        guard let change = rules.evaluated(to: place, isFull: isFull, of: revision, knowing: facts) else { return false }
         try writer.write(change, of: binding)
         return true
     }

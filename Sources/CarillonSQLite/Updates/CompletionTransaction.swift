@@ -53,7 +53,7 @@ struct CompletionTransaction {
     func add(_ completions: [Completion], at now: Timestamp) throws {
         for completion in completions {
             let facts = try reader.facts(ofNew: completion)
-            if let changes = rules.held(completion, at: now, knowing: facts) { try writer.write(changes) }
+            if let changes = rules.evaluated(completion, at: now, knowing: facts) { try writer.write(changes) }
         }
     }
 
@@ -64,14 +64,14 @@ struct CompletionTransaction {
         if let changes = rules.resync(update, of: binding, at: now, knowing: last) { try writer.write(changes) }
         try table.standIn(update, forExpiredOf: binding)
         let content = try table.unreceivedContent(of: binding).completions
-        return try absorb(content.map { ($0.key, by: update) }, at: now)
+        return try coalesce(content.map { ($0.key, by: update) }, at: now)
     }
 
     /// Returns the envelopes that must be taken out of the inbox in the same transaction.
-    func absorb(_ absorbed: [(CompletionKey, by: UpdateSerial)], at now: Timestamp) throws -> [MessageID] {
-        try absorbed.compactMap { key, absorber in
+    func coalesce(_ coalesced: [(CompletionKey, by: UpdateSerial)], at now: Timestamp) throws -> [MessageID] {
+        try coalesced.compactMap { key, coalescer in
             guard let completion = try table.completion(key),
-                let step = rules.absorb(completion, by: absorber, at: now)
+                let step = rules.coalesce(completion, by: coalescer, at: now)
             else { return nil }
             return try write(step, at: now)
         }
@@ -101,8 +101,8 @@ struct CompletionTransaction {
     /// Ends some completions of an ended binding. Returns nil if nothing is left, or the binding began again.
     func release(_ binding: BindingSerial, limit: Int, at now: Timestamp) throws -> [MessageID]? {
         let unfinished = try table.unfinished(of: binding, limit: limit)
-        let isLeftOver = try !unfinished.isEmpty && BindingReader(db).isLeftOver(binding)
-        switch rules.release(unfinished, isLeftOver: isLeftOver, at: now) {
+        let needsCleanup = try !unfinished.isEmpty && BindingReader(db).needsCleanup(binding)
+        switch rules.release(unfinished, needsCleanup: needsCleanup, at: now) {
         case .nothingLeft:
             try db.run("UPDATE binding SET is_left_over = FALSE WHERE serial = ?", [binding.rawValue])
             return nil

@@ -264,13 +264,13 @@ extension SQLiteStore: UpdateStore {
         try await read { db in try CompletionTable(db).unfinished(of: binding) }
     }
 
-    package func held(
-        _ binding: BindingSerial, revision: Int64, to place: HeldTo, isFull: Bool, adding completions: [Completion],
+    package func evaluated(
+        _ binding: BindingSerial, revision: Int64, to place: AudienceCursor, isFull: Bool, adding completions: [Completion],
         at now: Timestamp
     ) async throws -> Bool {
         try await group.run { db in
             let bindings = BindingTransaction(db)
-            guard try bindings.held(binding, revision: revision, to: place, isFull: isFull) else { return false }
+            guard try bindings.evaluated(binding, revision: revision, to: place, isFull: isFull) else { return false }
             try CompletionTransaction(db).add(completions, at: now)
             return true
         }
@@ -306,11 +306,11 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func absorb(
-        _ absorbed: [(CompletionKey, by: UpdateSerial)], at now: Timestamp
+    package func coalesce(
+        _ coalesced: [(CompletionKey, by: UpdateSerial)], at now: Timestamp
     ) async throws -> [MessageID] {
         try await changeInboxes { db, transaction in
-            let envelopes = try CompletionTransaction(db).absorb(absorbed, at: now)
+            let envelopes = try CompletionTransaction(db).coalesce(coalesced, at: now)
             try transaction.takeOut(envelopes, at: now)
             return envelopes
         }
@@ -320,12 +320,12 @@ extension SQLiteStore: UpdateStore {
         try await changeInboxes { db, transaction in
             let app = try Int64.first(
                 db, "SELECT app FROM binding WHERE serial = ? AND ended_at IS NULL", [binding.rawValue])
-            guard let app else { return Resync(update: UpdateSerial(0), absorbed: []) }
+            guard let app else { return Resync(update: UpdateSerial(0), coalesced: []) }
             let update = try UpdateTable(db).resync(of: AppSerial(app), request, at: now)
-            let absorbed = try CompletionTransaction(db).resync(update, of: binding, at: now)
-            try transaction.takeOut(absorbed, at: now)
+            let coalesced = try CompletionTransaction(db).resync(update, of: binding, at: now)
+            try transaction.takeOut(coalesced, at: now)
             try BindingTable(db).madeUp(binding)
-            return Resync(update: update, absorbed: absorbed)
+            return Resync(update: update, coalesced: coalesced)
         }
     }
 

@@ -336,7 +336,7 @@ struct UpdateTable {
         return end.map { UpdateSerial($0) }
     }
 
-    /// Completions of ended updates that are not final. An update of which none is left is left over no more.
+    /// Completions of ended updates that are not final. An update of which none is left is stale no more.
     func unfinished(in shards: ShardSet, limit: Int) throws -> [EndedCompletion] {
         var found: [EndedCompletion] = []
         let ofShards = shards.condition(on: "binding.device")

@@ -78,7 +78,7 @@ extension Watch {
             channelID: ChannelID(try row.bytes16("channel_id")), ping: ping,
             disconnectAddress: try (row["disconnect_address"] as String?).map(CallAddress.init(stored:)),
             sealed: Sealed(row),
-            machine: PingMachine(told: (row["told"] as Int?).flatMap(PingFailure.init), failures: row["failures"]),
+            machine: PingMachine(notified: (row["told"] as Int?).flatMap(PingFailure.init), failures: row["failures"]),
             lastPing: lastPing, dueAt: (row["due_at"] as Int64?).map(Timestamp.init(milliseconds:)),
             createdAt: row.timestamp("created_at"))
     }

@@ -40,11 +40,11 @@ struct WatchChangeWriter {
         }
         // The rows are written in one order, so that transactions of several writers do not wait for each other in a circle.
         for (app, usage) in changes.usage.sorted(by: { $0.key.rawValue < $1.key.rawValue }) { try write(usage, of: app) }
-        db.count(changes.crowdedOut, of: Self.crowdedOut)
+        db.count(changes.dropped, of: Self.dropped)
         return watch
     }
 
-    private static let crowdedOut = ServerMetric.disconnectCallbacks.counter("crowded_out")
+    private static let dropped = ServerMetric.disconnectCallbacks.counter("crowded_out")
 
     // MARK: Work
 
@@ -109,18 +109,18 @@ struct WatchChangeWriter {
             """,
             [
                 watch.revision, watch.ping?.address.text, watch.ping?.intervalSeconds, watch.disconnectAddress?.text,
-                Data(watch.sealed.secret), Data(watch.sealed.token), watch.machine.told?.rawValue, watch.machine.failures,
+                Data(watch.sealed.secret), Data(watch.sealed.token), watch.machine.notified?.rawValue, watch.machine.failures,
                 watch.lastPing?.at.milliseconds, watch.lastPing?.failure?.rawValue, watch.lastPing?.detail,
                 watch.serial.rawValue,
             ])
     }
 
     private func write(_ state: WatchChanges.State) throws {
-        let (told, failures) = (state.machine.told?.rawValue, state.machine.failures)
+        let (notified, failures) = (state.machine.notified?.rawValue, state.machine.failures)
         guard let last = state.lastPing else {
             try db.run(
                 "UPDATE watch SET revision = ?, told = ?, failures = ? WHERE serial = ?",
-                [state.revision, told, failures, state.watch.rawValue])
+                [state.revision, notified, failures, state.watch.rawValue])
             return
         }
         try db.run(
@@ -129,7 +129,7 @@ struct WatchChangeWriter {
             WHERE serial = ?
             """,
             [
-                state.revision, told, failures, last.at.milliseconds, last.failure?.rawValue, last.detail,
+                state.revision, notified, failures, last.at.milliseconds, last.failure?.rawValue, last.detail,
                 state.watch.rawValue,
             ])
     }

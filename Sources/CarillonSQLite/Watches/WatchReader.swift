@@ -173,7 +173,7 @@ extension WatchState {
     fileprivate init(_ row: Row) {
         self.init(
             revision: row["revision"], isPinged: (row["ping_address"] as String?) != nil,
-            machine: PingMachine(told: (row["told"] as Int?).flatMap(PingFailure.init), failures: row["failures"]))
+            machine: PingMachine(notified: (row["told"] as Int?).flatMap(PingFailure.init), failures: row["failures"]))
     }
 }
 

@@ -459,9 +459,9 @@ extension HTTPConnectionHandler {
     }
 
     /// Tells something before the answer (RFC 9110 section 15.2), to a peer that understands it.
-    func told(_ head: HTTPResponseHead) {
+    func notified(_ head: HTTPResponseHead) {
         onLoop { handler in
-            guard let context = handler.context, handler.machine.mayTell else { return }
+            guard let context = handler.context, handler.machine.mayNotify else { return }
             context.writeAndFlush(Self.wrapOutboundOut(.head(head)), promise: nil)
         }
     }

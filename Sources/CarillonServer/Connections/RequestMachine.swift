@@ -392,7 +392,7 @@ package struct RequestMachine {
     }
 
     /// Whether something can be told before the answer: not behind its beginning, nor in the language of HTTP/1.0.
-    var mayTell: Bool { version == .http1_1 && !hasAnswered && owesAnswer }
+    var mayNotify: Bool { version == .http1_1 && !hasAnswered && owesAnswer }
 
     /// Whether the answer to a request is still wanted: behind a refusal that took its place it is not.
     var owesAnswer: Bool {

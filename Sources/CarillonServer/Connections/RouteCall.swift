@@ -24,13 +24,13 @@ struct RouteCall: Sendable {
         _ head: HTTPRequestHead, _ body: RequestStream, on channel: any NIOCore.Channel, to connection: HTTPConnectionHandler
     ) async {
         await answer(head, RequestBody(asyncSequence: body), on: channel, to: connection) { status, fields in
-            connection.told(HTTPResponseHead(version: .http1_1, status: status, headers: HTTPHeaders(fields)))
+            connection.notified(HTTPResponseHead(version: .http1_1, status: status, headers: HTTPHeaders(fields)))
         }
     }
 
     private func answer(
         _ requestHead: HTTPRequestHead, _ body: RequestBody, on channel: any NIOCore.Channel,
-        to connection: HTTPConnectionHandler, tell: (@Sendable (HTTPResponseStatus, HTTPFields) -> Void)? = nil
+        to connection: HTTPConnectionHandler, notify: (@Sendable (HTTPResponseStatus, HTTPFields) -> Void)? = nil
     ) async {
         var response: Response
         do {
@@ -39,7 +39,7 @@ struct RouteCall: Sendable {
             if head.method == .head { head.method = .get }
             var context = RouteContext(.connection(channel), logger: logger)
             context.isHead = requestHead.method == .HEAD
-            context.tell = tell
+            context.notify = notify
             context.share = connection.share
             response = try await responder.respond(
                 to: Request(head: head, body: body), context: context)

@@ -85,7 +85,7 @@ final class InboxFeed: LiveSession {
         }
     }
 
-    private func arrive(_ load: InboxLoad) async -> Arrived {
+    private func arrive(_ load: PageRequest) async -> Arrived {
         let hash = device.credentialHash
         do throws(HomeFault) {
             return try await homes.arrive(
@@ -252,7 +252,7 @@ final class InboxFeed: LiveSession {
         state.machine.outputPaused()
     }
 
-    private func start(_ load: InboxLoad) {
+    private func start(_ load: PageRequest) {
         // Ends with the answer of the store.
         Task {
             let result = await homes.load(load, of: device.serial, logger: logger)

@@ -173,7 +173,7 @@ struct InboxPoll: Sendable {
         var machine = DeliveryMachine(
             limits: .init(envelopes: limit, bytes: Self.partBytes, outputBytes: Self.partBytes, lookAhead: 1),
             version: question.version, only: question.only, after: position)
-        var load: InboxLoad? = machine.began()
+        var load: PageRequest? = machine.began()
         var envelopes: [Envelope] = []
         while let next = load, envelopes.isEmpty {
             load = nil

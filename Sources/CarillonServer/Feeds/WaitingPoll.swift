@@ -7,14 +7,14 @@ import Synchronization
 /// and when the time is over.
 final class WaitingPoll: LiveSession {
     /// Looks again. Nil: there is still nothing. `isLast`: the poll answers, whatever is found.
-    typealias Look = @Sendable (_ isLast: Bool) async throws -> Response?
+    typealias EvaluationSnapshot = @Sendable (_ isLast: Bool) async throws -> Response?
 
     private struct State {
         /// Something was stored since the last look.
         var hasNews = false
         var end: SessionEnd?
         var isOver = false
-        var look: Look?
+        var look: EvaluationSnapshot?
         var wake: (@Sendable () -> Void)?
     }
 
@@ -37,7 +37,7 @@ final class WaitingPoll: LiveSession {
     }
 
     /// - Parameter look: How to look again.
-    func wait(_ look: @escaping Look) { state.withLock { $0.look = look } }
+    func wait(_ look: @escaping EvaluationSnapshot) { state.withLock { $0.look = look } }
 
     /// Looks again, and ends when there is an answer.
     func look(isLast: Bool) async throws -> Response? {

@@ -84,7 +84,7 @@ struct AttachmentRoutes: Sendable {
         if begun.isComplete { return answer(begun, headers, status: .created) }
         // The same again: its client asks how far it is.
         if begun.synced > 0 { return answer(begun, headers, status: .created) }
-        tell(headers, context, [.location: addresses.attachment(begun.id)], limit: begun)
+        inform(headers, context, [.location: addresses.attachment(begun.id)], limit: begun)
         let isLast = headers.isComplete ?? true
         do {
             let attachment = try await attachments.append(
@@ -140,7 +140,7 @@ struct AttachmentRoutes: Sendable {
         }
         let isLast: Bool
         switch (headers.isComplete, headers.draft) {
-        case (let told?, _): isLast = told
+        case (let notified?, _): isLast = notified
         case (nil, .three), (nil, .five), (nil, .six): isLast = true
         case (nil, _): throw Refusal(.uploadHeadersInvalid, "Say with Upload-Complete whether this is the last part.")
         }
@@ -179,17 +179,17 @@ struct AttachmentRoutes: Sendable {
         try headers.check(part: upload.offset, isLast: isLast, of: upload.attachment.length)
         for try await part in request.body where try await upload.write(part) {
             guard headers.draft != .three else { continue }
-            tell(headers, context, [.uploadOffset: String(upload.attachment.synced)], limit: nil)
+            inform(headers, context, [.uploadOffset: String(upload.attachment.synced)], limit: nil)
         }
     }
 
     /// 104 goes to nobody who did not announce a version of it.
-    private func tell(_ headers: UploadHeaders, _ context: RouteContext, _ fields: HTTPFields, limit: Attachment?) {
+    private func inform(_ headers: UploadHeaders, _ context: RouteContext, _ fields: HTTPFields, limit: Attachment?) {
         guard tellsResumption, let draft = headers.draft else { return }
         var fields = fields
         fields[.uploadDraft] = String(draft.rawValue)
         if let limit { fields[.uploadLimit] = self.limit(of: limit, draft) }
-        context.tell?(HTTPResponseStatus(statusCode: 104, reasonPhrase: "Upload Resumption Supported"), fields)
+        context.inform?(HTTPResponseStatus(statusCode: 104, reasonPhrase: "Upload Resumption Supported"), fields)
     }
 
     /// Nil in the versions that do not know it.

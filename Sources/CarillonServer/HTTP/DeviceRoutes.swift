@@ -64,7 +64,7 @@ struct DeviceRoutes: Sendable {
         let address = clientAddress.of(context.origin, request.headers)
         let registration = try await domain.services.changing(device) {
             try await domain.devices.update(
-                device, from: address, confirms: true, of: { try await domain.users.word(in: body, of: device.app) }
+                device, from: address, confirms: true, of: { try await domain.users.claim(in: body, of: device.app) }
             ) { _ in profile }
         }
         return Response(status: .ok, json: try await domain.describe(device, registration))
@@ -78,7 +78,7 @@ struct DeviceRoutes: Sendable {
         let update = {
             try await domain.devices.update(
                 device, from: address, confirms: confirms,
-                of: { try await domain.users.word(in: patch, of: device.app) }
+                of: { try await domain.users.claim(in: patch, of: device.app) }
             ) { current throws(Refusal) in
                 var profile = current
                 try profile.merge(patch)
@@ -142,9 +142,9 @@ struct DeviceRoutes: Sendable {
         return Response(status: .noContent)
     }
 
-    private func userWord(in body: JSONValue, of app: AppID) async throws -> UserWord? {
+    private func userWord(in body: JSONValue, of app: AppID) async throws -> UserClaim? {
         guard body[UserRules.tokenMember] != nil, let serial = try await domain.apps.serial(of: app) else { return nil }
-        return try await domain.users.word(in: body, of: serial)
+        return try await domain.users.claim(in: body, of: serial)
     }
 
     private func device(_ request: Request, _ context: RouteContext) async throws -> Device {

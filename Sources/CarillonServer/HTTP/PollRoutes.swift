@@ -137,7 +137,7 @@ struct PollRoutes: Sendable {
     ) async throws {
         var after: Int64 = 0
         while true {
-            let load = InboxLoad(after: after, limit: Limits.pollEnvelopes, bytes: Self.receiptBytes)
+            let load = PageRequest(after: after, limit: Limits.pollEnvelopes, bytes: Self.receiptBytes)
             guard case .page(let page) = try await home.waiting(device: device, load) else { return }
             let past = page.envelopes.prefix { $0.position <= place }
             let received = past.filter { only?.contains($0.kind.number) ?? true }
@@ -197,7 +197,7 @@ struct InboxPollBody {
         }
     }
 
-    func word(receivedTo place: ReceivedTo?, offersAgain: Bool, needsResync: Bool) -> UpdateDelivery.Word {
+    func word(receivedTo place: ReceivedTo?, offersAgain: Bool, needsResync: Bool) -> UpdateDelivery.PollReport {
         .init(
             profile: profile, kinds: kinds, parameters: parameters, results: results, receivedTo: place,
             offersAgain: offersAgain, needsResync: needsResync)
@@ -298,8 +298,8 @@ extension ReportedResult {
                 throw Refusal(
                     .fieldInvalid, "\"until\" can be: \(Self.conditions.sorted().joined(separator: ", ")).")
             }
-            let told = [until, reason].compactMap { $0 }
-            let why = told.isEmpty ? nil : told.joined(separator: ": ").cut(toBytes: Limits.reasonBytes)
+            let parts = [until, reason].compactMap { $0 }
+            let why = parts.isEmpty ? nil : parts.joined(separator: ": ").cut(toBytes: Limits.reasonBytes)
             switch json["delay"] {
             case nil, .null: return .deferred(seconds: nil, reason: why)
             case .integer(let seconds) where seconds >= 0: return .deferred(seconds: Int64(seconds), reason: why)

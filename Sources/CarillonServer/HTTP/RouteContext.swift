@@ -15,7 +15,7 @@ struct RouteContext: RequestContext {
     /// Whether the head of the answer is all that is wanted. The method is GET then.
     var isHead = false
     /// Tells something before the answer, where the peer understands it; of a request whose body comes as it likes.
-    var tell: (@Sendable (HTTPResponseStatus, HTTPFields) -> Void)?
+    var inform: (@Sendable (HTTPResponseStatus, HTTPFields) -> Void)?
     /// Of a request that came by a connection for HTTP.
     var share: ConnectionShare?
     /// The shard of the request's pass; nil if no move waits for the request.
@@ -30,7 +30,7 @@ struct RouteContext: RequestContext {
     }
 
     /// Whether the body comes in parts, as its sender likes.
-    var hasStreamedBody: Bool { tell != nil }
+    var hasStreamedBody: Bool { inform != nil }
 
     init(source: ApplicationRequestContextSource) { self.init(.connection(source.channel), logger: source.logger) }
 

@@ -73,7 +73,7 @@ struct TakenUpdates {
     private var refusals: [JSONValue] = []
 
     /// Told one by one; what is refused beyond it is counted.
-    static let told = 100
+    static let listed = 100
 
     var count: Int { accepted + repeated + refused }
 
@@ -81,7 +81,7 @@ struct TakenUpdates {
 
     mutating func refuse(_ line: Int, _ refusal: Refusal) {
         refused += 1
-        guard refusals.count < Self.told else { return }
+        guard refusals.count < Self.listed else { return }
         refusals.append(
             .object([
                 .init(name: "line", value: .integer(line)), .init(name: "code", value: .string(refusal.code.rawValue)),

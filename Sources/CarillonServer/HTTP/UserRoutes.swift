@@ -45,7 +45,7 @@ extension UserRulesBody {
 
 extension AppUsers {
     /// What a body says of its device's user: null signs out, and what is absent says nothing.
-    func word(in body: JSONValue, of app: AppSerial) async throws -> UserWord? {
+    func claim(in body: JSONValue, of app: AppSerial) async throws -> UserClaim? {
         switch body[UserRules.tokenMember] {
         case nil: nil
         case .null: .signedOut

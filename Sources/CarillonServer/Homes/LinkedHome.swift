@@ -61,7 +61,7 @@ package final class LinkedHome: Home {
     // MARK: Arrivals
 
     package func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, openedAt: OpeningTime,
+        _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, openedAt: OpeningTime,
         as session: any LiveSession
     ) async throws(HomeFault) -> Arrived {
         let arrival = Arrival(name: name, proof: proof, version: version, openedAt: openedAt)
@@ -109,7 +109,7 @@ package final class LinkedHome: Home {
 
     // MARK: Calls about a device
 
-    package func read(_ load: InboxLoad, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
+    package func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
         try await link.call(by: .serial(device), bytes: Self.bytesOfCall) {
             [home] () async throws(HomeFault) -> Result<InboxRead, StoreFault> in
             try await home.read(load, of: device)

@@ -15,7 +15,7 @@ extension HomeDomain {
         var unanswered: (any Error)?
         if let serial {
             await forget(serial)
-            do { try await deletions.tell(serial) } catch { unanswered = error }
+            do { try await deletions.notify(serial) } catch { unanswered = error }
         }
         do {
             try await deletions.begin()

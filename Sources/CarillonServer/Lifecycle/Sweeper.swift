@@ -19,8 +19,8 @@ struct Sweeper: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             // What a heavy item fired takes long, and others have their time meanwhile.
-            async let firings: Void = tellFirings()
-            async let held: Void = tellHeldFirings()
+            async let firings: Void = notifyFirings()
+            async let held: Void = notifyThrottledFirings()
             async let updates: Void = sweepUpdates()
             async let services: Void = sweepServices()
             async let looks: Void = lookAtSubscriptions()
@@ -36,9 +36,9 @@ struct Sweeper: Service {
                     try await collector.collect()
                 }
                 await report("statuses") {
-                    while !Task.isCancelled, try await domain.statusNews.tell() == StatusNews.atOnce {}
+                    while !Task.isCancelled, try await domain.statusNews.notify() == StatusNews.atOnce {}
                 }
-                await report("deletions at other homes") { try await domain.deletions.tellAgain() }
+                await report("deletions at other homes") { try await domain.deletions.notifyAgain() }
                 await report("channels of former users") { try await domain.formerChannels.closeAll() }
                 await report("pushes") {
                     while !Task.isCancelled {
@@ -69,18 +69,18 @@ struct Sweeper: Service {
         }
     }
 
-    private func tellFirings() async {
+    private func notifyFirings() async {
         while !Task.isCancelled {
-            await report("firings") { try await domain.itemEngine.tellRest() }
+            await report("firings") { try await domain.itemEngine.notifyRest() }
             try? await Task.sleep(for: .seconds(settings.sweepSeconds))
         }
     }
 
     /// What begins to wait meanwhile waits a quarter of a second longer at the most.
-    private func tellHeldFirings() async {
+    private func notifyThrottledFirings() async {
         while !Task.isCancelled {
             var next: Timestamp?
-            await report("held firings") { next = try await domain.firings.tellHeld() }
+            await report("held firings") { next = try await domain.firings.notifyHeld() }
             let wait = next.map { $0.milliseconds - domain.time.now().milliseconds } ?? 250
             try? await Task.sleep(for: .milliseconds(min(max(wait, 5), 250)))
         }

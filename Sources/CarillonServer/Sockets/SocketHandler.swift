@@ -312,7 +312,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     // MARK: What takes a while
 
-    private func identify(_ hello: ClientFrame.Hello, _ load: InboxLoad) {
+    private func identify(_ hello: ClientFrame.Hello, _ load: PageRequest) {
         let (identifier, time) = (shared.identifier, shared.domain.time)
         if let identity = identifier.identifyNewcomer(hello) {
             return perform(machine.identified(identity, at: time.now()))
@@ -336,7 +336,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     /// Connects the device of a client that was stored with its first channel.
     private func arrive(
-        _ userAgent: UserAgentID, _ device: DeviceSerial, _ load: InboxLoad, speaking version: Int
+        _ userAgent: UserAgentID, _ device: DeviceSerial, _ load: PageRequest, speaking version: Int
     ) {
         let (identifier, time) = (shared.identifier, shared.domain.time)
         start { [self] in
@@ -356,7 +356,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         }
     }
 
-    private func load(_ load: InboxLoad, _ device: DeviceSerial) {
+    private func load(_ load: PageRequest, _ device: DeviceSerial) {
         let domain = shared.domain
         start {
             await domain.homes.load(load, of: device, logger: domain.logger)

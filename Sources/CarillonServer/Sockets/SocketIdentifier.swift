@@ -28,7 +28,7 @@ struct SocketIdentifier: Sendable {
 
     /// Finds the device, and makes the session its own.
     func identify(
-        _ hello: ClientFrame.Hello, _ load: InboxLoad, as session: any LiveSession
+        _ hello: ClientFrame.Hello, _ load: PageRequest, as session: any LiveSession
     ) async -> Result<Identified, Refused> {
         do {
             if hello.credential != nil || hello.device != nil {
@@ -43,7 +43,7 @@ struct SocketIdentifier: Sendable {
     }
 
     private func registered(
-        _ hello: ClientFrame.Hello, _ load: InboxLoad, _ session: any LiveSession
+        _ hello: ClientFrame.Hello, _ load: PageRequest, _ session: any LiveSession
     ) async throws -> Identified {
         let credential = try DeviceRegistrar.credential(hello.credential)
         guard hello.device == nil || hello.device == credential.device.description else {
@@ -60,7 +60,7 @@ struct SocketIdentifier: Sendable {
 
     /// As Mozilla's service does: a known user agent is itself, and any other gets a new name.
     private func anonymous(
-        _ hello: ClientFrame.Hello, _ load: InboxLoad, _ session: any LiveSession
+        _ hello: ClientFrame.Hello, _ load: PageRequest, _ session: any LiveSession
     ) async throws -> Identified {
         guard anonymousApp != nil else { throw Refusal(.credentialMissing, "register the device by HTTP first") }
         if let uaid = hello.uaid, let userAgent = UserAgentID(parsing: uaid) {
@@ -75,7 +75,7 @@ struct SocketIdentifier: Sendable {
 
     /// Connects a device without registration.
     func arrive(
-        _ userAgent: UserAgentID, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+        _ userAgent: UserAgentID, _ load: PageRequest, speaking version: Int, as session: any LiveSession
     ) async -> Arrived {
         let hash = userAgent.hash
         return await arrive(.credential(hash), .userAgent(hash), load, speaking: version, as: session)
@@ -83,7 +83,7 @@ struct SocketIdentifier: Sendable {
 
     /// Connects a device, and returns a fault of its home like a fault of the store: the connection ends with both.
     private func arrive(
-        _ name: DeviceName, _ proof: DeviceProof, _ load: InboxLoad, speaking version: Int, as session: any LiveSession
+        _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, as session: any LiveSession
     ) async -> Arrived {
         do throws(HomeFault) {
             return try await homes.arrive(name, proof, load, speaking: version, as: session)

@@ -11,12 +11,12 @@ package enum ContentChange: Hashable, Sendable {
     case resync
 
     /// Whether an earlier change that was not processed need not be, once this one is: of the same order key, or any where everything is fetched.
-    package func absorbs(_ earlier: ContentChange, under key: String?, of earlierKey: String?) -> Bool {
-        (key == earlierKey || self == .resync) && absorbs(earlier)
+    package func coalesces(_ earlier: ContentChange, under key: String?, of earlierKey: String?) -> Bool {
+        (key == earlierKey || self == .resync) && coalesces(earlier)
     }
 
     /// The same for one order key.
-    package func absorbs(_ earlier: ContentChange) -> Bool {
+    package func coalesces(_ earlier: ContentChange) -> Bool {
         switch (self, earlier) {
         case (.resync, _): true
         case (.refresh(let object, let parents, let children), .refresh(let other, let otherParents, let otherChildren)):

@@ -98,7 +98,7 @@ struct GatedHomes: Sendable {
             kind: .message(.init(body: [1], coding: nil)), acceptedAt: Self.now, expiresAt: Self.now.adding(seconds: 600))
     }
 
-    static let load = InboxLoad(after: 0, limit: 9, bytes: 10_000)
+    static let load = PageRequest(after: 0, limit: 9, bytes: 10_000)
 
     func arrive(at home: any Home, as session: any LiveSession) async throws(HomeFault) -> Arrived {
         try await home.arrive(

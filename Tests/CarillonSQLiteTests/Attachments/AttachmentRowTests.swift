@@ -58,9 +58,9 @@ struct AttachmentRowTests {
         #expect(rows == expected)
     }
 
-    private func sign(_ word: UserWord, _ device: DeviceSerial, _ store: SQLiteStore) async throws {
+    private func sign(_ claim: UserClaim, _ device: DeviceSerial, _ store: SQLiteStore) async throws {
         let result = try await store.changeRegistration(of: device, at: start) { current in
-            .says(current.profile, confirms: false, user: word)
+            .says(current.profile, confirms: false, user: claim)
         }
         _ = try #require(result).get()
     }

@@ -19,11 +19,11 @@ private final class FaultyFiles: AttachmentFiles {
     init(_ folder: AttachmentFolder) { self.folder = folder }
 
     /// The fault is told once alone, as the kernel does of what did not reach the disk.
-    let isToldOnce = Mutex(false)
+    let isNotifiedOnce = Mutex(false)
 
     func meet(_ call: String) throws {
         guard let fault = fault.withLock({ $0 }), fault.call == call else { return }
-        if isToldOnce.withLock({ $0 }) { self.fault.withLock { $0 = nil } }
+        if isNotifiedOnce.withLock({ $0 }) { self.fault.withLock { $0 = nil } }
         throw StoreFault(fault.kind, call)
     }
 
@@ -200,7 +200,7 @@ struct AttachmentsTests {
     @Test func `what could not be synced once is not believed to be on disk`() async throws {
         let world = try await World()
         let id = try await world.begin(6)
-        world.files.isToldOnce.withLock { $0 = true }
+        world.files.isNotifiedOnce.withLock { $0 = true }
         world.files.fault.withLock { $0 = ("sync", .unavailable) }
         await #expect(throws: StoreFault.self) { try await world.append(id, ["abc"], at: 0) }
         #expect(world.files.syncs.withLock { $0 } == 1)
@@ -387,11 +387,11 @@ struct AttachmentsTests {
     @Test func `of many who come at once one works, and the others are told`() async throws {
         let turns = UploadTurns()
         let inside = Inside()
-        let told = await withTaskGroup(of: Bool.self) { group in
+        let notified = await withTaskGroup(of: Bool.self) { group in
             for _ in 0..<50 { group.addTask { await inside.work(turns) } }
             return await group.reduce(0) { $0 + ($1 ? 0 : 1) }
         }
-        #expect(inside.count.withLock { $0.most } == 1 && told < 50)
+        #expect(inside.count.withLock { $0.most } == 1 && notified < 50)
         #expect(turns.count == 0)
     }
 

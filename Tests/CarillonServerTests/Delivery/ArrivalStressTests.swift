@@ -32,15 +32,15 @@ struct ArrivalStressTests {
     private final class ToldSession: LiveSession {
         private struct State {
             var offered: Set<Int64> = []
-            var isToldOfMore = false
+            var isNotifiedOfMore = false
         }
 
         private let state = Mutex(State())
 
-        func knows(_ position: Int64) -> Bool { state.withLock { $0.isToldOfMore || $0.offered.contains(position) } }
+        func knows(_ position: Int64) -> Bool { state.withLock { $0.isNotifiedOfMore || $0.offered.contains(position) } }
 
         func offer(_ envelope: Envelope) { state.withLock { _ = $0.offered.insert(envelope.position) } }
-        func storedMore() { state.withLock { $0.isToldOfMore = true } }
+        func storedMore() { state.withLock { $0.isNotifiedOfMore = true } }
         func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) { answer(false) }
         func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) { done() }
         func settled(_ ids: [MessageID]) {}
@@ -112,7 +112,7 @@ struct ArrivalStressTests {
         /// Every message whose sender was answered must be in the page or be known to the session, unless the page must be loaded.
         private func arrive(_ tally: inout Tally) async throws {
             let session = ToldSession()
-            let load = InboxLoad(after: 0, limit: 100, bytes: 1 << 20)
+            let load = PageRequest(after: 0, limit: 100, bytes: 1 << 20)
             let hash = device.credentialHash
             let arrived = try await home.arrive(
                 .id(device.id, credential: hash), .credential(hash), load, speaking: 1, as: session)

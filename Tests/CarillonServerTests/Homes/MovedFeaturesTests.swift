@@ -189,7 +189,7 @@ struct MovedFeaturesTests {
     @Test func `the first update of an app reaches a connected device that polled at its former home`() async throws {
         let world = try await TwoHomes(clock: nil)
         let phone = try await world.phone()
-        let word = UpdateDelivery.Word(
+        let word = UpdateDelivery.PollReport(
             profile: "main", kinds: [UpdateKind.definitions.name], parameters: nil, results: [], receivedTo: nil,
             offersAgain: false, needsResync: false)
         let former = world.domain(of: phone.device).updateDelivery

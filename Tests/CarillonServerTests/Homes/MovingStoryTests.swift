@@ -51,7 +51,7 @@ struct MovingStoryTests {
             let store = try #require(kept.store)
             let http = StoryHTTP(port: server.port)
             do {
-                try await tell(MovingStory(server, store, http, seed: seed), log)
+                try await notify(MovingStory(server, store, http, seed: seed), log)
                 try await http.close()
             } catch {
                 try await http.close()
@@ -60,7 +60,7 @@ struct MovingStoryTests {
         }
     }
 
-    private func tell(_ story: MovingStory, _ log: LogCatcher) async throws {
+    private func notify(_ story: MovingStory, _ log: LogCatcher) async throws {
         await story.run(seconds: Self.seconds)
         let problems = await story.problems()
         let summary = story.summary(story.findings())

@@ -29,8 +29,8 @@ struct ServicesOfTwoHomesTests {
         }
 
         func signIn(_ user: String, on device: Device) async throws {
-            let word = UserWord.signedIn(try #require(UserID(user)))
-            let call = RegistrationRequest.says(DeviceProfile(), confirms: false, user: word)
+            let claim = UserClaim.signedIn(try #require(UserID(user)))
+            let call = RegistrationRequest.says(DeviceProfile(), confirms: false, user: claim)
             _ = try await homes.store.changeRegistration(of: device.serial, at: homes.now) { _ in call }
         }
 

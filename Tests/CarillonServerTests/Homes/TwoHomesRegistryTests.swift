@@ -39,7 +39,7 @@ struct TwoHomesRegistryTests {
         #expect(fault?.kind == .outcomeUnknown)
         #expect(try await world.store.app(world.app.id) == nil)
         #expect(connections.map(\.ends.count) == [1, 0], "the first rows are removed")
-        await #expect(throws: StoreFault.self) { try await world.domains[0].deletions.tellAgain() }
+        await #expect(throws: StoreFault.self) { try await world.domains[0].deletions.notifyAgain() }
         world.links[1].mend()
         let sweeping = Task { try await Sweepers(of: world.domains[0], store: world.store).run() }
         try await eventually { connections.allSatisfy { $0.ends.contains(.deviceGone) } }
@@ -48,7 +48,7 @@ struct TwoHomesRegistryTests {
         #expect(try publisher.rememberedChannel(of: token) == nil)
         let asked = (world.links[1].count(of: AppDeleted.self), world.links[1].count(of: DevicesRemoved.self))
         while try await !world.domains[0].deletions.proceed() {}
-        try await world.domains[0].deletions.tellAgain()
+        try await world.domains[0].deletions.notifyAgain()
         #expect(world.links[1].count(of: AppDeleted.self) == asked.0, "the home was informed")
         #expect(world.links[1].count(of: DevicesRemoved.self) == asked.1)
         #expect(try await stores.count(.devices, in: world.store) == 0)

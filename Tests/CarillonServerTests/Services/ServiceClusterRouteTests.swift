@@ -198,8 +198,8 @@ struct ServiceClusterRouteTests {
         func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) { done() }
         func settled(_ ids: [MessageID]) {}
         func end(because reason: SessionEnd) {}
-        let told = Mutex(0)
-        func providersChanged() { told.withLock { $0 += 1 } }
+        let notified = Mutex(0)
+        func providersChanged() { notified.withLock { $0 += 1 } }
     }
 
     @Test func `a picture is seen by whom its app may be called`() async throws {
@@ -237,19 +237,19 @@ struct ServiceClusterRouteTests {
             world.routes.domain.runtime.sessions.join(session, device: phone.serial)
         }
         try await world.offer(provider)
-        #expect(hers.told.withLock { $0 } == 1)
+        #expect(hers.notified.withLock { $0 } == 1)
         try await world.offer(provider)
-        #expect(hers.told.withLock { $0 } == 1, "the same")
+        #expect(hers.notified.withLock { $0 } == 1, "the same")
         try await world.offer(provider, [("com.example.other", "3")])
-        #expect(hers.told.withLock { $0 } == 2)
+        #expect(hers.notified.withLock { $0 } == 2)
         let withdrawn = try await world.routes.request(.delete, "/v1/device/services", key: provider.credential)
-        #expect(withdrawn.status == 204 && hers.told.withLock { $0 } == 3)
+        #expect(withdrawn.status == 204 && hers.notified.withLock { $0 } == 3)
         _ = try await world.routes.request(.delete, "/v1/device/services", key: provider.credential)
-        #expect(hers.told.withLock { $0 } == 3, "there was nothing")
+        #expect(hers.notified.withLock { $0 } == 3, "there was nothing")
         try await world.offer(provider)
         let gone = try await world.routes.request(.delete, "/v1/device", key: provider.credential)
-        #expect(gone.status == 204 && hers.told.withLock { $0 } == 5)
-        #expect(his.told.withLock { $0 } == 0 && own.told.withLock { $0 } == 0)
+        #expect(gone.status == 204 && hers.notified.withLock { $0 } == 5)
+        #expect(his.notified.withLock { $0 } == 0 && own.notified.withLock { $0 } == 0)
     }
 
     @Test func `a device is deleted although its requests cannot be ended yet`() async throws {

@@ -59,7 +59,7 @@ struct DistinctItemTests {
         try await world.settle()
         for _ in 0..<5 {
             world.advance(seconds: 2)
-            _ = try await world.routes.domain.firings.tellHeld()
+            _ = try await world.routes.domain.firings.notifyHeld()
         }
         #expect(try await world.titles() == orders(0..<5))
     }

@@ -19,7 +19,7 @@ struct KilledEngineTests {
         snapshots.begin()
         for step in story.steps.indices {
             snapshots.step.withLock { $0 = step }
-            try await story.tell(step)
+            try await story.notify(step)
         }
         snapshots.end()
         let expected = try await story.end()
@@ -33,13 +33,13 @@ struct KilledEngineTests {
                 group.addTask {
                     let again = try await Story(stores.openCopy(snapshot.copy), story.cast)
                     try await again.recover(in: snapshot.step)
-                    for step in again.steps.indices where step >= snapshot.step { try await again.tell(step) }
-                    let (told, before) = (again.told.withLock { $0 }, story.told.withLock { $0 })
+                    for step in again.steps.indices where step >= snapshot.step { try await again.notify(step) }
+                    let (notified, before) = (again.notified.withLock { $0 }, story.notified.withLock { $0 })
                     let words: Comment = "commit \(number), step \(snapshot.step)"
                     // What the device acknowledged just before the kill, it is not told again.
-                    #expect(Set(told[snapshot.step] ?? []).isSubset(of: before[snapshot.step] ?? []), words)
+                    #expect(Set(notified[snapshot.step] ?? []).isSubset(of: before[snapshot.step] ?? []), words)
                     for step in again.steps.indices where step > snapshot.step {
-                        #expect(told[step]?.sorted() == before[step]?.sorted(), "\(words), told in step \(step)")
+                        #expect(notified[step]?.sorted() == before[step]?.sorted(), "\(words), told in step \(step)")
                     }
                     let end = try await again.end()
                     #expect(end == expected, words)
@@ -68,7 +68,7 @@ struct KilledEngineTests {
     private final class Story: Sendable {
         let store: any Store
         let cast: Cast
-        let told = Mutex<[Int: [String]]>([:])
+        let notified = Mutex<[Int: [String]]>([:])
         let steps: [@Sendable (Story) async throws -> Void]
         private let routes: RouteFixture
 
@@ -123,12 +123,12 @@ struct KilledEngineTests {
             { try await $0.subscribe("late", #""trigger":"price > 30.0""#) },
         ]
 
-        func tell(_ step: Int) async throws {
+        func notify(_ step: Int) async throws {
             setTime(of: step)
             try await settle()
             try await steps[step](self)
             try await settle()
-            _ = try await routes.domain.firings.tellHeld()
+            _ = try await routes.domain.firings.notifyHeld()
             try await settle()
             let inbox = try await routes.request(.get, "/v1/inbox?carillon=4&max=500", key: cast.device)
             guard case .array(let envelopes)? = inbox.json?["envelopes"] else { return }
@@ -138,7 +138,7 @@ struct KilledEngineTests {
                 else { return nil }
                 return "\(key): \(title)"
             }
-            told.withLock { $0[step] = fired }
+            notified.withLock { $0[step] = fired }
             let results = envelopes.compactMap { envelope -> String? in
                 guard case .string(let version)? = envelope["version"] else { return nil }
                 return #"{"version":"\#(version)","result":"acknowledged"}"#
@@ -164,7 +164,7 @@ struct KilledEngineTests {
         /// As a process begins.
         func recover(in step: Int) async throws {
             setTime(of: step)
-            try await routes.domain.itemEngine.tellRest()
+            try await routes.domain.itemEngine.notifyRest()
             try await routes.domain.subscriptions.removeEnded()
             try await settle()
         }

@@ -24,7 +24,7 @@ struct KilledUpdatesTests {
         snapshots.begin()
         for step in story.steps.indices {
             snapshots.step.withLock { $0 = step }
-            try await story.tell(step)
+            try await story.notify(step)
         }
         snapshots.end()
         let expected = try await story.end()
@@ -38,7 +38,7 @@ struct KilledUpdatesTests {
                 group.addTask {
                     let again = try await Story(
                         stores.openCopy(snapshot.copy), story.cast(at: snapshot.step), turn)
-                    for step in again.steps.indices where step >= snapshot.step { try await again.tell(step) }
+                    for step in again.steps.indices where step >= snapshot.step { try await again.notify(step) }
                     let end = try await again.end()
                     #expect(
                         turn == Self.smallPages ? end.ofTheUnended == expected.ofTheUnended : end == expected,
@@ -56,7 +56,7 @@ struct KilledUpdatesTests {
         var region: String
         var revision = 1
         var position: String?
-        var held: [UpdateWorld.Copy] = []
+        var evaluated: [UpdateWorld.Copy] = []
         /// Labels with entries, and fetches of everything.
         var processed: Set<String> = []
     }
@@ -148,7 +148,7 @@ struct KilledUpdatesTests {
         private static let popup = #"{"style":"failure","title":"t"}"#
         private static func refresh(_ object: String) -> String { #"{"action":"refresh","object":"\#(object)"}"# }
 
-        func tell(_ step: Int) async throws {
+        func notify(_ step: Int) async throws {
             casts.withLock { $0[step] = cast.withLock { $0 } }
             clock.set(Timestamp(milliseconds: 1_700_000_000_000 + Int64(step) * 10_000 + waited(before: step) * 1000))
             // Nobody is there any more, as after a kill.
@@ -237,11 +237,11 @@ struct KilledUpdatesTests {
             guard var phone = known else { return }
             let labels = Dictionary(updates.map { ($1, $0) }) { $1 }
             var said: [String] = []
-            for copy in phone.held {
+            for copy in phone.evaluated {
                 let label = labels[copy.update] ?? "resync"
                 guard let result = results.map({ $0[label] }) ?? "done" else { continue }
                 if result == "done" { phone.processed.insert(label == "resync" ? label : "\(label)/\(copy.entry)") }
-                phone.held.removeAll { $0 == copy && result != "deferred" }
+                phone.evaluated.removeAll { $0 == copy && result != "deferred" }
                 said.append(
                     #"{"update":"\#(copy.update)","entry":\#(copy.entry),"attempt":\#(copy.attempt),"result":"\#(result)"}"#)
             }
@@ -254,8 +254,8 @@ struct KilledUpdatesTests {
             guard case .array(let envelopes)? = answer.json?["envelopes"] else { return }
             phone.position = answer["position"]
             for copy in envelopes.compactMap(UpdateWorld.Copy.init) {
-                phone.held.removeAll { $0.update == copy.update && $0.entry == copy.entry }
-                if copy.attempt > 0 { phone.held.append(copy) }
+                phone.evaluated.removeAll { $0.update == copy.update && $0.entry == copy.entry }
+                if copy.attempt > 0 { phone.evaluated.append(copy) }
             }
             let now = phone
             cast.withLock { $0.phones[name] = now }

@@ -91,7 +91,7 @@ struct LostStateTests {
     private func said(_ world: UpdateWorld) async throws -> SaidRevisions {
         let credential = try DeviceRegistrar.credential(world.first.credential)
         let name = DeviceName.id(credential.device, credential: credential.hash)
-        let load = InboxLoad(after: 0, limit: 10, bytes: 1000)
+        let load = PageRequest(after: 0, limit: 10, bytes: 1000)
         return try #require(try await world.routes.store.arrival(of: name, load, at: world.now)).said
     }
 
@@ -139,7 +139,7 @@ struct LostStateTests {
             ).status
         }
         func name() async throws -> String? {
-            let load = InboxLoad(after: 0, limit: 10, bytes: 1000)
+            let load = PageRequest(after: 0, limit: 10, bytes: 1000)
             let credential = try DeviceRegistrar.credential(phone.credential)
             let name = DeviceName.id(credential.device, credential: credential.hash)
             return try await world.routes.store.arrival(of: name, load, at: world.clock.now)?.said.services

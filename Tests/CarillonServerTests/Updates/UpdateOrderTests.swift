@@ -28,7 +28,7 @@ struct UpdateOrderTests {
             world = try await UpdateWorld()
             try await world.publish("definitions", "{}", #","orderKey":"k""#)
             first = try #require(try await world.poll().first)
-            // The device is away: what is published is held against it when the test says so.
+            // The device is away: what is published is evaluated for it when the test says so.
             world.advance(seconds: 6)
             try await world.sweep()
             #expect(world.routes.domain.updateDelivery.rememberedDevices == 0)
@@ -57,9 +57,9 @@ struct UpdateOrderTests {
                 changedAt: world.now, orderKey: "k")
         }
 
-        func held(_ completions: [Completion]) async throws -> Bool {
-            try await world.routes.store.held(
-                binding.serial, revision: binding.revision, to: HeldTo(third.serial, rules: binding.heldTo.rules),
+        func evaluated(_ completions: [Completion]) async throws -> Bool {
+            try await world.routes.store.evaluated(
+                binding.serial, revision: binding.revision, to: AudienceCursor(third.serial, rules: binding.cursor.rules),
                 isFull: false, adding: completions, at: world.now)
         }
 
@@ -78,7 +78,7 @@ struct UpdateOrderTests {
         end: End
     ) async throws {
         let story = try await Story(end)
-        #expect(try await story.held([story.behind(story.second), story.behind(story.third)]))
+        #expect(try await story.evaluated([story.behind(story.second), story.behind(story.third)]))
         #expect(try await story.world.counts(story.second.id.description)["waiting"] == nil)
         #expect(try await story.rest().contains(story.third.id.description))
     }
@@ -86,7 +86,7 @@ struct UpdateOrderTests {
     @Test(arguments: End.allCases, [true, false])
     func `a completion that was written behind the end of its update is ended`(end: End, atStart: Bool) async throws {
         let story = try await Story(end)
-        #expect(try await story.held([story.behind(story.third)]))
+        #expect(try await story.evaluated([story.behind(story.third)]))
         try await stores.addUnfinished(
             of: story.second.serial, story.binding.serial, entry: 1, orderKey: "k", in: story.world.routes.store)
         #expect(try await !story.rest().contains(story.third.id.description))
@@ -112,6 +112,6 @@ struct UpdateOrderTests {
             place = next
         }
         #expect(places.count == 3)
-        #expect(try await stores.leftOverUpdates(in: store) == [story.second.serial])
+        #expect(try await stores.staleUpdates(in: store) == [story.second.serial])
     }
 }

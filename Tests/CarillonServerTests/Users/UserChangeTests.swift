@@ -44,13 +44,13 @@ struct UserChangeTests {
         -> String
     {
         let routes = world.routes
-        let word = #"{"userToken":"\#(try token("ben", in: world))"}"#
+        let claim = #"{"userToken":"\#(try token("ben", in: world))"}"#
         let answer: RouteFixture.Answer
         switch way {
-        case .patch: answer = try await routes.request(.patch, "/v1/device", key: phone.credential, word)
+        case .patch: answer = try await routes.request(.patch, "/v1/device", key: phone.credential, claim)
         case .patchNull:
             answer = try await routes.request(.patch, "/v1/device", key: phone.credential, #"{"userToken":null}"#)
-        case .put: answer = try await routes.request(.put, "/v1/device", key: phone.credential, word)
+        case .put: answer = try await routes.request(.put, "/v1/device", key: phone.credential, claim)
         case .register:
             answer = try await routes.request(
                 .post, "/v1/devices", key: key,
@@ -145,7 +145,7 @@ struct UserChangeTests {
         #expect(try await world.ask(1, from: consumer, to: provider).status == 201)
         let credential = try DeviceRegistrar.credential(provider.credential)
         let name = DeviceName.id(credential.device, credential: credential.hash)
-        let load = InboxLoad(after: 0, limit: 9, bytes: 100_000)
+        let load = PageRequest(after: 0, limit: 9, bytes: 100_000)
         #expect(try await world.routes.store.arrival(of: name, load, at: world.clock.now)?.envelopes?.count == 1)
         let store = PausedInboxStore(world.routes.store)
         let home = store.home(of: domain)
@@ -214,8 +214,8 @@ struct UserChangeTests {
         return phone
     }
 
-    private func changed(_ phone: ServiceWorld.Phone, to word: UserWord, in world: ServiceWorld) async throws -> [Int64] {
-        let request = RegistrationRequest.says(DeviceProfile(), confirms: false, user: word)
+    private func changed(_ phone: ServiceWorld.Phone, to claim: UserClaim, in world: ServiceWorld) async throws -> [Int64] {
+        let request = RegistrationRequest.says(DeviceProfile(), confirms: false, user: claim)
         let result = try await world.routes.store.changeRegistration(of: phone.serial, at: world.clock.now) { _ in request }
         return try #require(result).get().ended
     }

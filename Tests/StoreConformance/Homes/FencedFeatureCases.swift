@@ -78,7 +78,7 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
         let items = try await store.items(of: app, prefix: "", after: "", limit: 9).count
         let firings = try await store.firingNumbers(of: item)
         let unapplied = try await store.appsWithUnappliedRules().count
-        let heldUntil = try await store.nextHeldFiring()?.milliseconds
+        let heldUntil = try await store.nextThrottledFiring()?.milliseconds
         let pending = try await store.handOvers().map(\.number)
         return [
             "\(subscriptions) \(serials)", "\(items) \(firings)", "\(unapplied)", "\(String(describing: heldUntil))",
@@ -103,7 +103,7 @@ private func fencedUpdates(_ stores: any StoreMaker) async throws {
         HomeWrite("woke") { homeStore in try await homeStore.woke(waking.serial, to: nil) },
         HomeWrite("held") { homeStore in
             _ = try await homeStore.held(
-                binding.serial, revision: revision, to: HeldTo(waking.serial, rules: 1), isFull: false,
+                binding.serial, revision: revision, to: AudienceCursor(waking.serial, rules: 1), isFull: false,
                 adding: [completion], at: start)
         },
         HomeWrite("report") { homeStore in
@@ -116,7 +116,7 @@ private func fencedUpdates(_ stores: any StoreMaker) async throws {
         HomeWrite("putOff") { homeStore in
             try await homeStore.putOff(name, revision: revision, until: later)
         },
-        HomeWrite("absorb") { homeStore in _ = try await homeStore.absorb([(name, by: waking.serial)], at: start) },
+        HomeWrite("absorb") { homeStore in _ = try await homeStore.coalesce([(name, by: waking.serial)], at: start) },
         HomeWrite("resync") { homeStore in
             let resync = ResyncRequest(proposed: fixture.id(9), body: [1])
             _ = try await homeStore.resync(binding.serial, resync, at: start)

@@ -31,7 +31,7 @@ private func devicesOfShards(_ stores: any StoreMaker) async throws {
         (sets.first, [device]), (sets.second, [other]), (sets.rest, []), (.all, [device, other]),
     ]
     for (set, found) in expected {
-        #expect(try await store.untoldStatuses(in: set, limit: 9).map(\.device) == found)
+        #expect(try await store.pendingStatuses(in: set, limit: 9).map(\.device) == found)
         for reason in [CollectionReason.inactive, .suspended] {
             let idle = try await store.idleDevices(reason, in: set, by: cutoff, limit: 9).map(\.serial)
             #expect(Set(idle) == Set(found), "\(reason)")
@@ -119,14 +119,14 @@ private func heldFiringsOfShards(_ stores: any StoreMaker) async throws {
     let expected: [(ShardSet, [DeviceSerial])] = [(sets.first, [device]), (sets.second, [other]), (sets.rest, [])]
     for (set, found) in expected {
         #expect(try await store.dueFirings(in: set, at: due, limit: 9).map(\.device) == found)
-        #expect(try await store.nextHeldFiring(in: set) == (found.isEmpty ? nil : due))
+        #expect(try await store.nextThrottledFiring(in: set) == (found.isEmpty ? nil : due))
     }
     let before = start.adding(seconds: -60)
     try await store.bringBackHeld(in: sets.rest, at: before)
-    #expect(try await store.nextHeldFiring(in: .all) == due)
+    #expect(try await store.nextThrottledFiring(in: .all) == due)
     try await store.bringBackHeld(in: sets.second, at: before)
-    #expect(try await store.nextHeldFiring(in: sets.second) == before.adding(seconds: 1))
-    #expect(try await store.nextHeldFiring(in: sets.first) == due)
+    #expect(try await store.nextThrottledFiring(in: sets.second) == before.adding(seconds: 1))
+    #expect(try await store.nextThrottledFiring(in: sets.first) == due)
 }
 
 /// Two devices, each with a binding that has an update.

@@ -205,7 +205,7 @@ private struct TwoPings {
     }
 
     func due(in shards: ShardSet, at now: Timestamp, limit: Int = 9) async throws -> [DeviceSerial] {
-        try await fixture.store.dueWork(in: shards, at: now, besides: WorkCrowds(), limit: limit).map(\.device)
+        try await fixture.store.dueWork(in: shards, at: now, besides: BusyPeerSets(), limit: limit).map(\.device)
     }
 }
 
@@ -250,7 +250,7 @@ private func shortenedWorkOfShards(_ stores: any StoreMaker) async throws {
     // The clock was ahead when they were leased.
     let ahead = start.adding(seconds: 3600)
     for set in [sets.first, sets.second] {
-        let due = try await store.dueWork(in: set, at: ahead, besides: WorkCrowds(), limit: 9)
+        let due = try await store.dueWork(in: set, at: ahead, besides: BusyPeerSets(), limit: 9)
         let leased = try await store.leaseWork(due, at: ahead, until: ahead.adding(seconds: WorkLease.seconds))
         #expect(leased.items.count == 1)
     }

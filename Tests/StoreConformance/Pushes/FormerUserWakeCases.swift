@@ -26,9 +26,9 @@ private struct SignedIn {
         channel = try await StoreFixture.open(3, of: pushes.base.device, in: pushes.store)
     }
 
-    private static func say(_ word: UserWord, _ pushes: PushFixture, at now: Timestamp) async throws {
+    private static func say(_ claim: UserClaim, _ pushes: PushFixture, at now: Timestamp) async throws {
         let result = try await pushes.store.changeRegistration(of: pushes.device, at: now) { current in
-            .says(current.profile, confirms: false, user: word)
+            .says(current.profile, confirms: false, user: claim)
         }
         _ = try #require(result).get()
     }

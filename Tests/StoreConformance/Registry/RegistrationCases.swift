@@ -9,7 +9,7 @@ private let start = StoreFixture.start
 extension StoreCase {
     static let registrations: [StoreCase] = [
         StoreCase("what a device says of itself is kept, whole", whatADeviceSaysIsKept),
-        StoreCase("a token that was let go of counts how often it was taken", takingsOutliveTheirDevice),
+        StoreCase("a token that was let go of counts how often it was taken", tokenTransfersOutliveTheirDevice),
         StoreCase("an app has so many devices and no more", devicesAreLimited),
         StoreCase("a token is one device's of an app, and who presents it takes it", tokenIsTaken),
         StoreCase("a registration returns whether it changed a status", changedStatusIsReturned),
@@ -81,7 +81,7 @@ private func tokenIsTaken(_ stores: any StoreMaker) async throws {
     #expect(displaced == decision.displaced)
     // Without a credential it is another device, and takes it all the same.
     let stranger = try await another(2, fixture, saying: profile("aa01"))
-    #expect(try await fixture.store.registration(of: stranger.serial)?.takings == 2)
+    #expect(try await fixture.store.registration(of: stranger.serial)?.tokenTransfers == 2)
     #expect(
         try await fixture.store.registration(of: fixture.device.serial)?.status == .suspended(.tokenTaken))
     // The other environment is not another token.
@@ -119,12 +119,12 @@ private func appsHaveTokensOfTheirOwn(_ stores: any StoreMaker) async throws {
     _ = try await fixture.store.createApp(other, at: start)
     let new = NewDevice(DeviceID(Bytes16(high: 9, low: 2)), app: other, profile: try profile("aa01"))
     let device = try #require(try await fixture.insert(new, secret: [9, 2]))
-    #expect(try await fixture.store.registration(of: device.serial)?.takings == 0)
+    #expect(try await fixture.store.registration(of: device.serial)?.tokenTransfers == 0)
 }
 
 private func whatIsRefusedLeavesNothing(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
-    for number in UInt64(1)...UInt64(1 + RegistrationRules.takingsPerDay) {
+    for number in UInt64(1)...UInt64(1 + RegistrationRules.tokenTransfersPerDay) {
         _ = try await another(number, fixture, saying: profile("aa01"))
     }
     let new = NewDevice(
@@ -143,7 +143,7 @@ private func whatIsRefusedLeavesNothing(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.store.registration(of: fixture.device.serial) == before)
 }
 
-private func takingsOutliveTheirDevice(_ stores: any StoreMaker) async throws {
+private func tokenTransfersOutliveTheirDevice(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     let owner = try await another(1, fixture, saying: profile("aa01"))
     // Whoever takes it and lets go of it, by another token or by leaving, has taken it all the same.
@@ -155,14 +155,14 @@ private func takingsOutliveTheirDevice(_ stores: any StoreMaker) async throws {
             _ = try await fixture.store.deleteDevice(thief.serial, at: start)
         }
         let back = try await change(owner.serial, fixture, to: .says(profile("aa01"), confirms: true))
-        #expect(back.registration.takings == Int(number) - 1)
-        #expect(try await fixture.store.registration(of: owner.serial)?.takings == Int(number) - 1)
+        #expect(back.registration.tokenTransfers == Int(number) - 1)
+        #expect(try await fixture.store.registration(of: owner.serial)?.tokenTransfers == Int(number) - 1)
     }
     let tomorrow = start.adding(seconds: 86_400)
     _ = try await fixture.store.deleteDevice(owner.serial, at: start)
     let request = RegistrationRequest.says(try profile("aa01"), confirms: true)
     let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: tomorrow) { _ in request }
-    #expect(try #require(result).get().registration.takings == 0)
+    #expect(try #require(result).get().registration.tokenTransfers == 0)
 }
 
 private func devicesAreLimited(_ stores: any StoreMaker) async throws {
@@ -196,7 +196,7 @@ private func registrationGoesWithItsDevice(_ stores: any StoreMaker) async throw
     #expect(try await fixture.store.registration(of: device.serial) == nil)
     #expect(try await fixture.store.changeRegistration(of: device.serial, at: start) { _ in .nothing } == nil)
     let next = try await another(2, fixture, saying: profile("aa01"))
-    #expect(try await fixture.store.registration(of: next.serial)?.takings == 0)
+    #expect(try await fixture.store.registration(of: next.serial)?.tokenTransfers == 0)
 }
 
 private func registeringOnceMoreKeeps(_ stores: any StoreMaker) async throws {

@@ -112,18 +112,18 @@ private func firingsOfOneCommitFollowEachOther(_ stores: any StoreMaker) async t
     let others = try #require(try await fixture.update("b", version: 1, firing: [targets]))
     let (item, other) = (try fixture.item("a").name, try fixture.item("b").name)
     let operations = [
-        fixture.told(1, often, .fired(targets[0], on: item, by: numbers[0], at: start)),
-        fixture.told(2, often, .fired(targets[0], on: other, by: others[0], at: start)),
-        fixture.told(3, often, .fired(targets[0], on: item, by: numbers[1], at: start)),
-        fixture.told(4, once, .fired(targets[1], on: item, by: numbers[0], at: start)),
+        fixture.notified(1, often, .fired(targets[0], on: item, by: numbers[0], at: start)),
+        fixture.notified(2, often, .fired(targets[0], on: other, by: others[0], at: start)),
+        fixture.notified(3, often, .fired(targets[0], on: item, by: numbers[1], at: start)),
+        fixture.notified(4, once, .fired(targets[1], on: item, by: numbers[0], at: start)),
     ]
     #expect(try await fixture.store.commit(operations) == Array(repeating: .stored(replaced: nil), count: 4))
     #expect(try await fixture.store.subscription(once.id, of: fixture.device)?.machine.status == .triggered)
     let later = try await fixture.subscribe(fixture.request(3, SubscriptionFixture.definition(["a", "b"], policy: .once)))
     let target = fixture.target(later)
     let both = [
-        fixture.told(5, later, .fired(target, on: item, by: numbers[1], at: start)),
-        fixture.told(6, later, .fired(target, on: other, by: others[0], at: start)),
+        fixture.notified(5, later, .fired(target, on: item, by: numbers[1], at: start)),
+        fixture.notified(6, later, .fired(target, on: other, by: others[0], at: start)),
     ]
     #expect(try await fixture.store.commit(both) == [.stored(replaced: nil), .originGone])
     #expect(try await fixture.base.waiting().map(\.position) == [1, 2, 3, 4, 5])
@@ -186,9 +186,9 @@ private func refusedCrossingIsNoted(_ stores: any StoreMaker) async throws {
     let made = try await fixture.subscribe(fixture.request(1, definition, found: found))
     let target = fixture.target(made)
     for (position, item) in zip(Int64(1)..., ["a", "b"]) {
-        let told = try #require(try await fixture.update(item, version: 2, firing: [[target]]))
-        #expect(try await fixture.fire(position, made, on: item, by: told[0]) == .stored(replaced: nil))
-        try await store.advance(told[0], to: nil, refused: [])
+        let notified = try #require(try await fixture.update(item, version: 2, firing: [[target]]))
+        #expect(try await fixture.fire(position, made, on: item, by: notified[0]) == .stored(replaced: nil))
+        try await store.advance(notified[0], to: nil, refused: [])
     }
     let refused = try #require(try await fixture.update("a", version: 3, firing: [[target, target]]))
     #expect(try await store.itemsNeverFired(after: .start, limit: 9).items.isEmpty)

@@ -178,13 +178,13 @@ private func subscriptionsAreReset(_ stores: any StoreMaker) async throws {
     #expect(try await store.hold([fixture.held(subscriptions[0], by: numbers[1])], at: start) == [.held(insteadOf: 0)])
     try await reset("a", fixture, all: true, limit: 100)
     #expect(try await fixture.armed(on: "a").map(\.since) == [5, 5, 5], "the item has a row")
-    #expect(try await store.nextHeldFiring() != nil)
+    #expect(try await store.nextThrottledFiring() != nil)
     #expect(try await store.deleteItem(key, ifIdleSince: nil))
     try await reset("a", fixture, all: false, limit: 1)
     let armed = try await fixture.armed(on: "a")
     #expect(armed.map(\.since) == [0, 0, 0] && armed.map(\.held) == [false, false, false])
     #expect(armed.map(\.hasFired) == [false, false, false])
-    #expect(try await store.nextHeldFiring() == nil)
+    #expect(try await store.nextThrottledFiring() == nil)
 }
 
 private func formerFiringsDoNotCount(_ stores: any StoreMaker) async throws {

@@ -46,9 +46,9 @@ package struct SubscriptionFixture {
         _ = try #require(result).get()
     }
 
-    package func sign(_ word: UserWord) async throws {
+    package func sign(_ claim: UserClaim) async throws {
         let result = try await store.changeRegistration(of: device, at: Self.start) { current in
-            .says(current.profile, confirms: false, user: word)
+            .says(current.profile, confirms: false, user: claim)
         }
         _ = try #require(result).get()
     }
@@ -124,7 +124,7 @@ package struct SubscriptionFixture {
     /// - Parameters:
     ///   - topic: What waits of this topic is replaced.
     ///   - mode: How the device is woken.
-    func told(
+    func notified(
         _ position: Int64, _ subscription: Subscription, _ effect: Effect, replacing topic: String? = nil,
         waking mode: WakeMode? = nil, at now: Timestamp = start
     ) -> InboxOperation {
@@ -140,14 +140,14 @@ package struct SubscriptionFixture {
         _ position: Int64, _ subscription: Subscription, on item: String = "a", by number: Int64, at now: Timestamp = start
     ) async throws -> InboxResult {
         let effect = Effect.fired(target(subscription), on: try self.item(item).name, by: number, at: now)
-        return try await store.commit([told(position, subscription, effect, at: now)])[0]
+        return try await store.commit([notified(position, subscription, effect, at: now)])[0]
     }
 
     func held(
         _ subscription: Subscription, on item: String = "a", by number: Int64, body: [UInt8] = [1],
         milliseconds: Int64 = 1000, buffer: Int = 1
-    ) throws -> HeldFiring {
-        HeldFiring(
+    ) throws -> ThrottledFiring {
+        ThrottledFiring(
             target: target(subscription), device: subscription.device, item: try self.item(item).name, number: number,
             body: body, ttl: 60, isAlwaysPushed: true, isDistinct: false, milliseconds: milliseconds, buffer: buffer)
     }

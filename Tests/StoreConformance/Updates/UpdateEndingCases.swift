@@ -146,8 +146,8 @@ private func tooManyAreForgotten(_ stores: any StoreMaker) async throws {
     var all: [Update] = []
     for number in UInt64(1)...4 { all.append(try await fixture.publish(number)) }
     let live = try await fixture.publish(5)
-    try await fixture.hold([all[0]], binding, machine: CompletionMachine(.done, attempt: 1))
-    try await fixture.hold([all[1]], binding, machine: CompletionMachine(.stored, attempt: 1))
+    try await fixture.evaluate([all[0]], binding, machine: CompletionMachine(.done, attempt: 1))
+    try await fixture.evaluate([all[1]], binding, machine: CompletionMachine(.stored, attempt: 1))
     for update in all { _ = try await store.withdrawUpdate(update, by: fixture.key, at: start) }
     let limits = UpdateLimits(ended: 1)
     #expect(try await store.unfinishedOfEnded(limit: 9).map(\.completion.key) == [fixture.name(all[1], binding)])
@@ -194,7 +194,7 @@ private func unfinishedOfEndedAreFound(_ stores: any StoreMaker) async throws {
     let (popup, live) = (try await fixture.publish(2), try await fixture.publish(3))
     try await fixture.give(1, content, to: binding)
     try await fixture.give(2, live, to: binding)
-    try await fixture.hold([popup], binding, machine: CompletionMachine(.stored, attempt: 1))
+    try await fixture.evaluate([popup], binding, machine: CompletionMachine(.stored, attempt: 1))
     #expect(try await store.unfinishedOfEnded(limit: 9).isEmpty)
     _ = try await store.endExpiredUpdates(at: start.adding(seconds: 60), limit: 9)
     _ = try await store.withdrawUpdate(popup, by: fixture.key, at: start)
@@ -219,7 +219,7 @@ private func hiddenCompletionsAreFound(_ stores: any StoreMaker) async throws {
     let binding = try await fixture.bind()
     var updates: [Update] = []
     for number in UInt64(1)...5 { updates.append(try await fixture.publish(number)) }
-    try await fixture.hold(Array(updates[1...3]), binding, machine: CompletionMachine(.stored, attempt: 1))
+    try await fixture.evaluate(Array(updates[1...3]), binding, machine: CompletionMachine(.stored, attempt: 1))
     for update in updates[..<3] { _ = try await store.withdrawUpdate(update, by: fixture.key, at: start) }
     for update in updates[..<3] { try await stores.hideUnfinished(of: update.serial, in: store) }
     #expect(try await store.unfinishedOfEnded(limit: 9).isEmpty)

@@ -72,7 +72,7 @@ private func queueIsThereWhileACallStandsInIt(_ stores: any StoreMaker) async th
     _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
     var record = try fixture.record(call, due: start)
-    record.end.standing = PeerStanding(isOnTrial: true, failures: 9)
+    record.end.standing = EndpointHealth(isOnTrial: true, failures: 9)
     #expect(try await fixture.store.record(record))
     for leave in 0..<3 {
         switch leave {

@@ -31,10 +31,10 @@ private func whoHasMuchDueHidesNobody(_ stores: any StoreMaker) async throws {
         fixture.request(on: channel, ping: "http://quiet.example", due: start.adding(seconds: 9)))
     let now = start.adding(seconds: 10)
     #expect(try await !fixture.due(at: now, limit: 8).contains { $0.device == quiet.serial })
-    var crowd = WorkCrowd()
+    var crowd = BusyPeers()
     crowd.devices = [fixture.base.device.serial]
     #expect(try await fixture.due(at: now, besides: crowd, limit: 1).map(\.peer) == ["quiet.example:80"])
-    crowd = WorkCrowd()
+    crowd = BusyPeers()
     crowd.hosts = ["many.example"]
     crowd.peers = Set((3..<30).map { "host\($0).example:80" })
     #expect(try await fixture.due(at: now, besides: crowd, limit: 1).map(\.peer) == ["quiet.example:80"])
@@ -45,7 +45,7 @@ private func busyPeerIsCalledForOthers(_ stores: any StoreMaker) async throws {
     let (other, channel) = try await fixture.addDevice(2, app: "com.example.app")
     _ = try await fixture.put(fixture.request())
     _ = try await fixture.put(fixture.request(on: channel, due: start.adding(seconds: 1)))
-    var crowd = WorkCrowd()
+    var crowd = BusyPeers()
     crowd.devices = [fixture.base.device.serial]
     let now = start.adding(seconds: 2)
     #expect(try await fixture.due(at: now).map(\.device) == [fixture.base.device.serial])
@@ -86,7 +86,7 @@ private func callTellsOfItsPeer(_ stores: any StoreMaker) async throws {
     let call = try #require(
         try await fixture.lease(at: start).first { $0.due.app == fixture.base.device.app })
     var record = try fixture.record(call, due: start.adding(seconds: 1))
-    record.end.standing = PeerStanding(isOnTrial: true, failures: 5)
+    record.end.standing = EndpointHealth(isOnTrial: true, failures: 5)
     record.end.peerRestsUntil = start.adding(seconds: 50)
     #expect(try await fixture.store.record(record))
     // The queue of callbacks is made after it.

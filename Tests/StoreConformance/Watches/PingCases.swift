@@ -39,7 +39,7 @@ private func leaseThatNobodyAnswersForEnds(_ stores: any StoreMaker) async throw
     #expect(again.lease.work == lost.lease.work)
     #expect(again.lease.fence > lost.lease.fence)
     #expect(
-        try await !fixture.store.record(fixture.record(lost, told: .noConnection, due: late.adding(seconds: 60)))
+        try await !fixture.store.record(fixture.record(lost, notified: .noConnection, due: late.adding(seconds: 60)))
     )
     #expect(try await fixture.store.watch(of: fixture.base.first.serial)?.lastPing == nil)
     #expect(try await fixture.lease(at: late).isEmpty, "the present lease must stand")
@@ -77,9 +77,9 @@ private func watchThatIsPutWhileItIsCalled(_ stores: any StoreMaker) async throw
     _ = try await fixture.put(fixture.request(ping: "http://other.example", due: start))
     #expect(try await fixture.lease(at: start).isEmpty)
     // It was changed meanwhile: what was found out does not count, and it is pinged again.
-    #expect(try await !fixture.store.record(fixture.record(call, told: .noConnection, due: WatchFixture.aMonth)))
+    #expect(try await !fixture.store.record(fixture.record(call, notified: .noConnection, due: WatchFixture.aMonth)))
     let watch = try #require(try await fixture.store.watch(of: fixture.base.first.serial))
-    #expect(watch.machine.told == nil)
+    #expect(watch.machine.notified == nil)
     #expect(watch.dueAt == start)
     #expect(try await fixture.lease(at: start).map(\.due.peer) == ["other.example:80"])
 }
@@ -101,10 +101,10 @@ private func callIsAnsweredForOnce(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
-    let record = try fixture.record(call, told: .noConnection, due: start.adding(seconds: 60))
-    #expect(try await fixture.tell(fixture.news(1, .pingFailed(.noConnection)), .pinged(record)) != .originGone)
+    let record = try fixture.record(call, notified: .noConnection, due: start.adding(seconds: 60))
+    #expect(try await fixture.notify(fixture.news(1, .pingFailed(.noConnection)), .pinged(record)) != .originGone)
     // The first answer of the store was lost: the second one is no second envelope.
-    #expect(try await fixture.tell(fixture.news(2, .pingFailed(.noConnection)), .pinged(record)) == .originGone)
+    #expect(try await fixture.notify(fixture.news(2, .pingFailed(.noConnection)), .pinged(record)) == .originGone)
     #expect(try await fixture.base.waiting().map(\.position) == [1])
     #expect(try await !fixture.store.record(record))
 }
@@ -114,9 +114,9 @@ private func whatAPingFoundIsKept(_ stores: any StoreMaker) async throws {
     _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
     let due = start.adding(seconds: 60)
-    #expect(try await fixture.store.record(fixture.record(call, told: .tokenLost, due: due, code: .tokenLost)))
+    #expect(try await fixture.store.record(fixture.record(call, notified: .tokenLost, due: due, code: .tokenLost)))
     let watch = try #require(try await fixture.store.watch(of: fixture.base.first.serial))
-    #expect(watch.machine.told == .tokenLost)
+    #expect(watch.machine.notified == .tokenLost)
     #expect(watch.lastPing == Watch.LastPing(at: start, failure: .tokenLost, detail: "code 605"))
     #expect(watch.dueAt == due)
     #expect(try await fixture.lease(at: due.adding(milliseconds: -1)).isEmpty)
@@ -128,12 +128,12 @@ private func whatAPingFoundBelongsToItsAddress(_ stores: any StoreMaker) async t
     _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
     _ = try await fixture.store.record(
-        fixture.record(call, told: .tokenLost, due: start.adding(seconds: 60), code: .tokenLost))
+        fixture.record(call, notified: .tokenLost, due: start.adding(seconds: 60), code: .tokenLost))
     let same = try await fixture.put(fixture.request(every: 90)).watch
     #expect(same.lastPing?.failure == .tokenLost)
     let other = try await fixture.put(fixture.request(ping: "http://other.example")).watch
     #expect(other.lastPing == nil)
-    #expect(other.machine.told == .tokenLost)
+    #expect(other.machine.notified == .tokenLost)
 }
 
 private func noMoreThanWasAskedFor(_ stores: any StoreMaker) async throws {

@@ -91,7 +91,7 @@ package struct DeviceRegistration: Equatable, Sendable {
     /// When the device last said that the address is its own, to the day.
     package var confirmedAt: Timestamp
     /// How often the token went from one device to another on the day of the last time, and which day it was.
-    package var takings = 0
+    package var tokenTransfers = 0
     package var takenOn: Int64 = 0
 
     package init(device: DeviceSerial, at now: Timestamp) {

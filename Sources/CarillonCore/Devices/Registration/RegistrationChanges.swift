@@ -58,14 +58,14 @@ package struct RegistrationChanges: Equatable, Sendable {
     package struct ReleasedToken: Equatable, Sendable {
         package var app: AppSerial
         package var token: PlatformToken
-        package var takings: RegistrationRules.Takings
+        package var tokenTransfers: RegistrationRules.TokenTransfers
         /// The number of tokens taken on earlier days that are forgotten.
         package var forgotten: Int
 
-        package init(app: AppSerial, token: PlatformToken, takings: RegistrationRules.Takings, forgotten: Int) {
+        package init(app: AppSerial, token: PlatformToken, tokenTransfers: RegistrationRules.TokenTransfers, forgotten: Int) {
             self.app = app
             self.token = token
-            self.takings = takings
+            self.tokenTransfers = tokenTransfers
             self.forgotten = forgotten
         }
     }

@@ -144,7 +144,7 @@ extension RegistrationRules {
     }
 
     private static func register(
-        _ profile: DeviceProfile, confirms: Bool, over current: DeviceRegistration, _ token: TokenFacts?, user: UserWord?,
+        _ profile: DeviceProfile, confirms: Bool, over current: DeviceRegistration, _ token: TokenFacts?, user: UserClaim?,
         at now: Timestamp
     ) throws(Refusal) -> Decision {
         try register(
@@ -174,7 +174,7 @@ extension RegistrationRules {
                 isOfNewDevice: isNew))
         if let stored, let address = stored.profile.address, address.token != registration.profile.address?.token {
             let token = PlatformToken(platform: address.platform, token: address.token)
-            changes.released = released(token, Takings(count: stored.takings, day: stored.takenOn), in: app)
+            changes.released = released(token, TokenTransfers(count: stored.tokenTransfers, day: stored.takenOn), in: app)
         }
         return changes
     }
@@ -187,11 +187,11 @@ extension RegistrationRules {
     /// Returns the row of a token that no device has any more. Returns nil if no device took the token, or if another device
     /// took it now.
     private static func released(
-        _ token: PlatformToken, _ takings: Takings, in app: AppSerial
+        _ token: PlatformToken, _ tokenTransfers: TokenTransfers, in app: AppSerial
     ) -> RegistrationChanges.ReleasedToken? {
-        guard takings.count > 0 else { return nil }
+        guard tokenTransfers.count > 0 else { return nil }
         return RegistrationChanges.ReleasedToken(
-            app: app, token: token, takings: takings, forgotten: forgottenAtOnce)
+            app: app, token: token, tokenTransfers: tokenTransfers, forgotten: forgottenAtOnce)
     }
 
     // MARK: Ends
@@ -205,7 +205,7 @@ extension RegistrationRules {
         var changes = RegistrationChanges(in: facts.app)
         changes.removed = facts.device
         if facts.devicesOfApp > 0 { changes.devices = -1 }
-        if let token = facts.token { changes.released = released(token, facts.takings, in: facts.app) }
+        if let token = facts.token { changes.released = released(token, facts.tokenTransfers, in: facts.app) }
         return changes
     }
 }

@@ -33,7 +33,7 @@ package enum RegistrationRules {
     }
 
     /// How often a token went from one device to another in a day; days are counted from 1970.
-    package struct Takings: Equatable, Sendable {
+    package struct TokenTransfers: Equatable, Sendable {
         package var count: Int
         package var day: Int64
 
@@ -43,7 +43,7 @@ package enum RegistrationRules {
         }
     }
 
-    package static let takingsPerDay = 5
+    package static let tokenTransfersPerDay = 5
     private static let daySeconds: Int64 = 86_400
 
     /// - Parameters:
@@ -54,7 +54,7 @@ package enum RegistrationRules {
     ///   - user: Whose the device is from now on; nil leaves it.
     package static func register(
         _ profile: DeviceProfile, confirms: Bool = true, over current: DeviceRegistration,
-        heldBy holder: DeviceRegistration?, released: Takings? = nil, user: UserWord? = nil, at now: Timestamp
+        heldBy holder: DeviceRegistration?, released: TokenTransfers? = nil, user: UserClaim? = nil, at now: Timestamp
     ) throws(Refusal) -> Decision {
         var registration = current
         let (profile, saidEnvironment) = found(profile, over: current)
@@ -65,13 +65,13 @@ package enum RegistrationRules {
         if profile.address != current.profile.address {
             registration.addressRevision += 1
             registration.confirmedAt = now
-            if !profile.hasToken(of: current.profile) { registration.takings = 0 }
+            if !profile.hasToken(of: current.profile) { registration.tokenTransfers = 0 }
             if let released, released.day == now.seconds / daySeconds {
-                (registration.takings, registration.takenOn) = (released.count, released.day)
+                (registration.tokenTransfers, registration.takenOn) = (released.count, released.day)
             }
             if let holder, holder.device != current.device {
-                let (loser, takings) = try take(from: holder, at: now)
-                (registration.takings, registration.takenOn) = (takings, loser.takenOn)
+                let (loser, tokenTransfers) = try take(from: holder, at: now)
+                (registration.tokenTransfers, registration.takenOn) = (tokenTransfers, loser.takenOn)
                 displaced = loser
             }
         } else if confirms, now.seconds - current.confirmedAt.seconds >= daySeconds || now < current.confirmedAt {
@@ -105,26 +105,26 @@ package enum RegistrationRules {
 
     private static func take(
         from holder: DeviceRegistration, at now: Timestamp
-    ) throws(Refusal) -> (loser: DeviceRegistration, takings: Int) {
+    ) throws(Refusal) -> (loser: DeviceRegistration, tokenTransfers: Int) {
         let today = now.seconds / daySeconds
-        let takings = (holder.takenOn == today ? holder.takings : 0) + 1
-        guard takings <= takingsPerDay else {
+        let tokenTransfers = (holder.takenOn == today ? holder.tokenTransfers : 0) + 1
+        guard tokenTransfers <= tokenTransfersPerDay else {
             throw Refusal(
                 .pushTokenContested,
-                "The push token went from one device to another \(takingsPerDay) times today; it stays where it is until tomorrow.",
+                "The push token went from one device to another \(tokenTransfersPerDay) times today; it stays where it is until tomorrow.",
                 retryAfterSeconds: Int((today + 1) * daySeconds - now.seconds))
         }
         var loser = holder
         loser.profile.removeToken()
         loser.addressRevision += 1
-        loser.takings = 0
+        loser.tokenTransfers = 0
         loser.takenOn = today
         // An operator's word stands.
         if loser.status == .registered || loser.status == .suspended(.tokenDead) {
             loser.status = .suspended(.tokenTaken)
             loser.statusAt = holder.nextStatusAt(now)
         }
-        return (loser, takings)
+        return (loser, tokenTransfers)
     }
 
     /// - Parameter revision: Of the address that the reason is about; nil when it is about the device.

@@ -31,7 +31,7 @@ package struct InboxChanges: Equatable, Sendable {
     /// Waited, and waits no more.
     package var departures: [InboxRow] = []
     /// Of those, what their origins are told of; each row has its settlement.
-    package var told: [InboxRow] = []
+    package var notified: [InboxRow] = []
     /// Outcomes to be kept; each row has its settlement.
     package var outcomes: [InboxRow] = []
     /// After the departures, which had ends of their own.

@@ -24,7 +24,7 @@ struct InboxRuling {
     /// The same effects, for lookups.
     private var accepted: Set<Effect> = []
     private var vainEffects: [Effect] = []
-    private var told: [InboxRow] = []
+    private var notified: [InboxRow] = []
     private var tally = InboxTally()
 
     init(limits: InboxLimits, facts: InboxFacts, asked: InboxQuestions) {
@@ -260,10 +260,10 @@ struct InboxRuling {
 
     private mutating func leave(_ row: InboxRow, _ settlement: Settlement) {
         tally.ended(row, settlement)
-        if row.kind.behaviour.isToldToOrigin {
-            var told = row
-            told.settlement = settlement
-            self.told.append(told)
+        if row.kind.behaviour.isNotifiedToOrigin {
+            var notified = row
+            notified.settlement = settlement
+            self.notified.append(notified)
         }
         guard row.kind.behaviour.keepsOutcome else { return remove(row) }
         var settled = row
@@ -394,7 +394,7 @@ struct InboxRuling {
         changes.effects = effects
         changes.vainEffects = vainEffects
         changes.answered = answered
-        changes.told = told
+        changes.notified = notified
         for (position, before) in touched { note(position, before, in: &changes) }
         changes.tally = tally
         for (device, change) in usage {

@@ -47,7 +47,7 @@ extension ItemEngine {
         await carryOver(rest, to: item.key)
     }
 
-    /// Makes the subscriptions on an item that has no row wait for its first update, and drops their held firings.
+    /// Makes the subscriptions on an item that has no row wait for its first update, and drops their throttled firings.
     func resetSubscriptions(on key: ItemKey, all: Bool) async throws {
         var last: SubscriptionSerial? = SubscriptionSerial(0)
         while let start = last {

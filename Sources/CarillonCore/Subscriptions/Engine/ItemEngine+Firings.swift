@@ -4,41 +4,41 @@ import Logging
 /// What updates fired, on its way to the devices.
 extension ItemEngine {
     /// Delivers a firing while the updates of its item wait, and makes refused crossings fire with the next update. Targets that
-    /// cannot be reached because the store fails stay in the store until ``tellRest()``.
+    /// cannot be reached because the store fails stay in the store until ``notifyRest()``.
     ///
     /// - Returns: Whether each target was handled.
-    @discardableResult package func tell(_ firing: StoredFiring) async -> Bool {
-        let told = await tellNow(firing)
+    @discardableResult package func notify(_ firing: StoredFiring) async -> Bool {
+        let notified = await notifyNow(firing)
         let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
-        keepRefused(told.untold, of: key)
+        keepRefused(notified.pending, of: key)
         // Before the item takes updates again, so that the next update finds them.
-        if told.fault == nil { giveBackRefused(of: key, after: firing.number) }
-        await note(told, of: firing)
-        return told.fault == nil
+        if notified.fault == nil { giveBackRefused(of: key, after: firing.number) }
+        await note(notified, of: firing)
+        return notified.fault == nil
     }
 
     /// Delivers a firing between two updates of its item. The caller must pass refused targets to ``WatchedItem/giveBack(_:)``.
-    func deliver(_ firing: StoredFiring) async -> Firings.Told {
-        let told = await tellNow(firing)
-        await note(told, of: firing)
-        return told
+    func deliver(_ firing: StoredFiring) async -> Firings.Notified {
+        let notified = await notifyNow(firing)
+        await note(notified, of: firing)
+        return notified
     }
 
     /// Notes the result of a delivery in memory, and reads the subscriptions that it names.
-    private func note(_ told: Firings.Told, of firing: StoredFiring) async {
+    private func note(_ notified: Firings.Notified, of firing: StoredFiring) async {
         let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
         underWay.remove(firing.number)
-        if let fault = told.fault {
+        if let fault = notified.fault {
             items[key]?.heldUp.insert(firing.number)
             logger.error(
                 "a firing could not be told, and is tried again",
                 metadata: ["app": "\(key.app.rawValue)", "reason": "\(fault)"])
         } else {
-            isTold(firing.number, of: key)
+            isNotified(firing.number, of: key)
         }
-        for (subscription, isAwake) in told.unsettled where isAwake { items[key]?.wakeUp(subscription) }
+        for (subscription, isAwake) in notified.unsettled where isAwake { items[key]?.wakeUp(subscription) }
         do {
-            let gone = try await follow(Array(told.unsettled.keys), looks: false)
+            let gone = try await follow(Array(notified.unsettled.keys), looks: false)
             // Those that are there no more were taken away while the item was loaded.
             for subscription in gone { items[key]?.whenStill { $0.disarm(subscription) } }
         } catch {
@@ -48,13 +48,13 @@ extension ItemEngine {
         }
     }
 
-    private func tellNow(_ firing: StoredFiring) async -> Firings.Told {
+    private func notifyNow(_ firing: StoredFiring) async -> Firings.Notified {
         do {
-            return await firings.tell(firing, cost: try await conditionCost(of: firing.firing.app))
+            return await firings.notify(firing, cost: try await conditionCost(of: firing.firing.app))
         } catch {
-            var told = Firings.Told()
-            told.fault = error
-            return told
+            var notified = Firings.Notified()
+            notified.fault = error
+            return notified
         }
     }
 
@@ -102,14 +102,14 @@ extension ItemEngine {
         }
     }
 
-    private func isTold(_ number: Int64, of key: ItemKey) {
+    private func isNotified(_ number: Int64, of key: ItemKey) {
         items[key]?.heldUp.remove(number)
-        if loading[key] != nil { toldMeanwhile.insert(number) }
+        if loading[key] != nil { notifiedMeanwhile.insert(number) }
     }
 
     /// Delivers firings that a killed server or a full disk left: the firings of an item in their order, and those of a few items
     /// at a time. Gives refused crossings back whose rows could not be read before.
-    package func tellRest() async throws {
+    package func notifyRest() async throws {
         for key in Array(refusedOfRest.keys) { giveBackRefused(of: key) }
         var last: ItemKey?
         while !Task.isCancelled {
@@ -119,13 +119,13 @@ extension ItemEngine {
             await withTaskGroup(of: Void.self) { group in
                 for (place, key) in some.enumerated() {
                     if place >= Self.restAtOnce { await group.next() }
-                    group.addTask { await self.tellRest(of: key) }
+                    group.addTask { await self.notifyRest(of: key) }
                 }
             }
         }
     }
 
-    private func tellRest(of key: ItemKey) async {
+    private func notifyRest(of key: ItemKey) async {
         restTellers[key, default: 0] += 1
         defer {
             let others = restTellers[key, default: 1] - 1
@@ -136,7 +136,7 @@ extension ItemEngine {
                 // The item tells it itself.
                 guard underWay.insert(next.number).inserted else { return }
                 switch next {
-                case .readable(let firing): guard await tell(firing) else { return }
+                case .readable(let firing): guard await notify(firing) else { return }
                 case .unreadable(let number):
                     logger.error(
                         "a firing cannot be read, and is given up",
@@ -144,7 +144,7 @@ extension ItemEngine {
                     defer { underWay.remove(number) }
                     try await store.advance(number, to: nil, refused: [])
                     giveBackRefused(of: key, after: number)
-                    isTold(number, of: key)
+                    isNotified(number, of: key)
                 }
             }
         } catch {

@@ -24,7 +24,7 @@ extension ItemEngine {
                 loading[key] = nil
                 // An item that could not be loaded finds its refused crossings when it is loaded.
                 if items[key] == nil { refusedOfRest[key] = nil }
-                if loading.isEmpty { toldMeanwhile = [] }
+                if loading.isEmpty { notifiedMeanwhile = [] }
             }
             try await task.value
         }
@@ -38,10 +38,10 @@ extension ItemEngine {
         if found == nil { try await resetSubscriptions(on: key, all: false) }
         let stored = found ?? StoredItem(state: ItemState(.merge))
         // Before what is armed, so that one that is told meanwhile is among these or has fired there.
-        let untold = try await store.firingTargets(of: key)
+        let pending = try await store.firingTargets(of: key)
         var index = ItemIndex(shapes, at: conditions.bindings(key.name.text, stored.state))
         index.costLimit = try await conditionCost(of: key.app)
-        let item = WatchedItem(key, stored, index, untold: untold)
+        let item = WatchedItem(key, stored, index, pending: pending)
         var last = SubscriptionSerial(0)
         var unseen: [SubscriptionSerial] = []
         while true {
@@ -57,7 +57,7 @@ extension ItemEngine {
             await Task.yield()
         }
         // What was fired before is told before.
-        item.heldUp = Set(try await store.firingNumbers(of: key)).subtracting(toldMeanwhile)
+        item.heldUp = Set(try await store.firingNumbers(of: key)).subtracting(notifiedMeanwhile)
         item.lastUse = uses
         letIdleGo()
         items[key] = item

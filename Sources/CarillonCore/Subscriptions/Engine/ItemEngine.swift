@@ -53,7 +53,7 @@ package actor ItemEngine {
     /// Firings that are being told.
     var underWay: Set<Int64> = []
     /// Firings that were told while some item was being loaded, which may have read that they were not.
-    var toldMeanwhile: Set<Int64> = []
+    var notifiedMeanwhile: Set<Int64> = []
     /// Targets whose firing was refused between batches of their item's updates. They are given back when no firing delays the
     /// updates.
     var refusedOfRest: [ItemKey: Set<Firing.Target>] = [:]
@@ -149,7 +149,7 @@ package actor ItemEngine {
 
     /// The same of many, in their order; each has its own answer.
     package func publish(_ updates: [PublishedUpdate]) async -> [Result<ItemReceipt, any Error>] {
-        let answers = Answers<Result<ItemReceipt, any Error>>(updates.count)
+        let answers = ResultCollector<Result<ItemReceipt, any Error>>(updates.count)
         for (place, published) in updates.enumerated() {
             do {
                 let item = try await item(published.key)
@@ -336,7 +336,7 @@ package actor ItemEngine {
             if !refused.isEmpty { for target in firing.targets { refused[target.subscription] = nil } }
             // In their order, as a later one counts for what an earlier one said.
             if item.heldUp.isEmpty {
-                for target in await deliver(StoredFiring(number: number, firing: firing)).untold {
+                for target in await deliver(StoredFiring(number: number, firing: firing)).pending {
                     refused[target.subscription] = target
                 }
             } else {

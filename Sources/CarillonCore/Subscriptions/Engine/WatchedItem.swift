@@ -50,7 +50,7 @@ final class WatchedItem {
     private var deferred: [(WatchedItem) -> Void] = []
     /// The numbers of firings that are not delivered. The item accepts no update until they are.
     var heldUp: Set<Int64> = [] {
-        didSet { if heldUp.isEmpty { untold = [] } }
+        didSet { if heldUp.isEmpty { pending = [] } }
     }
     /// Nothing of it can be relied on any more; whoever wants it loads it anew.
     var isGone = false
@@ -58,10 +58,10 @@ final class WatchedItem {
     var lastUse = 0
 
     /// Those that fired in an earlier process, and were not told when the item was loaded.
-    private var untold: Set<SubscriptionSerial>
+    private var pending: Set<SubscriptionSerial>
 
-    init(_ key: ItemKey, _ stored: StoredItem, _ index: ItemIndex, untold: Set<SubscriptionSerial> = []) {
-        self.untold = untold
+    init(_ key: ItemKey, _ stored: StoredItem, _ index: ItemIndex, pending: Set<SubscriptionSerial> = []) {
+        self.pending = pending
         self.key = key
         self.stored = stored
         evaluatedVersion = stored.version
@@ -205,7 +205,7 @@ final class WatchedItem {
     /// - Parameter isNew: Whether it was armed just now, and not before the last update.
     func arm(_ armed: ArmedSubscription, isNew: Bool, shape: Int?, constants: [ExpressionValue]) {
         let target = armed.target
-        let hasFired = armed.hasFired || untold.contains(target.subscription)
+        let hasFired = armed.hasFired || pending.contains(target.subscription)
         let isUpdated = armed.since < evaluatedVersion
         let wasWatched =
             switch armed.policy {
@@ -233,7 +233,7 @@ final class WatchedItem {
 
     /// Whether it was not looked at, and holds: an earlier process was killed before it did.
     func isUnseen(_ subscription: SubscriptionSerial) -> Bool {
-        guard let watch = watches[subscription], !untold.contains(subscription) else { return false }
+        guard let watch = watches[subscription], !pending.contains(subscription) else { return false }
         return index.holdsUnseen(watch.handle)
     }
 

@@ -2,11 +2,11 @@
 struct FiringStep: Sendable {
     fileprivate typealias Elsewhere = (place: Int, delivery: FiringDelivery)
 
-    fileprivate let results: Answers<DeliveryResult>
+    fileprivate let results: ResultCollector<DeliveryResult>
     fileprivate var elsewhere: [Elsewhere] = []
 
     /// - Parameter count: The number of results.
-    init(_ count: Int) { results = Answers(count) }
+    init(_ count: Int) { results = ResultCollector(count) }
 
     /// Notes a result without a delivery.
     func note(_ place: Int, _ result: DeliveryResult) { results.note(place, result) }
@@ -50,7 +50,7 @@ extension Firings {
 
     /// Delivers notifications to devices of this home, for the home of the item.
     package func deliver(_ deliveries: [FiringDelivery]) async -> [DeliveryResult] {
-        let results = Answers<DeliveryResult>(deliveries.count)
+        let results = ResultCollector<DeliveryResult>(deliveries.count)
         for (place, delivery) in deliveries.enumerated() {
             if home.has(delivery.device) {
                 deliver(delivery) { results.note(place, $0) }

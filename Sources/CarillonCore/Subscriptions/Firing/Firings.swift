@@ -17,11 +17,11 @@ package final class Firings: Sendable {
     private let styles: ValueStyles
     private let payloadSize: PayloadSize
     let time: TimeSource
-    /// When held firings were last looked for.
+    /// When throttled firings were last looked for.
     let heldSteps = BackwardSteps(toleranceSeconds: 0)
-    private let templates = Mutex(RecentValues<TemplateKey, NotificationTemplate>(capacity: 500))
+    private let templates = Mutex(LRUCache<TemplateKey, NotificationTemplate>(capacity: 500))
 
-    let told = ServerMetric.firings.counter("told")
+    let notified = ServerMetric.firings.counter("told")
     let late = ServerMetric.firings.counter("late")
     let full = ServerMetric.firings.counter("inbox_full")
     let held = ServerMetric.firings.counter("held")
@@ -53,20 +53,20 @@ package final class Firings: Sendable {
     /// Tells what is left of a firing, a step after the other, each of which is noted on disk.
     ///
     /// - Parameter cost: What the expressions of one notification may cost together.
-    @concurrent package func tell(_ stored: StoredFiring, cost: Int) async -> Told {
-        var result = Told()
+    @concurrent package func notify(_ stored: StoredFiring, cost: Int) async -> Notified {
+        var result = Notified()
         do {
             var done = stored.done
             let targets = stored.firing.targets
             if done >= targets.count { try await store.advance(stored.number, to: nil, refused: []) }
             while done < targets.count {
                 let end = min(done + Self.atOnce, targets.count)
-                let refused = try await tell(Array(targets[done..<end]), of: stored, cost, &result)
+                let refused = try await notify(Array(targets[done..<end]), of: stored, cost, &result)
                 done = end
                 try await store.advance(
                     stored.number, to: done < targets.count ? done : nil, refused: refused.crossings)
                 // A step that is not noted is tried again.
-                result.untold += refused.all
+                result.pending += refused.all
             }
         } catch {
             result.fault = error
@@ -74,12 +74,12 @@ package final class Firings: Sendable {
         return result
     }
 
-    package struct Told: Sendable {
+    package struct Notified: Sendable {
         /// Subscriptions that the engine should look at again: they were not told, or watch other items too; with whether
         /// nothing holds them back any more.
         package var unsettled: [SubscriptionSerial: Bool] = [:]
         /// Targets whose firing was not delivered because the device is suspended or has no room.
-        package var untold: [Firing.Target] = []
+        package var pending: [Firing.Target] = []
         /// Why the rest was not told. What was told until then is not told again.
         package var fault: (any Error)?
     }
@@ -96,8 +96,8 @@ package final class Firings: Sendable {
         }
     }
 
-    private func tell(
-        _ targets: [Firing.Target], of stored: StoredFiring, _ cost: Int, _ result: inout Told
+    private func notify(
+        _ targets: [Firing.Target], of stored: StoredFiring, _ cost: Int, _ result: inout Notified
     ) async throws -> Refused {
         var refused = Refused()
         let firing = stored.firing
@@ -139,7 +139,7 @@ package final class Firings: Sendable {
             guard waiting[subject.serial] == nil else { continue }
             switch delivered {
             case .stored, .settled, .given:
-                told.increment()
+                notified.increment()
                 // It may watch other items, on which it is to be disarmed.
                 if subject.items == 1 || subject.policy != .once { result.unsettled[subject.serial] = nil }
             case .refused(.full):

@@ -1,14 +1,14 @@
 import CarillonWire
 
-/// The devices of an app that are there, with an index by what they say of themselves: a new update is held against those alone that may
+/// The devices of an app that are there, with an index by what they say of themselves: a new update is evaluated for those alone that may
 /// belong to its audience.
 struct PresentDevices {
     struct There {
         var device: Device
         var profile: String
         var since: Timestamp
-        /// What the log was last held against; nil while that is under way, when every update may be for it.
-        var look: Look?
+        /// What the log was last evaluated for; nil while that is under way, when every update may be for it.
+        var snapshot: EvaluationSnapshot?
         var facts: DeviceFacts?
     }
 
@@ -18,7 +18,7 @@ struct PresentDevices {
     private var unknown: Set<DeviceSerial> = []
     /// The published updates that the devices were not notified of.
     private(set) var pending: [UpdateSerial] = []
-    private(set) var isTelling = false
+    private(set) var isNotifying = false
     /// Devices that could not be told.
     var missed: Set<DeviceSerial> = []
     /// The place in the log up to which the devices were notified in the last sweep; nil if it is not known. Only for an app whose updates
@@ -30,7 +30,7 @@ struct PresentDevices {
     /// A device said something. What it said before counts no more, unless its binding is as it was.
     mutating func note(_ there: There, _ binding: UpdateBinding) {
         let device = there.device.serial
-        if let look = devices[device]?.look, look.binding == binding.serial, look.revision == binding.revision {
+        if let snapshot = devices[device]?.snapshot, snapshot.binding == binding.serial, snapshot.revision == binding.revision {
             devices[device]?.since = there.since
             return
         }
@@ -41,9 +41,9 @@ struct PresentDevices {
 
     /// It says something else of itself from now on.
     mutating func changes(_ device: DeviceSerial) {
-        guard var there = devices[device], there.look != nil else { return }
+        guard var there = devices[device], there.snapshot != nil else { return }
         remove(device)
-        (there.look, there.facts) = (nil, nil)
+        (there.snapshot, there.facts) = (nil, nil)
         devices[device] = there
         unknown.insert(device)
     }
@@ -74,7 +74,7 @@ struct PresentDevices {
         notifiedSince = notifiedSince.filter { $0 > last }
         if before?.revision != log.mark.revision {
             // Any update of the log can be one that the devices were not notified of.
-            missed.formUnion(devices.values.filter { $0.look?.isOf(log) != true }.map(\.device.serial))
+            missed.formUnion(devices.values.filter { $0.snapshot?.isOf(log) != true }.map(\.device.serial))
         }
         guard !devices.isEmpty, !updates.isEmpty else { return false }
         pending += updates
@@ -82,14 +82,14 @@ struct PresentDevices {
     }
 
     private mutating func begins() -> Bool {
-        defer { isTelling = true }
-        return !isTelling
+        defer { isNotifying = true }
+        return !isNotifying
     }
 
     /// Takes the updates of which the present devices were not notified. Without such an update, the notification ends.
     mutating func takePending() -> [UpdateSerial] {
         defer { pending = [] }
-        if pending.isEmpty { isTelling = false }
+        if pending.isEmpty { isNotifying = false }
         return pending
     }
 
@@ -100,11 +100,11 @@ struct PresentDevices {
         return missed.compactMap { devices[$0] }
     }
 
-    /// The log was held against a device that is there.
-    mutating func held(_ device: DeviceSerial, _ look: Look, _ facts: DeviceFacts) {
+    /// The log was evaluated for a device that is there.
+    mutating func evaluated(_ device: DeviceSerial, _ snapshot: EvaluationSnapshot, _ facts: DeviceFacts) {
         guard var there = devices[device] else { return }
         remove(device)
-        (there.look, there.facts) = (look, facts)
+        (there.snapshot, there.facts) = (snapshot, facts)
         devices[device] = there
         for key in facts.keys { keyed[key, default: []].insert(device) }
     }
@@ -129,7 +129,7 @@ struct PresentDevices {
             known = serials.compactMap { devices[$0] }
         }
         let matching = known.filter { there in
-            guard let facts = there.facts, there.look?.rules == log.version else { return true }
+            guard let facts = there.facts, there.snapshot?.rules == log.version else { return true }
             return log.holds(entry, for: facts) == true
         }
         return matching + unknown.compactMap { devices[$0] }

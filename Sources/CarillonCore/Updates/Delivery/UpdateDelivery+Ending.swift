@@ -36,7 +36,7 @@ extension UpdateDelivery {
         let origin = OriginKey(kind: .update, serial: update.rawValue)
         for start in stride(from: 0, to: devices.count, by: Self.visitedAtOnce) {
             let visited = devices[start..<min(start + Self.visitedAtOnce, devices.count)]
-            let visits = Answers<Void>(visited.count)
+            let visits = ResultCollector<Void>(visited.count)
             for (place, device) in visited.enumerated() {
                 home.withdraw(.all(of: origin), from: device) { visits.note(place, ()) }
             }
@@ -72,7 +72,7 @@ extension UpdateDelivery {
         forgetAbsent()
         try await followClock()
         await notifyWithoutHints()
-        await tellMissed()
+        await notifyMissed()
         while !Task.isCancelled, try await giveAgain() == Self.dueAtOnce {}
         try await findUnfinished()
         while !Task.isCancelled {
@@ -170,16 +170,16 @@ extension UpdateDelivery {
             }
         }
         var quiet: [EndedCompletion] = []
-        var told: [EndedCompletion] = []
+        var notified: [EndedCompletion] = []
         for completion in ended {
             // What is in its inbox it may have, and not have said so. Content that expired is fetched all the same.
-            let isToldOf =
+            let isNotifiedOf =
                 completion.completion.machine.attempt > 0 && !(completion.status == .expired && completion.isContent)
-            if isToldOf { told.append(completion) } else { quiet.append(completion) }
+            if isNotifiedOf { notified.append(completion) } else { quiet.append(completion) }
         }
         try await store.endCompletions(quiet.map { ($0.completion.key, $0.status.end) }, at: now)
-        let answers = Answers<DeliveryResult>(told.count)
-        for (place, completion) in told.enumerated() {
+        let answers = ResultCollector<DeliveryResult>(notified.count)
+        for (place, completion) in notified.enumerated() {
             let key = completion.completion.key
             let (device, app, origin) = (completion.device, completion.app, completion.origin)
             let rules = AppendRules(effects: [.updateRetracted(key, as: completion.status.end, at: now)])
@@ -191,9 +191,9 @@ extension UpdateDelivery {
                 answers.note(place, delivered)
             }
         }
-        if !told.isEmpty {
+        if !notified.isEmpty {
             for case .failed(let fault) in await answers.all() { throw fault }
-            retracted.increment(by: told.count)
+            retracted.increment(by: notified.count)
         }
     }
 }

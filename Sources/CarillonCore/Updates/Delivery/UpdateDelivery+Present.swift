@@ -25,20 +25,20 @@ extension UpdateDelivery {
                 let binding = try await store.presentBinding(of: device.serial)
             else { return }
             note(device, binding.profile, binding)
-            try await hold(binding, of: device)
+            try await evaluate(binding, of: device)
             try await giveAgain(to: binding.serial)
         } catch {
-            // It is held when the device polls, or connects the next time.
+            // It is evaluated when the device polls, or connects the next time.
             faults.increment()
         }
     }
 
-    /// The whole log was held against a device.
-    func note(_ look: Look, _ facts: DeviceFacts, of device: Device) {
-        present.withLock { $0[device.app]?.held(device.serial, look, facts) }
+    /// The whole log was evaluated for a device.
+    func note(_ snapshot: EvaluationSnapshot, _ facts: DeviceFacts, of device: Device) {
+        present.withLock { $0[device.app]?.evaluated(device.serial, snapshot, facts) }
     }
 
-    func looked(_ device: Device) -> Look? { present.withLock { $0[device.app]?.devices[device.serial]?.look } }
+    func looked(_ device: Device) -> EvaluationSnapshot? { present.withLock { $0[device.app]?.devices[device.serial]?.snapshot } }
 
     /// Of how many devices it is known that they were there.
     package var rememberedDevices: Int { present.withLock { $0.values.reduce(0) { $0 + $1.devices.count } } }
@@ -52,7 +52,7 @@ extension UpdateDelivery {
                     let isThere = there.since > before || home.isPresent(device)
                     if !isThere { present[app]?.remove(device) }
                 }
-                if present[app]?.devices.isEmpty == true, present[app]?.isTelling == false { present[app] = nil }
+                if present[app]?.devices.isEmpty == true, present[app]?.isNotifying == false { present[app] = nil }
             }
         }
     }
@@ -62,15 +62,15 @@ extension UpdateDelivery {
 
     /// Offers an update to the devices of all homes that are connected or poll.
     func published(_ update: Update) {
-        tell(update.serial, of: update.app)
+        notify(update.serial, of: update.app)
         if logs.isShared { others.hint(UpdatePublished(update: update.serial, app: update.app)) }
     }
 
     /// Offers an update that was published or resumed to the present devices of this home. While updates are offered, each app
     /// has one task.
-    package func tell(_ update: UpdateSerial, of app: AppSerial) {
+    package func notify(_ update: UpdateSerial, of app: AppSerial) {
         let begins = present.withLock { $0[app]?.add(update, isShared: logs.isShared) ?? false }
-        if begins { Task { await self.tell(app) } }
+        if begins { Task { await self.notify(app) } }
     }
 
     /// Offers updates that another home published to the present devices, if the hints of the other home were lost.
@@ -80,7 +80,7 @@ extension UpdateDelivery {
             do {
                 let log = try await logs.log(of: app)
                 let begins = present.withLock { $0[app]?.addPending(of: log) ?? false }
-                if begins { Task { await self.tell(app) } }
+                if begins { Task { await self.notify(app) } }
             } catch {
                 // The next sweep looks again.
                 faults.increment()
@@ -88,7 +88,7 @@ extension UpdateDelivery {
         }
     }
 
-    private func tell(_ app: AppSerial) async {
+    private func notify(_ app: AppSerial) async {
         while true {
             let pending = present.withLock { $0[app]?.takePending() ?? [] }
             guard !pending.isEmpty else { return }
@@ -111,7 +111,7 @@ extension UpdateDelivery {
             await withTaskGroup(of: Void.self) { group in
                 for (place, there) in devices.values.enumerated() {
                     if place >= Self.devicesAtOnce { await group.next() }
-                    group.addTask { await self.tell(there.device, there.profile) }
+                    group.addTask { await self.notify(there.device, there.profile) }
                 }
             }
         }
@@ -119,13 +119,13 @@ extension UpdateDelivery {
 
     private static let devicesAtOnce = 128
 
-    private func tell(_ device: Device, _ profile: String) async {
+    private func notify(_ device: Device, _ profile: String) async {
         // Its new home compares the log with it when it arrives or polls there.
         guard home.has(device.serial) else { return }
         do {
             // Of a user who is not there any more nothing is known here.
             guard let binding = try await store.presentBinding(of: device.serial), binding.profile == profile else { return }
-            try await hold(binding, of: device)
+            try await evaluate(binding, of: device)
         } catch {
             // The device is told by the sweep, or when it comes next.
             present.withLock { _ = $0[device.app]?.missed.insert(device.serial) }
@@ -134,7 +134,7 @@ extension UpdateDelivery {
     }
 
     /// Tells the devices that are there and could not be told what was published.
-    func tellMissed() async {
+    func notifyMissed() async {
         let missed = present.withLock { present in
             var missed: [PresentDevices.There] = []
             for app in present.keys where present[app]?.missed.isEmpty == false {
@@ -142,12 +142,12 @@ extension UpdateDelivery {
             }
             return missed
         }
-        for there in missed { await tell(there.device, there.profile) }
+        for there in missed { await notify(there.device, there.profile) }
     }
 }
 
-/// What of a log was held against a device, and what it said then.
-struct Look: Equatable, Sendable {
+/// What of a log was evaluated for a device, and what it said then.
+struct EvaluationSnapshot: Equatable, Sendable {
     var binding: BindingSerial
     var revision: Int64
     /// The version of the rules.
@@ -162,6 +162,6 @@ struct Look: Equatable, Sendable {
         (last, expired) = (log.live.last, log.expiredContent)
     }
 
-    /// Whether the log is as it was when it was held.
-    func isOf(_ log: UpdateLogs.Log) -> Bool { self == Look(binding: binding, revision: revision, log) }
+    /// Whether the log is as it was when it was evaluated.
+    func isOf(_ log: UpdateLogs.Log) -> Bool { self == EvaluationSnapshot(binding: binding, revision: revision, log) }
 }

@@ -3,12 +3,12 @@ import CarillonWire
 import Metrics
 import Synchronization
 
-/// Brings updates to the devices of their audiences: holds an app's log against a binding, puts what matches into its inbox, gives
+/// Brings updates to the devices of their audiences: evaluates an app's log for a binding, puts what matches into its inbox, gives
 /// again what failed, and takes back what ended.
 ///
-/// The log is held when a device polls, connects or changes its parameters, and for those that are there when an update is published. What
+/// The log is evaluated when a device polls, connects or changes its parameters, and for those that are there when an update is published. What
 /// was found is written update by update, each with its envelope in one transaction, and after them how far it is: a stop between is
-/// made up for by holding again, as what has a completion is passed over.
+/// made up for by evaluating again, as what has a completion is passed over.
 package final class UpdateDelivery: Sendable {
     let store: any UpdateStore & DeviceStore
     let logs: UpdateLogs
@@ -20,10 +20,10 @@ package final class UpdateDelivery: Sendable {
     let random: RandomSource
     private let pace = Mutex(PollPace())
     private let changes = Mutex(ParameterChanges())
-    /// How often a log was held against a device.
+    /// How often a log was evaluated for a device.
     package var looks: Int { lookCount.load(ordering: .relaxed) }
     let lookCount = Atomic(0)
-    let turns = HoldTurns()
+    let turns = EvaluationTurns()
     let present = Mutex<[AppSerial: PresentDevices]>([:])
     /// When the audit is looked at next, by the monotonic clock; nil: now.
     let auditTended = Mutex<Int64?>(nil)
@@ -37,7 +37,7 @@ package final class UpdateDelivery: Sendable {
     let offeredAgain = ServerMetric.updatesOffered.counter("again")
     let full = ServerMetric.updatesOffered.counter("inbox_full")
     let resyncs = ServerMetric.updatesOffered.counter("resync")
-    let absorbed = ServerMetric.updatesOffered.counter("absorbed")
+    let coalesced = ServerMetric.updatesOffered.counter("absorbed")
     let retracted = ServerMetric.updatesOffered.counter("taken_back")
     let faults = ServerMetric.updateFaults.counter()
     private let results = ["done", "deferred", "failed", "unsupported", "ignored"].reduce(into: [:]) { counters, result in
@@ -62,7 +62,7 @@ package final class UpdateDelivery: Sendable {
     // MARK: Polls
 
     /// What a device says when it comes.
-    package struct Word: Sendable {
+    package struct PollReport: Sendable {
         package var profile: String
         /// Nil where it said them before, as with parameters.
         package var kinds: Set<String>?
@@ -98,13 +98,13 @@ package final class UpdateDelivery: Sendable {
     }
 
     /// Whether a device whose inbox is empty, and that says nothing new, need not be looked at any further: so most polls are.
-    package func isAllSaid(_ word: Word, by device: Device, _ binding: UpdateBinding) async throws -> Bool {
+    package func isAllSaid(_ report: PollReport, by device: Device, _ binding: UpdateBinding) async throws -> Bool {
         let began = ticks.now()
-        guard word.results.isEmpty, !word.offersAgain, !(word.receivedTo.map(binding.isBehind) ?? false),
-            word.kinds.map({ $0 == binding.kinds }) ?? true,
-            word.parameters.map({ $0.revision == binding.parametersRevision }) ?? true
+        guard report.results.isEmpty, !report.offersAgain, !(report.receivedTo.map(binding.isBehind) ?? false),
+            report.kinds.map({ $0 == binding.kinds }) ?? true,
+            report.parameters.map({ $0.revision == binding.parametersRevision }) ?? true
         else { return false }
-        note(device, word.profile, binding)
+        note(device, report.profile, binding)
         guard try await isHeld(binding, of: device) else { return false }
         pace.withLock { $0.note(seconds: Double(ticks.now() - began) / 1e9) }
         return true
@@ -125,19 +125,19 @@ package final class UpdateDelivery: Sendable {
     /// - Parameter isAnyDue: Whether something is to be given to it again, as far as is known.
     /// - Returns: What became of each result, and the binding as it is now.
     package func take(
-        _ word: Word, from device: Device, _ binding: UpdateBinding, isAnyDue: Bool = true
+        _ report: PollReport, from device: Device, _ binding: UpdateBinding, isAnyDue: Bool = true
     ) async throws -> (answers: [ReportAnswer], binding: UpdateBinding) {
         let began = ticks.now()
         defer { pace.withLock { $0.note(seconds: Double(ticks.now() - began) / 1e9) } }
-        let report = try await report(word, of: binding)
-        note(device, word.profile, binding)
-        var after = try await change(binding, word, of: device)
-        if word.offersAgain {
-            try await store.offerAgain(to: after.serial, needsResync: word.needsResync, at: time.now())
-            after.needsResync = after.needsResync || word.needsResync
+        let report = try await report(report, of: binding)
+        note(device, report.profile, binding)
+        var after = try await change(binding, report, of: device)
+        if report.offersAgain {
+            try await store.offerAgain(to: after.serial, needsResync: report.needsResync, at: time.now())
+            after.needsResync = after.needsResync || report.needsResync
         }
-        let isAsBefore = !word.offersAgain && after == binding
-        let mayBeDue = try await hold(after, of: device)
+        let isAsBefore = !report.offersAgain && after == binding
+        let mayBeDue = try await evaluate(after, of: device)
         if mayBeDue || !isAsBefore || report?.isAnyDue ?? isAnyDue { try await giveAgain(to: after.serial) }
         return (report?.answers ?? [], after)
     }
@@ -154,12 +154,12 @@ package final class UpdateDelivery: Sendable {
     package var retryAfterSeconds: Int? { pace.withLock { $0.retryAfterSeconds } }
 
     /// Nil where it says nothing of that.
-    private func report(_ word: Word, of binding: UpdateBinding) async throws -> ReportAnswers? {
-        let place = word.receivedTo.flatMap { binding.isBehind($0) ? $0 : nil }
-        guard place != nil || !word.results.isEmpty else { return nil }
+    private func report(_ report: PollReport, of binding: UpdateBinding) async throws -> ReportAnswers? {
+        let place = report.receivedTo.flatMap { binding.isBehind($0) ? $0 : nil }
+        guard place != nil || !report.results.isEmpty else { return nil }
         let report = try await store.report(
-            word.results, receivedTo: place, of: binding.serial, at: time.now())
-        for (reported, answer) in zip(word.results, report.answers) {
+            report.results, receivedTo: place, of: binding.serial, at: time.now())
+        for (reported, answer) in zip(report.results, report.answers) {
             guard case .taken(let envelope) = answer else {
                 self.results["ignored"]?.increment()
                 continue
@@ -170,13 +170,13 @@ package final class UpdateDelivery: Sendable {
         return report
     }
 
-    private func change(_ binding: UpdateBinding, _ word: Word, of device: Device) async throws -> UpdateBinding {
+    private func change(_ binding: UpdateBinding, _ report: PollReport, of device: Device) async throws -> UpdateBinding {
         var before = binding
         for _ in 0..<Self.changeAttempts {
-            let wanted = try await changed(before, word, of: device)
+            let wanted = try await changed(before, report, of: device)
             if wanted == before { return before }
             if let changed = try await write(wanted, over: before, of: device) { return changed }
-            before = try await self.binding(of: device, profile: word.profile)
+            before = try await self.binding(of: device, profile: report.profile)
         }
         throw Refusal(.overloaded, "The device's parameters are changed by others at the same time.", retryAfterSeconds: 1)
     }
@@ -199,10 +199,10 @@ package final class UpdateDelivery: Sendable {
         return change.binding
     }
 
-    private func changed(_ binding: UpdateBinding, _ word: Word, of device: Device) async throws -> UpdateBinding {
+    private func changed(_ binding: UpdateBinding, _ report: PollReport, of device: Device) async throws -> UpdateBinding {
         var wanted = binding
-        if let kinds = word.kinds { wanted.kinds = kinds }
-        if let parameters = word.parameters, parameters.revision != binding.parametersRevision {
+        if let kinds = report.kinds { wanted.kinds = kinds }
+        if let parameters = report.parameters, parameters.revision != binding.parametersRevision {
             wanted.values = try ParameterValues(parameters.values, by: try await logs.log(of: device.app).rules)
             wanted.parametersRevision = parameters.revision
             wanted.locatedAt = wanted.values.hasLocation ? time.now() : nil

@@ -35,7 +35,7 @@ package final class UpdateLogs: Sendable {
     private let store: any UpdateStore
     private let documents: AppDocuments
     private let language: AudienceLanguage
-    private let logs: KnownValues<AppSerial, Log>
+    private let logs: ReadThroughCache<AppSerial, Log>
     /// Logs that are being read, each by one task.
     private let loads = Mutex<[AppSerial: Task<Log, any Error>]>([:])
     /// About what the known logs take in memory, in bytes; of one at most ``mostBytesOfApp``.
@@ -55,7 +55,7 @@ package final class UpdateLogs: Sendable {
         capacity: Int = 500, isShared: Bool = false
     ) {
         self.isShared = isShared
-        logs = KnownValues(capacity: capacity)
+        logs = ReadThroughCache(capacity: capacity)
         self.store = store
         self.documents = documents
         self.language = language
@@ -178,7 +178,7 @@ package final class UpdateLogs: Sendable {
     /// - Parameters:
     ///   - read: The update's audience. Where the app has other rules by now, the log is read anew.
     ///   - previous: The update before it in the app's log. Where that is not known here yet, as two were published at once, the log is
-    ///     read anew: a device is held to the last that it has.
+    ///     read anew: a device is evaluated to the last that it has.
     package func published(_ update: Update, _ read: ReadAudience? = nil, after previous: UpdateSerial) {
         var isBehind = false
         var weight: Int?

@@ -5,13 +5,13 @@ package struct BindingChanges: Equatable, Sendable {
         package var binding: BindingSerial
         package var revision: Int64
         /// Whether its completions are still to be released.
-        package var isLeftOver: Bool
+        package var needsCleanup: Bool
         package var at: Timestamp
 
-        package init(binding: BindingSerial, revision: Int64, isLeftOver: Bool, at: Timestamp) {
+        package init(binding: BindingSerial, revision: Int64, needsCleanup: Bool, at: Timestamp) {
             self.binding = binding
             self.revision = revision
-            self.isLeftOver = isLeftOver
+            self.needsCleanup = needsCleanup
             self.at = at
         }
     }
@@ -62,12 +62,12 @@ package struct BindingChanges: Equatable, Sendable {
 }
 
 /// The place of a binding in the log, and the update up to which the device's content is complete.
-package struct HeldChange: Equatable, Sendable {
-    package var heldTo: HeldTo
+package struct CursorChange: Equatable, Sendable {
+    package var cursor: AudienceCursor
     package var seenTo: UpdateSerial
 
-    package init(heldTo: HeldTo, seenTo: UpdateSerial) {
-        self.heldTo = heldTo
+    package init(cursor: AudienceCursor, seenTo: UpdateSerial) {
+        self.cursor = cursor
         self.seenTo = seenTo
     }
 }

@@ -71,16 +71,16 @@ package struct BeginFacts: Equatable, Sendable {
 }
 
 /// The facts that a new place of a binding in the log needs.
-package struct HeldFacts: Equatable, Sendable {
+package struct CursorFacts: Equatable, Sendable {
     package var revision: Int64
-    package var heldTo: HeldTo
+    package var cursor: AudienceCursor
     package var seenTo: UpdateSerial
     /// The last content of the app that expired; zero if there is none.
     package var lastExpired: UpdateSerial
 
-    package init(revision: Int64, heldTo: HeldTo, seenTo: UpdateSerial, lastExpired: UpdateSerial) {
+    package init(revision: Int64, cursor: AudienceCursor, seenTo: UpdateSerial, lastExpired: UpdateSerial) {
         self.revision = revision
-        self.heldTo = heldTo
+        self.cursor = cursor
         self.seenTo = seenTo
         self.lastExpired = lastExpired
     }

@@ -40,7 +40,7 @@ package struct BindingRules: Sendable {
             changes.beginning = .new(BindingChanges.New(owner: owner, profile: profile, at: now))
         }
         changes.ended = facts.bindings.filter { $0.endedAt == nil && $0.serial != changes.removed }
-            .map { BindingChanges.End($0, isLeftOver: true, at: now) }
+            .map { BindingChanges.End($0, needsCleanup: true, at: now) }
         return .begins(changes)
     }
 
@@ -64,45 +64,45 @@ package struct BindingRules: Sendable {
     package func userChanged(at now: Timestamp, knowing bindings: [BindingRow]) -> BindingChanges {
         var changes = BindingChanges()
         changes.ended = bindings.filter { $0.endedAt == nil && !$0.isOwn }
-            .map { BindingChanges.End($0, isLeftOver: false, at: now) }
+            .map { BindingChanges.End($0, needsCleanup: false, at: now) }
         return changes
     }
 
     // MARK: Parameters and places
 
-    /// Returns a binding with its next revision and without a place, so that the log is held against it anew.
+    /// Returns a binding with its next revision and without a place, so that the log is evaluated for it anew.
     package func changed(_ binding: UpdateBinding) -> UpdateBinding {
         var changed = binding
         changed.revision += 1
-        changed.heldTo = .nowhere
+        changed.cursor = .nowhere
         return changed
     }
 
-    /// Returns the new place of a binding after the log was held against it. Under the same rules, the place never goes
+    /// Returns the new place of a binding after the log was evaluated for it. Under the same rules, the place never goes
     /// back.
     ///
     /// - Parameters:
     ///   - isFull: Whether updates after the place had no room. Content among them can expire without a trace.
     ///   - facts: Nil if the binding ended.
     /// - Returns: Nil if the binding has another revision.
-    package func held(
-        to place: HeldTo, isFull: Bool, of revision: Int64, knowing facts: HeldFacts?
-    ) -> HeldChange? {
+    package func evaluated(
+        to place: AudienceCursor, isFull: Bool, of revision: Int64, knowing facts: CursorFacts?
+    ) -> CursorChange? {
         guard let facts, facts.revision == revision else { return nil }
-        var held = place
-        if facts.heldTo.rules == place.rules { held.place = max(facts.heldTo.place, place.place) }
+        var evaluated = place
+        if facts.cursor.rules == place.rules { evaluated.place = max(facts.cursor.place, place.place) }
         var seen = facts.seenTo
         if isFull {
             seen = min(seen, place.place)
         } else if facts.lastExpired <= seen {
             seen = max(seen, place.place)
         }
-        return HeldChange(heldTo: held, seenTo: seen)
+        return CursorChange(cursor: evaluated, seenTo: seen)
     }
 }
 
 extension BindingChanges.End {
-    fileprivate init(_ row: BindingRow, isLeftOver: Bool, at now: Timestamp) {
-        self.init(binding: row.serial, revision: row.revision + 1, isLeftOver: isLeftOver, at: now)
+    fileprivate init(_ row: BindingRow, needsCleanup: Bool, at now: Timestamp) {
+        self.init(binding: row.serial, revision: row.revision + 1, needsCleanup: needsCleanup, at: now)
     }
 }

@@ -4,14 +4,14 @@ package struct CompletionStep: Equatable, Sendable {
     /// Nil if the row is removed.
     package var after: Completion?
     /// The later update that replaces the completion, and everything that the completion replaced.
-    package var absorber: UpdateSerial?
+    package var coalescer: UpdateSerial?
     /// Whether its envelope must be taken out of the inbox, if there is one.
     package var takesOut: Bool
 
-    package init(before: Completion, after: Completion?, absorber: UpdateSerial? = nil, takesOut: Bool = false) {
+    package init(before: Completion, after: Completion?, coalescer: UpdateSerial? = nil, takesOut: Bool = false) {
         self.before = before
         self.after = after
-        self.absorber = absorber
+        self.coalescer = coalescer
         self.takesOut = takesOut
     }
 }
@@ -19,17 +19,17 @@ package struct CompletionStep: Equatable, Sendable {
 /// The rows of completions that ``CompletionRules`` changes, in the order of the members.
 package struct CompletionChanges: Equatable, Sendable {
     /// A later update that replaces a completion, and everything that the completion replaced.
-    package struct Absorption: Equatable, Sendable {
+    package struct Coalescence: Equatable, Sendable {
         package var key: CompletionKey
-        package var absorber: UpdateSerial
+        package var coalescer: UpdateSerial
 
-        package init(_ key: CompletionKey, by absorber: UpdateSerial) {
+        package init(_ key: CompletionKey, by coalescer: UpdateSerial) {
             self.key = key
-            self.absorber = absorber
+            self.coalescer = coalescer
         }
     }
 
-    package var absorbed: Absorption?
+    package var coalesced: Coalescence?
     package var removed: CompletionKey?
     package var inserted: Completion?
     /// Final entries of the update of ``inserted`` are forgotten up to this one.

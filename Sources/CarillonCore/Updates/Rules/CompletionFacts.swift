@@ -24,15 +24,15 @@ package struct CompletionFacts: Equatable, Sendable {
     /// The revision of the binding; nil if the binding ended.
     package var revision: Int64?
     /// The place of the binding in the log. Nil if the binding ended, or if the place was not read.
-    package var held: HeldFacts?
+    package var evaluated: CursorFacts?
 
     package init(
-        completion: Completion? = nil, update: UpdateStanding? = nil, revision: Int64? = nil, held: HeldFacts? = nil
+        completion: Completion? = nil, update: UpdateStanding? = nil, revision: Int64? = nil, evaluated: CursorFacts? = nil
     ) {
         self.completion = completion
         self.update = update
         self.revision = revision
-        self.held = held
+        self.evaluated = evaluated
     }
 }
 
@@ -57,7 +57,7 @@ package struct ConsequenceQuestions: Equatable, Sendable {
     /// Which completion of the binding with this order key is the first that others wait for, without the one that changes?
     package var orderKeys: Set<OrderKey> = []
     /// Which completions of the binding does the update replace?
-    package var absorbed = false
+    package var coalesced = false
     /// Is the update content, and did the binding end?
     package var content = false
 
@@ -68,7 +68,7 @@ package struct ConsequenceQuestions: Equatable, Sendable {
 
 package struct ConsequenceFacts: Equatable, Sendable {
     /// A superseded completion that an update replaces.
-    package struct Absorbed: Equatable, Sendable {
+    package struct Coalesced: Equatable, Sendable {
         package var completion: Completion
         /// Whether the update of the completion expired; otherwise it is live.
         package var isExpired: Bool
@@ -93,7 +93,7 @@ package struct ConsequenceFacts: Equatable, Sendable {
     package var firsts: [OrderKey: [Completion]] = [:]
     /// In the order of their updates. Empty if the update requests the device to fetch everything. Nil if they were not
     /// read.
-    package var absorbed: [Absorbed]?
+    package var coalesced: [Coalesced]?
     /// Nil if it was not read.
     package var content: Content?
 

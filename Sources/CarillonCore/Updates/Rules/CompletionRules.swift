@@ -30,7 +30,7 @@ package struct CompletionRules: Sendable {
 
     /// Adds a completion without an envelope, which waits behind another one of its order key, or is final. It is due if it
     /// waits behind none. Returns nil if the completion exists, or if its update ended, as nothing would end the row later.
-    package func held(
+    package func evaluated(
         _ completion: Completion, at now: Timestamp, knowing facts: NewCompletionFacts
     ) -> CompletionChanges? {
         guard !facts.isKnown, let update = facts.update, update.isLive(at: now) else { return nil }
@@ -117,11 +117,11 @@ package struct CompletionRules: Sendable {
     }
 
     /// Later content replaces the completion. Returns nil if the device received the completion, or it ended.
-    package func absorb(_ completion: Completion, by absorber: UpdateSerial, at now: Timestamp) -> CompletionStep? {
+    package func coalesce(_ completion: Completion, by coalescer: UpdateSerial, at now: Timestamp) -> CompletionStep? {
         var machine = completion.machine
-        guard machine.absorbed() else { return nil }
+        guard machine.coalesced() else { return nil }
         let after = completion.changed(at: now) { $0 = machine }
-        return CompletionStep(before: completion, after: after, absorber: absorber, takesOut: true)
+        return CompletionStep(before: completion, after: after, coalescer: coalescer, takesOut: true)
     }
 
     // MARK: Audiences
@@ -185,9 +185,9 @@ package struct CompletionRules: Sendable {
     }
 
     /// Some completions of an ended binding end.
-    package func release(_ unfinished: [Completion], isLeftOver: Bool, at now: Timestamp) -> ReleaseRuling {
+    package func release(_ unfinished: [Completion], needsCleanup: Bool, at now: Timestamp) -> ReleaseRuling {
         guard !unfinished.isEmpty else { return .nothingLeft }
-        guard isLeftOver else { return .stops }
+        guard needsCleanup else { return .stops }
         return .ends(unfinished.compactMap { end($0, as: .gone, at: now) })
     }
 }

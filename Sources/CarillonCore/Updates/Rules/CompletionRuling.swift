@@ -12,7 +12,7 @@ struct CompletionRuling {
         self.now = now
         queues = facts.firsts
         if let after = step.after { changes.changed[key] = after } else { changes.removed = key }
-        if let absorber = step.absorber { changes.absorbed = CompletionChanges.Absorption(key, by: absorber) }
+        if let coalescer = step.coalescer { changes.coalesced = CompletionChanges.Coalescence(key, by: coalescer) }
     }
 
     /// Makes the first completion of an order key due, if it was never delivered.
@@ -27,10 +27,10 @@ struct CompletionRuling {
     }
 
     /// Makes live content due by itself. For expired content, the device must fetch everything.
-    mutating func revive(_ absorbed: ConsequenceFacts.Absorbed) {
-        guard !absorbed.isExpired else { return miss() }
-        let (orderKey, key) = (absorbed.completion.orderKey, absorbed.completion.key)
-        let revived = absorbed.completion.changed(at: now) { machine in
+    mutating func revive(_ coalesced: ConsequenceFacts.Coalesced) {
+        guard !coalesced.isExpired else { return miss() }
+        let (orderKey, key) = (coalesced.completion.orderKey, coalesced.completion.key)
+        let revived = coalesced.completion.changed(at: now) { machine in
             machine.revived()
             if orderKey == nil { machine.released(at: now) }
         }

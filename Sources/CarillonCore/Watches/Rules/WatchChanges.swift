@@ -121,7 +121,7 @@ package struct WatchChanges: Equatable, Sendable {
     package var removedCallbacks: [Int64] = []
     package var usage: [AppSerial: Usage] = [:]
     /// The number of callbacks that were given up for newer ones.
-    package var crowdedOut = 0
+    package var dropped = 0
 
     package init() {}
 }

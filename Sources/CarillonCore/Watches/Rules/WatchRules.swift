@@ -92,7 +92,7 @@ package struct WatchRules: Sendable {
 
     /// The back end of a channel spoke for itself. This counts if the channel was told that the back end fails.
     package func vouch(for channel: ChannelSerial, knowing facts: WatchFacts) -> Ruling {
-        guard let watch = facts.watches[channel], let state = facts.states[watch], state.machine.told != nil else {
+        guard let watch = facts.watches[channel], let state = facts.states[watch], state.machine.notified != nil else {
             return Ruling(counts: false)
         }
         var changes = WatchChanges()
@@ -142,7 +142,7 @@ package struct WatchRules: Sendable {
         changes.removedWatches = watches.map(\.serial)
         changes.callbacks = callbacks.enumerated().filter { !queues.removedNew.contains($0.offset) }.map { $0.element }
         changes.removedCallbacks = queues.removed
-        changes.crowdedOut = queues.removed.count + queues.removedNew.count
+        changes.dropped = queues.removed.count + queues.removedNew.count
         for (app, usage) in facts.usage {
             let left = watches.count { $0.app == app }
             let entered = changes.callbacks.count { $0.app == app }
@@ -214,7 +214,7 @@ extension Watch {
         if ping?.address == request.ping?.address {
             if let dueAt, let requested = watch.dueAt { watch.dueAt = min(dueAt, requested) }
         } else {
-            watch.machine = PingMachine(told: machine.told)
+            watch.machine = PingMachine(notified: machine.notified)
             watch.lastPing = nil
         }
         return watch

@@ -20,7 +20,7 @@ final class DueTimes: Sendable {
     }
 
     /// What is in the table, as far as it is remembered.
-    private let known = Mutex(RecentValues<Entry, Bool>(capacity: 4096))
+    private let known = Mutex(LRUCache<Entry, Bool>(capacity: 4096))
     private let outcomeSeconds: Int64
 
     init(outcomeSeconds: Int64) { self.outcomeSeconds = outcomeSeconds }

@@ -8,15 +8,15 @@ import Synchronization
 /// Only the store's one writing connection uses it, so that it moves with the transactions.
 final class UsageCache: Sendable {
     private struct State {
-        var usage: RecentValues<DeviceSerial, InboxUsage>
+        var usage: LRUCache<DeviceSerial, InboxUsage>
         /// Nothing that waits for the device is overdue before then.
-        var quietUntil: RecentValues<DeviceSerial, Timestamp>
+        var quietUntil: LRUCache<DeviceSerial, Timestamp>
     }
 
     private let state: Mutex<State>
 
     init(capacity: Int = 50_000) {
-        state = Mutex(State(usage: RecentValues(capacity: capacity), quietUntil: RecentValues(capacity: capacity)))
+        state = Mutex(State(usage: LRUCache(capacity: capacity), quietUntil: LRUCache(capacity: capacity)))
     }
 
     func usage(of device: DeviceSerial) -> InboxUsage { state.withLock { $0.usage[device] } ?? InboxUsage() }

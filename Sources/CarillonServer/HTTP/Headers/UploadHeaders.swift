@@ -67,12 +67,12 @@ struct UploadHeaders: Equatable {
     /// How long the whole is that this request begins: all that it says must agree.
     func wholeLength() throws(Refusal) -> Int64 {
         // Where nothing else is said a request brings the whole.
-        let told = isComplete ?? true ? contentLength : nil
-        if let told, let length, told != length {
+        let given = isComplete ?? true ? contentLength : nil
+        if let given, let length, given != length {
             throw Refusal(
-                .uploadLengthInconsistent, "Upload-Length is \(length), and the body that is the whole has \(told) bytes.")
+                .uploadLengthInconsistent, "Upload-Length is \(length), and the body that is the whole has \(given) bytes.")
         }
-        guard let length = length ?? told else {
+        guard let length = length ?? given else {
             throw Refusal(.uploadLengthMissing, "Say how long the whole is: Upload-Length, in bytes.")
         }
         if let contentLength, contentLength > length {

@@ -78,22 +78,22 @@ struct ChangedRegistrationTests {
 
     @Test func `a token that is released is remembered if it was taken`() throws {
         for says in [Sample.profile(2), Sample.profile(nil)] {
-            let taken = try ruling(.says(says, confirms: true), facts(Sample.registration(Sample.device, 1, takings: 2)))
+            let taken = try ruling(.says(says, confirms: true), facts(Sample.registration(Sample.device, 1, tokenTransfers: 2)))
             #expect(
                 taken.changes.released
                     == .init(
-                        app: Sample.app, token: Sample.token(1), takings: .init(count: 2, day: day), forgotten: 10))
+                        app: Sample.app, token: Sample.token(1), tokenTransfers: .init(count: 2, day: day), forgotten: 10))
             let quiet = try ruling(.says(says, confirms: true), facts(Sample.registration(Sample.device, 1)))
             #expect(quiet.changes.released == nil && quiet.changes.profiles.first?.isAddressChanged == true)
         }
         var moved = Sample.profile(1)
         moved.address?.environment = .sandbox
-        let same = try ruling(.says(moved, confirms: true), facts(Sample.registration(Sample.device, 1, takings: 2)))
+        let same = try ruling(.says(moved, confirms: true), facts(Sample.registration(Sample.device, 1, tokenTransfers: 2)))
         #expect(same.changes.released == nil && same.changes.profiles.count == 1)
     }
 
     @Test func `the device that loses a token is written first, and its token is not released`() throws {
-        let holder = Sample.registration(DeviceSerial(9), 1, takings: 2)
+        let holder = Sample.registration(DeviceSerial(9), 1, tokenTransfers: 2)
         var suspended = holder
         suspended.status = .suspended(.byOperator)
         var dead = holder
@@ -107,7 +107,7 @@ struct ChangedRegistrationTests {
             #expect(taken.changes.profiles.map(\.statusChange) == [change, nil])
             #expect(taken.changes.profiles.map(\.isAddressChanged) == [false, true])
             #expect(taken.changes.profiles.map(\.isFirst) == [false, true])
-            #expect(taken.changes.profiles.last?.registration.takings == 3)
+            #expect(taken.changes.profiles.last?.registration.tokenTransfers == 3)
             #expect(taken.changes.released == nil)
         }
     }
@@ -140,7 +140,7 @@ struct ChangedRegistrationTests {
     }
 
     @Test func `a refusal and a change of the user are passed on`() throws {
-        let holder = Sample.registration(DeviceSerial(9), 1, takings: RegistrationRules.takingsPerDay)
+        let holder = Sample.registration(DeviceSerial(9), 1, tokenTransfers: RegistrationRules.tokenTransfersPerDay)
         let error = #expect(throws: Refusal.self) {
             try ruling(.says(Sample.profile(1), confirms: true), facts(nil, TokenFacts(holder: holder)))
         }
@@ -155,10 +155,10 @@ struct ChangedRegistrationTests {
 
     // MARK: Ends
 
-    private func end(devices: Int = 3, token: UInt8? = nil, takings: Int = 0) -> DeviceEndFacts {
+    private func end(devices: Int = 3, token: UInt8? = nil, tokenTransfers: Int = 0) -> DeviceEndFacts {
         DeviceEndFacts(
             device: Sample.device, app: Sample.app, devicesOfApp: devices, seenAt: now, seenServed: 50,
-            token: token.map(Sample.token), takings: .init(count: takings, day: day))
+            token: token.map(Sample.token), tokenTransfers: .init(count: tokenTransfers, day: day))
     }
 
     @Test func `a device that was seen after the cutoff stays`() {
@@ -173,12 +173,12 @@ struct ChangedRegistrationTests {
     }
 
     @Test func `the end of a device is counted, and releases its token`() throws {
-        let changes = try #require(RegistrationRules.end(knowing: end(token: 1, takings: 1)))
+        let changes = try #require(RegistrationRules.end(knowing: end(token: 1, tokenTransfers: 1)))
         #expect(changes.removed == Sample.device && changes.devices == -1 && changes.app == Sample.app)
         #expect(changes.released?.token == Sample.token(1))
-        #expect(changes.released?.takings == .init(count: 1, day: day))
+        #expect(changes.released?.tokenTransfers == .init(count: 1, day: day))
         #expect(RegistrationRules.end(knowing: end(token: 1))?.released == nil)
-        #expect(RegistrationRules.end(knowing: end(takings: 1))?.released == nil)
+        #expect(RegistrationRules.end(knowing: end(tokenTransfers: 1))?.released == nil)
         #expect(RegistrationRules.end(knowing: end(devices: 1))?.devices == -1)
         #expect(RegistrationRules.end(knowing: end(devices: 0))?.devices == 0)
     }

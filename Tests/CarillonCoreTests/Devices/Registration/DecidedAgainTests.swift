@@ -97,7 +97,7 @@ private final class ScriptedDeviceStore: DeviceStore {
     func insertDevice(_ new: NewDevice, at now: Timestamp, credential: NewCredential) async throws -> InsertedDevice {
         throw NotAsked()
     }
-    func untoldStatuses(in shards: ShardSet, limit: Int) async throws -> [UntoldStatus] { throw NotAsked() }
+    func pendingStatuses(in shards: ShardSet, limit: Int) async throws -> [PendingStatus] { throw NotAsked() }
     func device(_ id: DeviceID) async throws -> Device? { throw NotAsked() }
     func device(_ serial: DeviceSerial) async throws -> Device? { throw NotAsked() }
     func device(withCredential hash: SecretHash) async throws -> Device? { throw NotAsked() }

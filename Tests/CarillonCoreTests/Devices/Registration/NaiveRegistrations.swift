@@ -33,7 +33,7 @@ struct NaiveRegistrations {
     static let channelsPerDevice = 2
 
     private(set) var devices: [Device] = []
-    private(set) var takings: [Taken: Int] = [:]
+    private(set) var tokenTransfers: [Taken: Int] = [:]
     private var lastSerial: Int64 = 0
 
     mutating func commit(_ operation: RegistrationOperation, at now: Timestamp) -> String {
@@ -71,7 +71,7 @@ struct NaiveRegistrations {
             return "address full"
         }
         if case .some(.some(let token)) = request.token, holder(of: token, request.app) != nil,
-            takings(of: token, request.app, now) >= 5
+            tokenTransfers(of: token, request.app, now) >= 5
         {
             return "contested"
         }
@@ -84,19 +84,19 @@ struct NaiveRegistrations {
 
     private func holder(of token: UInt8, _ app: Int64) -> Int? { devices.firstIndex { $0.app == app && $0.token == token } }
 
-    private func takings(of token: UInt8, _ app: Int64, _ now: Timestamp) -> Int {
-        takings[Taken(app: app, token: token, day: now.seconds / 86_400), default: 0]
+    private func tokenTransfers(of token: UInt8, _ app: Int64, _ now: Timestamp) -> Int {
+        tokenTransfers[Taken(app: app, token: token, day: now.seconds / 86_400), default: 0]
     }
 
     /// - Parameter word: Nil if nothing is said of the token, and `.some(nil)` if the device has none.
     /// - Returns: False if it is refused.
-    private mutating func say(_ place: Int, _ word: UInt8??, _ confirms: Bool, _ user: UserWord?, at now: Timestamp) -> Bool
+    private mutating func say(_ place: Int, _ claim: UInt8??, _ confirms: Bool, _ user: UserClaim?, at now: Timestamp) -> Bool
     {
         let app = devices[place].app
-        if let token = word, token != devices[place].token {
+        if let token = claim, token != devices[place].token {
             if let token, let other = holder(of: token, app) {
-                guard takings(of: token, app, now) < 5 else { return false }
-                takings[Taken(app: app, token: token, day: now.seconds / 86_400), default: 0] += 1
+                guard tokenTransfers(of: token, app, now) < 5 else { return false }
+                tokenTransfers[Taken(app: app, token: token, day: now.seconds / 86_400), default: 0] += 1
                 devices[other].token = nil
                 if [.registered, .dead].contains(devices[other].status) { change(other, .taken) }
             }
@@ -133,11 +133,11 @@ enum RegistrationOperation {
         var address: UInt32?
         /// Nil if the device says nothing of itself.
         var token: UInt8??
-        var user: UserWord?
+        var user: UserClaim?
     }
 
     case register(Request)
-    case say(Int64, token: UInt8?, confirms: Bool, user: UserWord?)
+    case say(Int64, token: UInt8?, confirms: Bool, user: UserClaim?)
     case stop(Int64)
     case die(Int64)
     case resume(Int64)

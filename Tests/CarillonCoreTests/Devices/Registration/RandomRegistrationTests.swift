@@ -15,7 +15,7 @@ struct RandomRegistrationTests {
     private func next(_ serials: [Int64], at now: Timestamp, _ random: inout SeededRandom) -> RegistrationOperation {
         let device = serials.randomElement(using: &random) ?? 1
         let token: UInt8? = Int.random(in: 0..<5, using: &random) == 0 ? nil : UInt8.random(in: 0..<4, using: &random)
-        let user: UserWord? =
+        let user: UserClaim? =
             switch Int.random(in: 0..<6, using: &random) {
             case 0: .signedOut
             case 1, 2: .signedIn(RegistrationSample.user(Int.random(in: 0..<2, using: &random)))
@@ -52,21 +52,21 @@ struct RandomRegistrationTests {
         var user: Int?
         var news: Int
         /// Of the token, today.
-        var takings: Int
+        var tokenTransfers: Int
         var channels: Int
     }
 
     private func lines(_ naive: NaiveRegistrations, _ now: Timestamp) -> [Int64: Line] {
         var lines: [Int64: Line] = [:]
         for device in naive.devices {
-            var takings = 0
+            var tokenTransfers = 0
             if let token = device.token {
                 let taken = NaiveRegistrations.Taken(app: device.app, token: token, day: now.seconds / 86_400)
-                takings = naive.takings[taken, default: 0]
+                tokenTransfers = naive.tokenTransfers[taken, default: 0]
             }
             lines[device.serial] = Line(
                 app: device.app, token: device.token, status: device.status, user: device.user, news: device.news,
-                takings: takings, channels: device.channels.count)
+                tokenTransfers: tokenTransfers, channels: device.channels.count)
         }
         return lines
     }
@@ -80,7 +80,7 @@ struct RandomRegistrationTests {
             let isOfToday = token != nil && registration.takenOn == now.seconds / 86_400
             lines[serial.rawValue] = Line(
                 app: row.device.app.rawValue, token: token, status: status(registration.status), user: user,
-                news: tables.news[serial, default: 0], takings: isOfToday ? registration.takings : 0,
+                news: tables.news[serial, default: 0], tokenTransfers: isOfToday ? registration.tokenTransfers : 0,
                 channels: tables.channels.count { $0.device == serial })
         }
         return lines

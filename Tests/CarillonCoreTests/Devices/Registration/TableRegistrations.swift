@@ -15,7 +15,7 @@ struct TableRegistrations {
 
     private(set) var devices: [DeviceSerial: RegistrationChanges.NewRow] = [:]
     private(set) var profiles: [DeviceSerial: DeviceRegistration] = [:]
-    private(set) var released: [Token: RegistrationRules.Takings] = [:]
+    private(set) var released: [Token: RegistrationRules.TokenTransfers] = [:]
     private(set) var counts: [AppSerial: Int] = [:]
     private(set) var channels: [Channel] = []
     /// Changes of the status of each device.
@@ -111,7 +111,7 @@ struct TableRegistrations {
             device: serial, app: row.device.app, devicesOfApp: counts[row.device.app, default: 0],
             seenAt: row.device.seenAt, seenServed: 0,
             token: profile?.profile.address.map { PlatformToken(platform: $0.platform, token: $0.token) },
-            takings: .init(count: profile?.takings ?? 0, day: profile?.takenOn ?? 0))
+            tokenTransfers: .init(count: profile?.tokenTransfers ?? 0, day: profile?.takenOn ?? 0))
         let changes = RegistrationRules.end(
             unlessSeenAfter: cutoff.map { RetentionCutoff(wall: $0, served: 0) }, knowing: facts)
         guard let changes else { return "none" }
@@ -170,8 +170,8 @@ struct TableRegistrations {
             if profile.isStatusChanged { news[registration.device, default: 0] += 1 }
         }
         if let token = changes.released {
-            released[Token(app: token.app, bytes: token.token.token.bytes)] = token.takings
-            let old = released.filter { $0.value.day < token.takings.day }.keys.prefix(token.forgotten)
+            released[Token(app: token.app, bytes: token.token.token.bytes)] = token.tokenTransfers
+            let old = released.filter { $0.value.day < token.tokenTransfers.day }.keys.prefix(token.forgotten)
             for key in old { released[key] = nil }
         }
         if let removed = changes.removed {

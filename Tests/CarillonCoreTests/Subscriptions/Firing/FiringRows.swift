@@ -52,7 +52,7 @@ struct FiringRows {
         for (key, watch) in changes.watches { watches[key] = watch }
     }
 
-    mutating func hold(_ firing: HeldFiring) {
+    mutating func hold(_ firing: ThrottledFiring) {
         lastHeld += 1
         held.append(
             Held(
@@ -66,7 +66,7 @@ struct FiringRows {
         held[first].dueAt = dueAt
     }
 
-    /// Whether both contain the same, whatever the numbers of held firings are.
+    /// Whether both contain the same, whatever the numbers of throttled firings are.
     func isLike(_ other: FiringRows) -> Bool {
         subscriptions == other.subscriptions && watches == other.watches
             && held.count == other.held.count

@@ -32,8 +32,8 @@ struct FiringSample {
 
     func held(
         by number: Int64 = 10, bytes: Int = 1, milliseconds: Int64 = 1000, buffer: Int = 1
-    ) -> HeldFiring {
-        HeldFiring(
+    ) -> ThrottledFiring {
+        ThrottledFiring(
             target: target, device: Self.device, item: item, number: number, body: Array(repeating: 1, count: bytes),
             ttl: 60, isAlwaysPushed: false, isDistinct: false, milliseconds: milliseconds, buffer: buffer)
     }

@@ -35,7 +35,7 @@ struct FiringStoryTests {
             return counted
         }
 
-        mutating func hold(_ firings: [HeldFiring], at now: Timestamp) -> [HoldResult] {
+        mutating func hold(_ firings: [ThrottledFiring], at now: Timestamp) -> [HoldResult] {
             var (facts, asked) = (FiringFacts(), FiringQuestions())
             while let questions = FiringRules.questions(toHold: firings, at: now, knowing: facts, asked: asked) {
                 rows.answer(questions, into: &facts)
@@ -96,9 +96,9 @@ struct FiringStoryTests {
             return .fired(target(key, in: rows), on: key.item, by: number(), at: now)
         }
 
-        mutating func held(in rows: FiringRows) -> HeldFiring {
+        mutating func held(in rows: FiringRows) -> ThrottledFiring {
             let key = key()
-            return HeldFiring(
+            return ThrottledFiring(
                 target: target(key, in: rows), device: device(of: key.subscription), item: key.item, number: number(),
                 body: Array(repeating: 1, count: Int.random(in: 0...30, using: &random)), ttl: 60,
                 isAlwaysPushed: chance(50), isDistinct: chance(50), milliseconds: Int64.random(in: 1...3000, using: &random),
@@ -122,8 +122,8 @@ struct FiringStoryTests {
 
     /// What happened, so that a story in which little happens is found.
     private struct Tally {
-        var told = 0
-        var untold = 0
+        var notified = 0
+        var pending = 0
         var delivered = 0
         var undelivered = 0
         var due = 0
@@ -134,10 +134,10 @@ struct FiringStoryTests {
 
         mutating func note(_ effect: FiringEffect, _ counted: Bool) {
             switch (effect, counted) {
-            case (.fired, true): told += 1
-            case (.fired, false): untold += 1
-            case (.heldTold, true): delivered += 1
-            case (.heldTold, false): undelivered += 1
+            case (.fired, true): notified += 1
+            case (.fired, false): pending += 1
+            case (.throttledNotified, true): delivered += 1
+            case (.throttledNotified, false): undelivered += 1
             }
         }
 
@@ -153,7 +153,7 @@ struct FiringStoryTests {
         }
 
         var least: Int {
-            [told, untold, delivered, undelivered, due, held, conflated, late, full].reduce(.max) { min($0, $1) }
+            [notified, pending, delivered, undelivered, due, held, conflated, late, full].reduce(.max) { min($0, $1) }
         }
     }
 
@@ -177,7 +177,7 @@ struct FiringStoryTests {
             story.now = story.now.adding(milliseconds: Int64.random(in: 0...600, using: &story.random))
             if story.chance(1) { story.now = story.now.adding(seconds: -5) }
             switch Int.random(in: 0..<100, using: &story.random) {
-            case 0..<25: tell(&story, &tables, &naive, &tally)
+            case 0..<25: notify(&story, &tables, &naive, &tally)
             case 25..<60: hold(&story, &tables, &naive, &tally)
             case 60..<80: deliver(&story, &tables, &naive, &tally)
             case 80..<85: drop(&story, &tables, &naive)
@@ -200,7 +200,7 @@ struct FiringStoryTests {
 
     // MARK: Steps
 
-    private func tell(_ story: inout Story, _ tables: inout Tables, _ naive: inout NaiveFirings, _ tally: inout Tally) {
+    private func notify(_ story: inout Story, _ tables: inout Tables, _ naive: inout NaiveFirings, _ tally: inout Tally) {
         let count = Int.random(in: 1...5, using: &story.random)
         var effects: [FiringEffect] = []
         for _ in 0..<count { effects.append(story.fired(in: naive.rows)) }
@@ -212,7 +212,7 @@ struct FiringStoryTests {
 
     private func hold(_ story: inout Story, _ tables: inout Tables, _ naive: inout NaiveFirings, _ tally: inout Tally) {
         let count = Int.random(in: 1...6, using: &story.random)
-        var firings: [HeldFiring] = []
+        var firings: [ThrottledFiring] = []
         for _ in 0..<count { firings.append(story.held(in: naive.rows)) }
         let results = tables.hold(firings, at: story.now)
         let expected = firings.map { naive.hold($0, at: story.now) }
@@ -225,8 +225,8 @@ struct FiringStoryTests {
     ) {
         var places: [Int] = []
         for _ in 0..<3 { places.append(Int.random(in: 0...8, using: &story.random)) }
-        let results = tables.apply(numbers(places, in: tables.rows).map { .heldTold($0, at: story.now) })
-        let effects = numbers(places, in: naive.rows).map { FiringEffect.heldTold($0, at: story.now) }
+        let results = tables.apply(numbers(places, in: tables.rows).map { .throttledNotified($0, at: story.now) })
+        let effects = numbers(places, in: naive.rows).map { FiringEffect.throttledNotified($0, at: story.now) }
         let expected = effects.map { naive.apply($0) }
         #expect(results == expected)
         for (effect, result) in zip(effects, expected) { tally.note(effect, result) }
@@ -238,7 +238,7 @@ struct FiringStoryTests {
         for number in numbers(places, in: naive.rows) { naive.drop(number, at: story.now) }
     }
 
-    /// The numbers of the held firings at some places; an unknown number for a place that is empty.
+    /// The numbers of the throttled firings at some places; an unknown number for a place that is empty.
     private func numbers(_ places: [Int], in rows: FiringRows) -> [Int64] {
         places.map { $0 < rows.held.count ? rows.held[$0].number : .max }
     }

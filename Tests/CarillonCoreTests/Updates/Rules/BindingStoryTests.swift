@@ -13,11 +13,11 @@ struct BindingStoryTests {
         var removed = 0
         var missed = 0
         var changed = 0
-        var held = 0
+        var evaluated = 0
         var notHeld = 0
 
         var haveAll: Bool {
-            begun > 100 && begunAgain > 200 && refused > 20 && removed > 100 && missed > 30 && changed > 100 && held > 300
+            begun > 100 && begunAgain > 200 && refused > 20 && removed > 100 && missed > 30 && changed > 100 && evaluated > 300
                 && notHeld > 50
         }
     }
@@ -59,10 +59,10 @@ struct BindingStoryTests {
                 let update = max(1, naive.lastUpdate - Int64.random(in: 0...3, using: &random))
                 let version = Int64.random(in: 1...2, using: &random)
                 let isFull = Int.random(in: 0..<4, using: &random) == 0
-                let isHeld = tables.held(row.serial, revision: revision, to: update, rules: version, isFull: isFull)
-                let isExpected = naive.held(row.serial, revision: revision, to: update, rules: version, isFull: isFull)
+                let isHeld = tables.evaluated(row.serial, revision: revision, to: update, rules: version, isFull: isFull)
+                let isExpected = naive.evaluated(row.serial, revision: revision, to: update, rules: version, isFull: isFull)
                 #expect(isHeld == isExpected)
-                if isExpected { counts.held += 1 } else { counts.notHeld += 1 }
+                if isExpected { counts.evaluated += 1 } else { counts.notHeld += 1 }
             default:
                 befall(&naive, &random)
                 tables.lastUpdate = naive.lastUpdate

@@ -80,14 +80,14 @@ struct CompletionStoryTests {
                 let counted = tables.offer(offer)
                 compare(isAgain ? "again" : "offer", counted, naive.offer(offer))
             case 2:
-                let absorber: UpdateSerial? = chance(3) ? UpdateSerial(Int64.random(in: 9...12, using: &random)) : nil
+                let coalescer: UpdateSerial? = chance(3) ? UpdateSerial(Int64.random(in: 9...12, using: &random)) : nil
                 var machine = CompletionMachine()
-                if absorber != nil { _ = machine.absorbed() } else if chance(3) { machine = CompletionMachine(.unsupported) }
+                if coalescer != nil { _ = machine.coalesced() } else if chance(3) { machine = CompletionMachine(.unsupported) }
                 let completion = Completion(
-                    key: key, machine: machine, changedAt: now, orderKey: orderKey, absorbedBy: absorber)
+                    key: key, machine: machine, changedAt: now, orderKey: orderKey, coalescedBy: coalescer)
                 let before = naive.rows.count
-                tables.hold(completion, at: now)
-                naive.hold(completion, at: now)
+                tables.evaluate(completion, at: now)
+                naive.evaluate(completion, at: now)
                 compare("hold", true, true, if: naive.rows.count > before)
             case 3:
                 let outcomes: [Outcome] = [.acknowledged, .acknowledged, .failed, .unsupported, .cancelled]
@@ -99,10 +99,10 @@ struct CompletionStoryTests {
                 let counted = tables.change(key, at: now) { $0.end($1, as: state, at: now) }
                 compare("\(state)", counted, naive.change(key, at: now) { $0.ended(as: state) })
             case 7:
-                let absorber = UpdateSerial(Int64.random(in: 9...12, using: &random))
-                guard absorber != key.update else { return }
-                let counted = tables.change(key, at: now) { $0.absorb($1, by: absorber, at: now) }
-                compare("absorb", counted, naive.absorb(key, by: absorber, at: now))
+                let coalescer = UpdateSerial(Int64.random(in: 9...12, using: &random))
+                guard coalescer != key.update else { return }
+                let counted = tables.change(key, at: now) { $0.coalesce($1, by: coalescer, at: now) }
+                compare("absorb", counted, naive.coalesce(key, by: coalescer, at: now))
             case 8:
                 let counted = tables.change(key, at: now) { $0.left($1, at: now) }
                 naive.left(key, at: now)

@@ -62,7 +62,7 @@ struct ChannelEndRulesTests {
             ])
         #expect(changes.usage == [WatchSample.app: .added(WatchUsage(watches: -3, callbacks: 2))])
         #expect(changes.removedCallbacks.isEmpty)
-        #expect(changes.crowdedOut == 0)
+        #expect(changes.dropped == 0)
     }
 
     @Test func `it is asked how many callbacks wait for the same peers`() {
@@ -73,7 +73,7 @@ struct ChannelEndRulesTests {
 
     @Test func `the oldest are asked for beyond a limit only`() throws {
         let full = facts(["one.example", "one.example"], waiting: [one: 3], usage: WatchUsage(watches: 2, callbacks: 6))
-        #expect(try decided(full, perApp: 8, perPeer: 5).crowdedOut == 0)
+        #expect(try decided(full, perApp: 8, perPeer: 5).dropped == 0)
         var questions = ChannelEndQuestions()
         questions.oldestOfQueues = [one: 4]
         #expect(verdict(full, perApp: 8, perPeer: 4) == .needs(questions))
@@ -89,7 +89,7 @@ struct ChannelEndRulesTests {
         let changes = try decided(facts, perPeer: 4)
         #expect(changes.removedCallbacks == [21])
         #expect(changes.callbacks.count == 2)
-        #expect(changes.crowdedOut == 1)
+        #expect(changes.dropped == 1)
         #expect(changes.usage == [WatchSample.app: .added(WatchUsage(watches: -2, callbacks: 1))])
     }
 
@@ -121,7 +121,7 @@ struct ChannelEndRulesTests {
         let changes = try decided(facts, perPeer: 0)
         #expect(changes.callbacks.isEmpty)
         #expect(changes.removedCallbacks.isEmpty)
-        #expect(changes.crowdedOut == 2)
+        #expect(changes.dropped == 2)
         #expect(changes.usage == [WatchSample.app: .emptied(WatchUsage(watches: -2))])
         let second = try decided(facts, perPeer: 1)
         #expect(second.callbacks.map(\.webhookID) == ["msg_2"])

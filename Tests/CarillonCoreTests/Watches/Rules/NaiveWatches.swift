@@ -12,7 +12,7 @@ struct NaiveWatches {
         var callbackID: String
         var secret: [UInt8]
         var token: [UInt8]
-        var told: PingFailure?
+        var notified: PingFailure?
         var failures = 0
         var last: Watch.LastPing?
         var createdAt: Timestamp
@@ -54,7 +54,7 @@ struct NaiveWatches {
     var formerUsers: Set<Int64> = []
     var deletedApps: Set<Int64> = []
     var noted: [Int] = []
-    var crowdedOut = 0
+    var dropped = 0
     private var serials: Int64 = 0
     private var pings: Int64 = 0
 
@@ -77,10 +77,10 @@ struct NaiveWatches {
             return "\(pinged(answer, revision, machine, last, due))"
         case .called(let answer, let step, let attempts): return "\(called(answer, step, attempts))"
         case .vouch(let channel):
-            guard let place = rows.firstIndex(where: { $0.channel == channel }), rows[place].told != nil else {
+            guard let place = rows.firstIndex(where: { $0.channel == channel }), rows[place].notified != nil else {
                 return "false"
             }
-            rows[place].told = nil
+            rows[place].notified = nil
             rows[place].failures = 0
             rows[place].revision += 1
             return "true"
@@ -158,7 +158,7 @@ struct NaiveWatches {
         else { return false }
         noted.append(answer.noted)
         guard rows[place].revision == revision else { return false }
-        rows[place].told = machine.told
+        rows[place].notified = machine.notified
         rows[place].failures = machine.failures
         if let last { rows[place].last = last }
         rows[place].work?.due = due
@@ -199,6 +199,6 @@ struct NaiveWatches {
     private mutating func giveUpOldest(_ limit: Int, _ belongs: (Callback) -> Bool) {
         guard callbacks.count(where: belongs) > limit, let oldest = callbacks.firstIndex(where: belongs) else { return }
         callbacks.remove(at: oldest)
-        crowdedOut += 1
+        dropped += 1
     }
 }

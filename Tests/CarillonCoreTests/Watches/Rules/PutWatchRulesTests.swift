@@ -103,7 +103,7 @@ struct PutWatchRulesTests {
         #expect(same.lastPing == earlier.lastPing)
         for ping in ["http://one.example/other", nil] {
             let other = try put(WatchSample.request(ping: ping), facts(WatchSample.channel, earlier)).watch
-            #expect(other.machine == PingMachine(told: .noConnection))
+            #expect(other.machine == PingMachine(notified: .noConnection))
             #expect(other.lastPing == nil)
         }
         let silent = try WatchSample.watch(ping: nil)

@@ -44,7 +44,7 @@ struct RandomWatchTests {
                 serial: WatchSerial(row.serial), revision: row.revision, channel: ChannelSerial(row.channel),
                 device: DeviceSerial(WatchStory.device(of: row.channel)), app: app, channelID: Sample.channelID,
                 ping: row.ping, disconnectAddress: row.gone, sealed: Watch.Sealed(secret: row.secret, token: row.token),
-                machine: PingMachine(told: row.told, failures: row.failures), lastPing: row.last, dueAt: row.work?.due,
+                machine: PingMachine(notified: row.notified, failures: row.failures), lastPing: row.last, dueAt: row.work?.due,
                 createdAt: row.createdAt)
             let work = row.work.map {
                 TableWatches.WorkRow(
@@ -94,14 +94,14 @@ struct RandomWatchTests {
         var counted: [String: Int] = [:]
         var turns = StoryTurns(6000)
         while turns.next(
-            unless: StoryTurns.untried(counted, least: Self.least).isEmpty && naive.crowdedOut >= 8
+            unless: StoryTurns.untried(counted, least: Self.least).isEmpty && naive.dropped >= 8
                 && naive.noted.count >= 100)
         {
             let operation = try story.next(work(naive))
             let result = naive.commit(operation, at: story.now)
             let ruled = tables.commit(operation, at: story.now)
             guard ruled == result, lines(tables) == lines(naive), tables.usage == usage(naive), tables.noted == naive.noted,
-                tables.crowdedOut == naive.crowdedOut
+                tables.dropped == naive.dropped
             else {
                 Issue.record("step \(turns.begun), \(operation): \(ruled) instead of \(result)")
                 return
@@ -114,7 +114,7 @@ struct RandomWatchTests {
         }
         let untried = StoryTurns.untried(counted, least: Self.least)
         #expect(untried.isEmpty, "\(counted)")
-        #expect(naive.crowdedOut >= 8)
+        #expect(naive.dropped >= 8)
         #expect(naive.noted.count >= 100)
     }
 

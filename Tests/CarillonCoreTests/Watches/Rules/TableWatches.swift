@@ -23,7 +23,7 @@ struct TableWatches {
     private(set) var work: [Int64: WorkRow] = [:]
     private(set) var usage: [AppSerial: WatchUsage] = [:]
     private(set) var noted: [Int] = []
-    private(set) var crowdedOut = 0
+    private(set) var dropped = 0
     private var formerUsers: Set<Int64> = []
     private var deletedApps: Set<Int64> = []
     private var serials: Int64 = 0
@@ -216,7 +216,7 @@ struct TableWatches {
             }
             if case .emptied = change, usage[app] == WatchUsage() { usage[app] = nil }
         }
-        crowdedOut += changes.crowdedOut
+        dropped += changes.dropped
     }
 
     private mutating func write(_ put: WatchChanges.Put) {

@@ -95,7 +95,7 @@ struct WatchStory {
         switch lease.work {
         case .ping:
             let last = chance(4) ? nil : Watch.LastPing(at: now, failure: failure, detail: failure.map { "\($0)" })
-            let machine = PingMachine(told: failure, failures: Int(number(0...5)))
+            let machine = PingMachine(notified: failure, failures: Int(number(0...5)))
             return .pinged(answer, revision: lease.revision, machine, last: last, due: due)
         case .callback:
             let steps: [CallbackMachine.Step] = [.delivered, .givenUp, .lost, .retry(at: due)]

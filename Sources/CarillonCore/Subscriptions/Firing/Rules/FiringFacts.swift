@@ -42,13 +42,13 @@ package struct FiringWatch: Equatable, Sendable {
     /// crossing that had no room, the number is negative: firings up to its magnitude do not count.
     package var lastFiring: Int64
     /// When the device was last told of the item.
-    package var toldAt: Timestamp?
+    package var notifiedAt: Timestamp?
 
-    package init(app: AppSerial, hasItem: Bool, lastFiring: Int64 = 0, toldAt: Timestamp? = nil) {
+    package init(app: AppSerial, hasItem: Bool, lastFiring: Int64 = 0, notifiedAt: Timestamp? = nil) {
         self.app = app
         self.hasItem = hasItem
         self.lastFiring = lastFiring
-        self.toldAt = toldAt
+        self.notifiedAt = notifiedAt
     }
 }
 
@@ -64,7 +64,7 @@ package struct HeldEntry: Equatable, Sendable {
     }
 }
 
-/// The number and the size of a held firing.
+/// The number and the size of a throttled firing.
 package struct HeldSize: Equatable, Sendable {
     package var number: Int64
     package var bytes: Int
@@ -75,7 +75,7 @@ package struct HeldSize: Equatable, Sendable {
     }
 }
 
-/// Held firings of one device, and their bytes.
+/// Throttled firings of one device, and their bytes.
 package struct HeldUsage: Equatable, Sendable {
     package var firings: Int
     package var bytes: Int
@@ -90,7 +90,7 @@ package struct HeldUsage: Equatable, Sendable {
 package struct FiringQuestions: Equatable, Sendable {
     /// How does the subscription stand, and what is known of its item?
     package var watches: Set<FiringKey> = []
-    /// A held firing, with its subscription and its item.
+    /// A throttled firing, with its subscription and its item.
     package var held: Set<Int64> = []
     /// Which firings are held, in the order of their numbers?
     package var queues: Set<FiringKey> = []

@@ -3,7 +3,7 @@ package struct HeldLimits: Equatable, Sendable {
     package var firings: Int
     package var bytes: Int
 
-    package init(firings: Int = SubscriptionLimits.heldFirings, bytes: Int = SubscriptionLimits.heldBytes) {
+    package init(firings: Int = SubscriptionLimits.throttledFirings, bytes: Int = SubscriptionLimits.heldBytes) {
         self.firings = firings
         self.bytes = bytes
     }
@@ -14,7 +14,7 @@ package struct HeldLimits: Equatable, Sendable {
 /// It does not look anything up. It says what it must know (``FiringQuestions``), takes the answers, and gives a result for each
 /// firing and the net changes of rows. Each decision takes the decisions before it into account.
 package struct FiringRules: Sendable {
-    /// A held firing as the decisions left it.
+    /// A throttled firing as the decisions left it.
     private struct Queued: Sendable {
         var bytes: Int
         /// Its number in the store; nil for an added firing.
@@ -27,7 +27,7 @@ package struct FiringRules: Sendable {
     private var facts: FiringFacts
     private var queues: [FiringKey: [Queued]] = [:]
     /// Nil for a firing that another one replaced.
-    private var added: [HeldFiring?] = []
+    private var added: [ThrottledFiring?] = []
     private var changed = FiringChanges()
 
     package init(limits: HeldLimits = HeldLimits(), knowing facts: FiringFacts) {
@@ -49,7 +49,7 @@ package struct FiringRules: Sendable {
         for effect in effects {
             switch effect {
             case .fired(let target, let item, _, _): questions.watches.insert(FiringKey(target.subscription, on: item))
-            case .heldTold(let number, _): questions.held.insert(number)
+            case .throttledNotified(let number, _): questions.held.insert(number)
             }
         }
         return questions
@@ -62,7 +62,7 @@ package struct FiringRules: Sendable {
     ///   - facts: The answers to all earlier questions.
     ///   - asked: All earlier questions.
     package static func questions(
-        toHold firings: [HeldFiring], at now: Timestamp, knowing facts: FiringFacts, asked: FiringQuestions
+        toHold firings: [ThrottledFiring], at now: Timestamp, knowing facts: FiringFacts, asked: FiringQuestions
     ) -> FiringQuestions? {
         var questions = FiringQuestions()
         questions.watches = Set(firings.map(\.key)).subtracting(asked.watches)
@@ -90,7 +90,7 @@ package struct FiringRules: Sendable {
     package func counts(_ effect: FiringEffect) -> Bool {
         switch effect {
         case .fired(let target, let item, let number, let now): fired(target, on: item, by: number, at: now) != nil
-        case .heldTold(let number, let now): delivery(of: number, at: now) != nil
+        case .throttledNotified(let number, let now): delivery(of: number, at: now) != nil
         }
     }
 
@@ -98,7 +98,7 @@ package struct FiringRules: Sendable {
     package mutating func apply(_ effect: FiringEffect) -> Bool {
         switch effect {
         case .fired(let target, let item, let number, let now): fire(target, on: item, by: number, at: now)
-        case .heldTold(let number, let now): deliver(number, at: now)
+        case .throttledNotified(let number, let now): deliver(number, at: now)
         }
     }
 
@@ -108,7 +108,7 @@ package struct FiringRules: Sendable {
         note(machine, of: target.subscription)
         changeWatch(key) { watch in
             watch.lastFiring = number
-            watch.toldAt = now
+            watch.notifiedAt = now
         }
         return true
     }
@@ -117,7 +117,7 @@ package struct FiringRules: Sendable {
         guard let (key, pace) = delivery(of: number, at: now) else { return false }
         facts.held[number] = nil
         changed.removed.append(number)
-        changeWatch(key) { $0.toldAt = now }
+        changeWatch(key) { $0.notifiedAt = now }
         changed.dues[key] = now.adding(milliseconds: pace.milliseconds)
         return true
     }
@@ -134,7 +134,7 @@ package struct FiringRules: Sendable {
         return machine.fire(ofRevision: target.revision, at: now) == .counts ? machine : nil
     }
 
-    /// Returns the subscription, the item and the pace of a held firing; nil if the firing does not count.
+    /// Returns the subscription, the item and the pace of a throttled firing; nil if the firing does not count.
     private func delivery(of number: Int64, at now: Timestamp) -> (key: FiringKey, pace: FiringPace)? {
         guard let entry = facts.held[number], let watch = facts.watches[entry.key],
             let subscription = facts.subscriptions[entry.key.subscription], let pace = subscription.pace,
@@ -147,7 +147,7 @@ package struct FiringRules: Sendable {
     // MARK: Holding
 
     /// Decides whether a firing is held. Firings that wait longer make room for it.
-    package mutating func hold(_ firing: HeldFiring, at now: Timestamp) -> HoldResult {
+    package mutating func hold(_ firing: ThrottledFiring, at now: Timestamp) -> HoldResult {
         let key = firing.key
         guard let machine = fired(firing.target, on: firing.item, by: firing.number, at: now) else { return .late }
         // It fires once, whenever that is.
@@ -173,19 +173,19 @@ package struct FiringRules: Sendable {
     }
 
     /// Whether a firing counts and is not the only one of its subscription.
-    private func canWait(_ firing: HeldFiring, at now: Timestamp) -> Bool {
+    private func canWait(_ firing: ThrottledFiring, at now: Timestamp) -> Bool {
         let machine = fired(firing.target, on: firing.item, by: firing.number, at: now)
         return machine.map { $0.policy != .once } ?? false
     }
 
     /// Whether a firing can be delivered at once.
-    private func isDue(_ firing: HeldFiring, behind queue: [Queued], at now: Timestamp) -> Bool {
+    private func isDue(_ firing: ThrottledFiring, behind queue: [Queued], at now: Timestamp) -> Bool {
         queue.isEmpty && freeAt(of: firing, at: now) <= now
     }
 
     /// When the subscription of a firing may be told of the item again.
-    private func freeAt(of firing: HeldFiring, at now: Timestamp) -> Timestamp {
-        guard let freeAt = facts.watches[firing.key]?.toldAt?.adding(milliseconds: firing.milliseconds) else { return now }
+    private func freeAt(of firing: ThrottledFiring, at now: Timestamp) -> Timestamp {
+        guard let freeAt = facts.watches[firing.key]?.notifiedAt?.adding(milliseconds: firing.milliseconds) else { return now }
         // A clock that was set back holds up no firing.
         return freeAt > now.adding(milliseconds: firing.milliseconds) ? now : freeAt
     }
@@ -195,7 +195,7 @@ package struct FiringRules: Sendable {
     }
 
     /// The first firing of a device has room, however large it is.
-    private func hasRoom(for firing: HeldFiring) -> Bool {
+    private func hasRoom(for firing: ThrottledFiring) -> Bool {
         let usage = facts.usage[firing.device] ?? HeldUsage()
         return usage.firings == 0
             || usage.firings < limits.firings && usage.bytes + firing.body.count <= limits.bytes
@@ -210,7 +210,7 @@ package struct FiringRules: Sendable {
 
     // MARK: Dropping
 
-    /// Drops a held firing that does not count any more; the firing behind it is due at once.
+    /// Drops a throttled firing that does not count any more; the firing behind it is due at once.
     package mutating func drop(_ number: Int64, at now: Timestamp) {
         guard let entry = facts.held[number] else { return }
         facts.held[number] = nil
@@ -218,7 +218,7 @@ package struct FiringRules: Sendable {
         changed.dues[entry.key] = now
     }
 
-    /// Returns the due time of a held firing after the clock was set back; nil if the due time stays.
+    /// Returns the due time of a throttled firing after the clock was set back; nil if the due time stays.
     package static func dueTime(broughtBackFrom dueAt: Timestamp, by pace: FiringPace, at now: Timestamp) -> Timestamp? {
         let latest = now.adding(milliseconds: pace.milliseconds)
         return dueAt > latest ? latest : nil
@@ -239,6 +239,6 @@ package struct FiringRules: Sendable {
     }
 }
 
-extension HeldFiring {
+extension ThrottledFiring {
     package var key: FiringKey { FiringKey(target.subscription, on: item) }
 }

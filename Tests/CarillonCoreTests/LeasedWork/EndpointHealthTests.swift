@@ -2,13 +2,13 @@ import CarillonCore
 import CarillonWire
 import Testing
 
-struct PeerStandingTests {
+struct EndpointHealthTests {
     private let now = Sample.now
     private let failed = CallResult.failed(.noAnswerInTime, detail: "")
 
     /// How long a peer rests after each of some calls, each of which takes so long.
     private func rests(_ results: [CallResult], taking milliseconds: Int64) -> [Int64] {
-        var standing = PeerStanding()
+        var standing = EndpointHealth()
         return results.map { result in
             standing.called(result, begunAt: now.adding(milliseconds: -milliseconds), at: now).milliseconds
                 - now.milliseconds
@@ -17,7 +17,7 @@ struct PeerStandingTests {
 
     @Test func `one that was never called is on trial, and an answer that comes soon ends it, whatever it says`() {
         for status in [200, 410, 500] {
-            var standing = PeerStanding()
+            var standing = EndpointHealth()
             #expect(standing.isOnTrial)
             _ = standing.called(.answered(status: status), begunAt: now.adding(milliseconds: -3000), at: now)
             #expect(!standing.isOnTrial)
@@ -25,24 +25,24 @@ struct PeerStandingTests {
     }
 
     @Test func `an answer that takes long is no proof, and no reason to rest`() {
-        var standing = PeerStanding(isOnTrial: false, failures: 7)
+        var standing = EndpointHealth(isOnTrial: false, failures: 7)
         let rests = standing.called(.answered(status: 200), begunAt: now.adding(milliseconds: -3001), at: now)
-        #expect(standing == PeerStanding(isOnTrial: true, failures: 0))
+        #expect(standing == EndpointHealth(isOnTrial: true, failures: 0))
         #expect(rests == now)
     }
 
     @Test(arguments: PingFailure.allCases.filter { $0 != .tokenLost })
     func `a failure puts it on trial`(failure: PingFailure) {
-        var standing = PeerStanding(isOnTrial: false)
+        var standing = EndpointHealth(isOnTrial: false)
         _ = standing.called(.failed(failure, detail: ""), begunAt: now, at: now)
-        #expect(standing == PeerStanding(isOnTrial: true, failures: 1))
+        #expect(standing == EndpointHealth(isOnTrial: true, failures: 1))
     }
 
     @Test func `what this server could not do says nothing of it`() {
         for result in [CallResult.notMade(reason: ""), .impossible(reason: "")] {
-            var standing = PeerStanding(isOnTrial: false, failures: 3)
+            var standing = EndpointHealth(isOnTrial: false, failures: 3)
             #expect(standing.called(result, begunAt: now.adding(seconds: -10), at: now) == now)
-            #expect(standing == PeerStanding(isOnTrial: false, failures: 3))
+            #expect(standing == EndpointHealth(isOnTrial: false, failures: 3))
         }
     }
 

@@ -9,10 +9,10 @@ extension Firings {
     func holdPaced(
         _ rendered: [(subject: FiringSubject, firing: RenderedFiring)], of stored: StoredFiring
     ) async throws -> [SubscriptionSerial: HoldResult] {
-        let firings = rendered.compactMap { subject, firing -> HeldFiring? in
+        let firings = rendered.compactMap { subject, firing -> ThrottledFiring? in
             // It fires once, whenever that is.
             guard let pace = subject.pace, subject.policy != .once else { return nil }
-            return HeldFiring(
+            return ThrottledFiring(
                 target: firing.target, device: subject.device, item: stored.firing.item, number: stored.number,
                 body: firing.notification.json.bytes, ttl: firing.ttl, isAlwaysPushed: firing.isAlwaysPushed,
                 isDistinct: stored.firing.state.mode == .distinct, milliseconds: pace.milliseconds,
@@ -35,7 +35,7 @@ extension Firings {
     }
 
     /// Tells those whose time has come. Answers when the next one's comes; nil when none waits.
-    package func tellHeld() async throws -> Timestamp? {
+    package func notifyHeld() async throws -> Timestamp? {
         let now = time.now()
         // In all shards: see ``LocalHome/shards``.
         try await heldSteps.follow(now) { _ in try await store.bringBackHeld(in: .all, at: now) }
@@ -52,14 +52,14 @@ extension Firings {
                 let delivery = FiringDelivery(
                     device: firing.device, app: firing.app, origin: firing.origin, notification: notification,
                     topic: FiringTopic.text(of: notification, isDistinct: firing.isDistinct), ttl: firing.ttl,
-                    isAlwaysPushed: firing.isAlwaysPushed, effect: .heldTold(firing.number, at: now), at: now)
+                    isAlwaysPushed: firing.isAlwaysPushed, effect: .throttledNotified(firing.number, at: now), at: now)
                 deliver(delivery, place, of: &step)
             }
             var vain: [Int64] = []
             var fault: StoreFault?
             for (firing, delivered) in zip(due, await results(of: step)) {
                 switch delivered {
-                case .stored, .settled, .given: told.increment()
+                case .stored, .settled, .given: notified.increment()
                 case .refused(.full):
                     full.increment()
                     vain.append(firing.number)
@@ -72,7 +72,7 @@ extension Firings {
             if !vain.isEmpty { try await store.dropHeld(vain, at: time.now()) }
             if let fault { throw fault }
         }
-        return try await store.nextHeldFiring(in: home.shards)
+        return try await store.nextThrottledFiring(in: home.shards)
     }
 
     private static let heldAtOnce = 256

@@ -2,14 +2,14 @@ import CarillonWire
 import Metrics
 import Synchronization
 
-/// The log of an app is held against a binding: what matches is put into its inbox.
+/// The log of an app is evaluated for a binding: what matches is put into its inbox.
 extension UpdateDelivery {
-    /// Holds the log against a binding, where that was not done yet. What does not fit into its inbox is held another time.
+    /// Evaluates the log for a binding, where that was not done yet. What does not fit into its inbox is evaluated another time.
     ///
-    /// - Returns: Whether a completion of the binding can have become due. False if the log was held before the call, and if
+    /// - Returns: Whether a completion of the binding can have become due. False if the log was evaluated before the call, and if
     ///   this call only put updates into the inbox.
     @discardableResult
-    func hold(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
+    func evaluate(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
         if try await isHeld(binding, of: device) { return false }
         return try await home.inside(of: device.serial) { try await holdInTurn(binding, of: device) }
     }
@@ -19,13 +19,13 @@ extension UpdateDelivery {
             var (isWhole, mayBeDue) = (false, false)
             try await untilUnchanged(binding, in: device.app) { standing, log in
                 let binding = standing.binding
-                let look = Look(binding: binding.serial, revision: binding.revision, log)
-                if isHeld(binding, look, of: device) { return true }
+                let snapshot = EvaluationSnapshot(binding: binding.serial, revision: binding.revision, log)
+                if isHeld(binding, snapshot, of: device) { return true }
                 lookCount.wrappingAdd(1, ordering: .relaxed)
                 let facts = logs.facts(binding.counting(at: time.now()), of: device.id, device.appID, by: log.rules)
-                let held = try await hold(standing, log, facts)
-                (isWhole, mayBeDue) = (held.isWhole, mayBeDue || held.mayBeDue)
-                if isWhole { note(look, facts, of: device) }
+                let evaluated = try await evaluate(standing, log, facts)
+                (isWhole, mayBeDue) = (evaluated.isWhole, mayBeDue || evaluated.mayBeDue)
+                if isWhole { note(snapshot, facts, of: device) }
                 return isWhole
             }
             return !isWhole || mayBeDue
@@ -33,7 +33,7 @@ extension UpdateDelivery {
     }
 
     /// Runs the body with the stored binding and the log. Runs it again if the body returns false and the binding then has
-    /// another revision: ``UpdateStore/forgetLocations(in:before:limit:)`` changes bindings, and the log is not held against
+    /// another revision: ``UpdateStore/forgetLocations(in:before:limit:)`` changes bindings, and the log is not evaluated for
     /// them otherwise. Does nothing if the binding ended.
     func untilUnchanged(
         _ binding: UpdateBinding, in app: AppSerial, _ body: (BindingStanding, UpdateLogs.Log) async throws -> Bool
@@ -54,52 +54,52 @@ extension UpdateDelivery {
         return try await store.standing(of: binding, from: first, under: log.version)
     }
 
-    /// The number of attempts in one turn. The sweep changes a binding once; a poll that changes it holds the log afterwards.
+    /// The number of attempts in one turn. The sweep changes a binding once; a poll that changes it evaluates the log afterwards.
     static let changesInTurn = 3
 
-    /// Whether nothing came since it was held.
+    /// Whether nothing came since it was evaluated.
     func isHeld(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
         let log = try await logs.log(of: device.app)
-        return isHeld(binding, Look(binding: binding.serial, revision: binding.revision, log), of: device)
+        return isHeld(binding, EvaluationSnapshot(binding: binding.serial, revision: binding.revision, log), of: device)
     }
 
-    private func isHeld(_ binding: UpdateBinding, _ look: Look, of device: Device) -> Bool {
-        !binding.needsResync && looked(device) == look
+    private func isHeld(_ binding: UpdateBinding, _ snapshot: EvaluationSnapshot, of device: Device) -> Bool {
+        !binding.needsResync && looked(device) == snapshot
     }
 
     private static let atOnce = 64
 
-    private struct Held {
+    private struct Evaluated {
         /// Whether all updates had room, and the binding did not change.
         var isWhole: Bool
         /// Whether the call did more than put updates into the inbox.
         var mayBeDue: Bool
     }
 
-    private func hold(_ standing: BindingStanding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws -> Held {
+    private func evaluate(_ standing: BindingStanding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws -> Evaluated {
         let binding = standing.binding
         let missed = try await makeUpForMissed(binding, log, facts)
-        var held = try await holdAll(standing, log, facts)
+        var evaluated = try await evaluateAll(standing, log, facts)
         switch missed {
         case .nothing: break
-        case .noneUpTo(let place): if held.isWhole { try await store.saw(binding.serial, to: place) }
-        case .madeUp: held.mayBeDue = true
+        case .noneUpTo(let place): if evaluated.isWhole { try await store.saw(binding.serial, to: place) }
+        case .madeUp: evaluated.mayBeDue = true
         }
-        return held
+        return evaluated
     }
 
-    private func holdAll(
+    private func evaluateAll(
         _ standing: BindingStanding, _ log: UpdateLogs.Log, _ facts: DeviceFacts
-    ) async throws -> Held {
+    ) async throws -> Evaluated {
         let binding = standing.binding
         var known = standing.completions
-        var held = Held(isWhole: false, mayBeDue: false)
+        var evaluated = Evaluated(isWhole: false, mayBeDue: false)
         var place = binding.place(in: log)
         if place.rawValue == 0, try await follow(binding, known, facts, log) {
-            held.mayBeDue = true
+            evaluated.mayBeDue = true
             guard let standing = try await self.standing(of: binding.serial, in: log),
                 standing.binding.revision == binding.revision
-            else { return held }
+            else { return evaluated }
             known = standing.completions
         }
         let rows = Dictionary(known.map { ($0.key.update, $0) }) { $1 }
@@ -107,29 +107,29 @@ extension UpdateDelivery {
             let matching = log.live.candidates(for: facts, after: place).filter { serial in
                 log.live[serial].map { log.holds($0, for: facts) ?? false } ?? false
             }
-            // Nothing is lost when that is held again.
+            // Nothing is lost when that is evaluated again.
             if matching.isEmpty, place.rawValue != 0 { break }
             let page = Array(matching.prefix(Self.atOnce))
             let end = page.count < matching.count ? page[page.count - 1] : log.live.last
             let offered = try await offer(page, to: binding, rows, until: end, log)
-            if !offered.adding.isEmpty || !offered.absorbed.isEmpty { held.mayBeDue = true }
+            if !offered.adding.isEmpty || !offered.coalesced.isEmpty { evaluated.mayBeDue = true }
             if !offered.isNoted {
                 guard
-                    try await store.held(
-                        binding.serial, revision: binding.revision, to: HeldTo(offered.reached ?? end, rules: log.version),
+                    try await store.evaluated(
+                        binding.serial, revision: binding.revision, to: AudienceCursor(offered.reached ?? end, rules: log.version),
                         isFull: offered.reached != nil, adding: offered.adding, at: time.now())
-                else { return held }
+                else { return evaluated }
             }
-            if !offered.absorbed.isEmpty {
-                absorbed.increment(by: offered.absorbed.count)
+            if !offered.coalesced.isEmpty {
+                coalesced.increment(by: offered.coalesced.count)
                 await home.flush(binding.device)
-                await withdraw(try await store.absorb(offered.absorbed, at: time.now()), from: binding.device)
+                await withdraw(try await store.coalesce(offered.coalesced, at: time.now()), from: binding.device)
             }
-            if offered.reached != nil { return held }
+            if offered.reached != nil { return evaluated }
             place = end
         }
-        held.isWhole = true
-        return held
+        evaluated.isWhole = true
+        return evaluated
     }
 
     private struct Offered {
@@ -138,7 +138,7 @@ extension UpdateDelivery {
         /// Completions that have no envelope.
         var adding: [Completion] = []
         /// Earlier ones, for which these stand.
-        var absorbed: [(CompletionKey, by: UpdateSerial)] = []
+        var coalesced: [(CompletionKey, by: UpdateSerial)] = []
         /// Whether the place of the binding was written with the offer.
         var isNoted = false
     }
@@ -155,7 +155,7 @@ extension UpdateDelivery {
         let updates = page.compactMap { log.live[$0]?.update }.filter { update in
             rows[update.serial].map { update.mode == .standing && $0.hasLeft } ?? true
         }
-        let absorbing = try await absorbing(updates, binding, log)
+        let coalescing = try await coalescing(updates, binding, log)
         var busy: Set<String> = []
         if updates.contains(where: { $0.orderKey != nil }) {
             busy = Set(try await store.unfinished(of: binding.serial).filter(\.machine.holdsUpOthers).compactMap(\.orderKey))
@@ -166,12 +166,12 @@ extension UpdateDelivery {
         for update in updates {
             let entry = (rows[update.serial]?.key.entry ?? 0) + 1
             let key = CompletionKey(update: update.serial, binding: binding.serial, entry: entry)
-            if let absorber = absorbing.amongThem[update.serial] {
+            if let coalescer = coalescing.amongThem[update.serial] {
                 var machine = CompletionMachine()
-                _ = machine.absorbed()
+                _ = machine.coalesced()
                 adding.append(
                     Completion(
-                        key: key, machine: machine, changedAt: now, orderKey: update.orderKey, absorbedBy: absorber))
+                        key: key, machine: machine, changedAt: now, orderKey: update.orderKey, coalescedBy: coalescer))
             } else if !binding.kinds.contains(update.kind.name) {
                 adding.append(
                     Completion(
@@ -186,34 +186,34 @@ extension UpdateDelivery {
         }
         // The place of a single update is written in the commit of its offer.
         let isNoted = offers.count == 1 && adding.isEmpty
-        if isNoted { offers[0].offer.heldTo = HeldTo(end, rules: log.version) }
+        if isNoted { offers[0].offer.cursor = AudienceCursor(end, rules: log.version) }
         let results = await deliver(offers.map { ($0.update, $0.offer, binding.device) })
         for (place, result) in results.enumerated() {
             switch result {
             case .stored, .settled, .given: offered.increment()
-            // It ended, or another held the log at the same time.
-            case .refused(.originGone) where !absorbing.isAbsorber(offers[place].update.serial),
-                .dropped where !absorbing.isAbsorber(offers[place].update.serial):
+            // It ended, or another evaluated the log at the same time.
+            case .refused(.originGone) where !coalescing.isCoalescer(offers[place].update.serial),
+                .dropped where !coalescing.isCoalescer(offers[place].update.serial):
                 break
             case .refused, .dropped:
                 if result == .refused(.full) { full.increment() }
                 var missed = offers[place].update.serial
                 // Nor what it would have stood for.
-                for earlier in adding.reversed() where earlier.absorbedBy.map({ $0 >= missed }) ?? false {
+                for earlier in adding.reversed() where earlier.coalescedBy.map({ $0 >= missed }) ?? false {
                     missed = min(missed, earlier.key.update)
                 }
                 let reached = page.last { $0 < missed } ?? UpdateSerial(0)
                 return Offered(
                     reached: max(reached, binding.place(in: log)), adding: adding.filter { $0.key.update < missed },
-                    absorbed: absorbing.before.filter { $0.by < missed })
+                    coalesced: coalescing.before.filter { $0.by < missed })
             case .failed(let fault): throw fault
             }
         }
-        return Offered(adding: adding, absorbed: absorbing.before, isNoted: isNoted && results == [.stored])
+        return Offered(adding: adding, coalesced: coalescing.before, isNoted: isNoted && results == [.stored])
     }
 
     func deliver(_ offers: [(update: Update, offer: UpdateOffer, device: DeviceSerial)]) async -> [DeliveryResult] {
-        let answers = Answers<DeliveryResult>(offers.count)
+        let answers = ResultCollector<DeliveryResult>(offers.count)
         for (place, (update, offer, device)) in offers.enumerated() {
             var rules = AppendRules(topic: offer.key.topic, effects: [.updateOffered(offer)])
             if update.wakes { rules.wake = WakeRequest(.background, dueAt: offer.at) }
@@ -335,7 +335,7 @@ extension UpdateDelivery {
         var elsewhere: [AppBinding] = []
         for sleeping in bindings {
             if home.has(sleeping.binding.device) {
-                try await hold(sleeping, of: waking)
+                try await evaluate(sleeping, of: waking)
             } else {
                 elsewhere.append(sleeping)
             }
@@ -352,9 +352,9 @@ extension UpdateDelivery {
         }
     }
 
-    /// Holds the log against a sleeping device if the update still matches: the binding and the rules can change while the device waits for
+    /// Evaluates the log for a sleeping device if the update still matches: the binding and the rules can change while the device waits for
     /// its turn.
-    private func hold(_ sleeping: AppBinding, of waking: WakingUpdate) async throws {
+    private func evaluate(_ sleeping: AppBinding, of waking: WakingUpdate) async throws {
         try await home.inside(of: sleeping.binding.device) { try await holdInTurn(sleeping, of: waking) }
     }
 
@@ -367,7 +367,7 @@ extension UpdateDelivery {
                 }
                 let facts = logs.facts(binding.counting(at: time.now()), of: sleeping.device, waking.app, by: log.rules)
                 guard log.holds(entry, for: facts) == true else { return true }
-                return try await hold(standing, log, facts).isWhole
+                return try await evaluate(standing, log, facts).isWhole
             }
         }
     }
@@ -378,8 +378,8 @@ extension UpdateDelivery {
 extension UpdateBinding {
     var takesContent: Bool { kinds.contains(UpdateKind.content.name) }
 
-    /// Up to where the log need not be held.
+    /// Up to where the log need not be evaluated.
     fileprivate func place(in log: UpdateLogs.Log) -> UpdateSerial {
-        heldTo.rules == log.version ? heldTo.place : UpdateSerial(0)
+        cursor.rules == log.version ? cursor.place : UpdateSerial(0)
     }
 }

@@ -1,5 +1,5 @@
 /// What version 14 adds: firings that wait until their subscription may be told again, and pushes that go out whatever was acknowledged.
-enum HeldFiringSchema {
+enum ThrottledFiringSchema {
     static let changes = """
         -- Firings a second, and how many of an item wait.
         ALTER TABLE subscription ADD COLUMN max_frequency REAL;

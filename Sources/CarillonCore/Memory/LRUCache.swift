@@ -1,7 +1,7 @@
 /// A memory of limited size. When the newer half is full, the older half is forgotten; what is looked at becomes new.
 ///
 /// It holds at most twice its capacity. Inlinable, so that other rooms have it made for their own types.
-package struct RecentValues<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+package struct LRUCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline var newer: [Key: Value] = [:]
     @usableFromInline var older: [Key: Value] = [:]
     @usableFromInline let capacity: Int

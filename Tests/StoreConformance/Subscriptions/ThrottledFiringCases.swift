@@ -7,7 +7,7 @@ private let start = SubscriptionFixture.start
 private let pace = FiringPace(maxFrequency: 1)
 
 extension StoreCase {
-    static let heldFirings: [StoreCase] = [
+    static let throttledFirings: [StoreCase] = [
         StoreCase("a firing waits for its pace and is due at its moment", firingWaitsForItsPace),
         StoreCase("a buffer keeps the newest firings", bufferKeepsTheNewest),
         StoreCase("a firing that does not count is not held", lateFiringIsNotHeld),
@@ -20,7 +20,7 @@ extension StoreCase {
 }
 
 /// A subscription that was told of its item at the start, with numbers of further firings of the item.
-private struct Told {
+private struct Notified {
     let fixture: SubscriptionFixture
     let subscription: Subscription
     let numbers: [Int64]
@@ -36,8 +36,8 @@ private struct Told {
         numbers = Array(all.dropFirst())
     }
 
-    func tell(_ position: Int64, _ held: Int64, at now: Timestamp) async throws -> InboxResult {
-        let operation = fixture.told(position, subscription, .heldTold(held, at: now), at: now)
+    func notify(_ position: Int64, _ held: Int64, at now: Timestamp) async throws -> InboxResult {
+        let operation = fixture.notified(position, subscription, .throttledNotified(held, at: now), at: now)
         return try await fixture.store.commit([operation])[0]
     }
 }
@@ -45,24 +45,24 @@ private struct Told {
 private func firingWaitsForItsPace(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let store = fixture.store
-    #expect(try await store.nextHeldFiring() == nil)
-    let (told, other) = (try await Told(fixture), try await Told(fixture, 2, item: "b"))
+    #expect(try await store.nextThrottledFiring() == nil)
+    let (notified, other) = (try await Notified(fixture), try await Notified(fixture, 2, item: "b"))
     let due = start.adding(seconds: 1)
-    let firing = try fixture.held(told.subscription, by: told.numbers[0], body: [7, 8])
+    let firing = try fixture.held(notified.subscription, by: notified.numbers[0], body: [7, 8])
     #expect(try await store.hold([firing], at: start.adding(milliseconds: 1)) == [.held(insteadOf: 0)])
-    #expect(try await store.nextHeldFiring() == due)
+    #expect(try await store.nextThrottledFiring() == due)
     #expect(try await store.dueFirings(at: due.adding(milliseconds: -1), limit: 9).isEmpty)
     let found = try #require(try await store.dueFirings(at: due, limit: 9).first)
     #expect(found.body == [7, 8] && found.ttl == 60 && found.isAlwaysPushed && !found.isDistinct)
-    #expect(found.device == fixture.device && found.app == fixture.app && found.origin == told.subscription.origin)
+    #expect(found.device == fixture.device && found.app == fixture.app && found.origin == notified.subscription.origin)
     #expect(try await store.dueFirings(at: due, limit: 0).isEmpty)
-    #expect(try await told.tell(101, found.number, at: due) == .stored(replaced: nil))
-    #expect(try await told.tell(102, found.number, at: due) == .originGone, "once")
-    #expect(try await store.nextHeldFiring() == nil)
+    #expect(try await notified.notify(101, found.number, at: due) == .stored(replaced: nil))
+    #expect(try await notified.notify(102, found.number, at: due) == .originGone, "once")
+    #expect(try await store.nextThrottledFiring() == nil)
     // Its pace begins anew.
-    let next = try fixture.held(told.subscription, by: told.numbers[1])
+    let next = try fixture.held(notified.subscription, by: notified.numbers[1])
     #expect(try await store.hold([next], at: due.adding(milliseconds: 999)) == [.held(insteadOf: 0)])
-    #expect(try await store.nextHeldFiring() == due.adding(seconds: 1))
+    #expect(try await store.nextThrottledFiring() == due.adding(seconds: 1))
     let free = try fixture.held(other.subscription, on: "b", by: other.numbers[0])
     #expect(try await store.hold([free], at: start.adding(seconds: 1)) == [.due])
 }
@@ -70,9 +70,9 @@ private func firingWaitsForItsPace(_ stores: any StoreMaker) async throws {
 private func bufferKeepsTheNewest(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let store = fixture.store
-    let told = try await Told(fixture)
+    let notified = try await Notified(fixture)
     let firings = try (0..<4).map {
-        try fixture.held(told.subscription, by: told.numbers[$0], body: [UInt8($0)], buffer: 2)
+        try fixture.held(notified.subscription, by: notified.numbers[$0], body: [UInt8($0)], buffer: 2)
     }
     let results = try await store.hold(firings, at: start)
     #expect(results == [.held(insteadOf: 0), .held(insteadOf: 0), .held(insteadOf: 1), .held(insteadOf: 1)])
@@ -83,28 +83,28 @@ private func bufferKeepsTheNewest(_ stores: any StoreMaker) async throws {
         #expect(due.count == 1, "the next waits for its pace")
         bodies += due.map(\.body)
         let number = try #require(due.first).number
-        #expect(try await told.tell(position, number, at: now) == .stored(replaced: nil))
+        #expect(try await notified.notify(position, number, at: now) == .stored(replaced: nil))
     }
     #expect(bodies == [[2], [3]])
-    #expect(try await store.nextHeldFiring() == nil)
+    #expect(try await store.nextThrottledFiring() == nil)
 }
 
 private func lateFiringIsNotHeld(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let store = fixture.store
-    let told = try await Told(fixture)
-    let firings = try [1, 0, 1].map { try fixture.held(told.subscription, by: told.numbers[$0], buffer: 9) }
+    let notified = try await Notified(fixture)
+    let firings = try [1, 0, 1].map { try fixture.held(notified.subscription, by: notified.numbers[$0], buffer: 9) }
     #expect(try await store.hold(firings, at: start) == [.held(insteadOf: 0), .late, .late], "later ones only")
     try await fixture.suspend(fixture.device)
-    let suspended = try fixture.held(told.subscription, by: told.numbers[2])
+    let suspended = try fixture.held(notified.subscription, by: notified.numbers[2])
     #expect(try await store.hold([suspended], at: start) == [.late])
     let due = try #require(try await store.dueFirings(at: start.adding(seconds: 1), limit: 9).first)
-    #expect(try await told.tell(101, due.number, at: start.adding(seconds: 1)) == .originGone, "the device is suspended")
+    #expect(try await notified.notify(101, due.number, at: start.adding(seconds: 1)) == .originGone, "the device is suspended")
     try await fixture.resume(fixture.device)
-    #expect(try await told.tell(102, due.number, at: start.adding(seconds: 1)) == .originGone, "it was changed since")
+    #expect(try await notified.notify(102, due.number, at: start.adding(seconds: 1)) == .originGone, "it was changed since")
     #expect(try await fixture.base.waiting().count == 1)
-    _ = try await store.endSubscriptions([told.subscription.serial], of: fixture.device)
-    let current = try fixture.held(told.subscription, by: told.numbers[3])
+    _ = try await store.endSubscriptions([notified.subscription.serial], of: fixture.device)
+    let current = try fixture.held(notified.subscription, by: notified.numbers[3])
     #expect(try await store.hold([current], at: start) == [.late])
 }
 
@@ -112,22 +112,22 @@ private func heldFiringsAreLimited(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let store = fixture.store
     let buffer = FiringPace.largestBuffer
-    let count = SubscriptionLimits.heldFirings / buffer
-    var all: [(told: Told, item: String)] = []
+    let count = SubscriptionLimits.throttledFirings / buffer
+    var all: [(notified: Notified, item: String)] = []
     for number in 1...count + 1 {
         let item = "item \(number)"
-        all.append((try await Told(fixture, UInt64(number), item: item, firings: buffer), item))
+        all.append((try await Notified(fixture, UInt64(number), item: item, firings: buffer), item))
     }
-    for (told, item) in all.dropLast() {
-        let firings = try told.numbers.map {
-            try fixture.held(told.subscription, on: item, by: $0, buffer: buffer)
+    for (notified, item) in all.dropLast() {
+        let firings = try notified.numbers.map {
+            try fixture.held(notified.subscription, on: item, by: $0, buffer: buffer)
         }
         let results = try await store.hold(firings, at: start)
         #expect(results == Array(repeating: .held(insteadOf: 0), count: buffer))
     }
     let last = try #require(all.last)
-    let more = try last.told.numbers.prefix(2).map {
-        try fixture.held(last.told.subscription, on: last.item, by: $0, buffer: buffer)
+    let more = try last.notified.numbers.prefix(2).map {
+        try fixture.held(last.notified.subscription, on: last.item, by: $0, buffer: buffer)
     }
     #expect(try await store.hold([more[0]], at: start) == [.full])
     let due = try #require(try await store.dueFirings(at: start.adding(seconds: 1), limit: 1).first)
@@ -139,9 +139,9 @@ private func heldBytesAreLimited(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let store = fixture.store
     let half = Array(repeating: UInt8(1), count: SubscriptionLimits.heldBytes / 2)
-    let (first, second) = (try await Told(fixture, 1, item: "a"), try await Told(fixture, 2, item: "b"))
-    func hold(_ told: Told, _ item: String, _ number: Int, _ body: [UInt8]) async throws -> [HoldResult] {
-        let firing = try fixture.held(told.subscription, on: item, by: told.numbers[number], body: body, buffer: 9)
+    let (first, second) = (try await Notified(fixture, 1, item: "a"), try await Notified(fixture, 2, item: "b"))
+    func hold(_ notified: Notified, _ item: String, _ number: Int, _ body: [UInt8]) async throws -> [HoldResult] {
+        let firing = try fixture.held(notified.subscription, on: item, by: notified.numbers[number], body: body, buffer: 9)
         return try await store.hold([firing], at: start)
     }
     #expect(try await hold(first, "a", 0, half) == [.held(insteadOf: 0)])
@@ -152,12 +152,12 @@ private func heldBytesAreLimited(_ stores: any StoreMaker) async throws {
 
 private func heldFiringIsToldOnce(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
-    let told = try await Told(fixture)
-    let firing = try fixture.held(told.subscription, by: told.numbers[0])
+    let notified = try await Notified(fixture)
+    let firing = try fixture.held(notified.subscription, by: notified.numbers[0])
     #expect(try await fixture.store.hold([firing], at: start) == [.held(insteadOf: 0)])
     let due = start.adding(seconds: 1)
     let number = try #require(try await fixture.store.dueFirings(at: due, limit: 1).first).number
-    let results = try await concurrently(5) { try await told.tell(Int64(100 + $0), number, at: due) }
+    let results = try await concurrently(5) { try await notified.notify(Int64(100 + $0), number, at: due) }
     #expect(results.filter { $0 == .stored(replaced: nil) }.count == 1)
     #expect(results.filter { $0 == .originGone }.count == 4)
 }
@@ -165,28 +165,28 @@ private func heldFiringIsToldOnce(_ stores: any StoreMaker) async throws {
 private func heldFiringsAreBroughtBack(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let store = fixture.store
-    let told = try await Told(fixture)
-    let firing = try fixture.held(told.subscription, by: told.numbers[0])
+    let notified = try await Notified(fixture)
+    let firing = try fixture.held(notified.subscription, by: notified.numbers[0])
     #expect(try await store.hold([firing], at: start) == [.held(insteadOf: 0)])
     try await store.bringBackHeld(at: start)
-    #expect(try await store.nextHeldFiring() == start.adding(seconds: 1), "it waits no longer than its pace")
+    #expect(try await store.nextThrottledFiring() == start.adding(seconds: 1), "it waits no longer than its pace")
     let before = start.adding(seconds: -60)
     try await store.bringBackHeld(at: before)
-    #expect(try await store.nextHeldFiring() == before.adding(seconds: 1))
+    #expect(try await store.nextThrottledFiring() == before.adding(seconds: 1))
 }
 
 private func droppedFiringLetsTheNextGoOn(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let store = fixture.store
-    let told = try await Told(fixture)
+    let notified = try await Notified(fixture)
     let firings = try (0..<2).map {
-        try fixture.held(told.subscription, by: told.numbers[$0], body: [UInt8($0)], buffer: 9)
+        try fixture.held(notified.subscription, by: notified.numbers[$0], body: [UInt8($0)], buffer: 9)
     }
     #expect(try await store.hold(firings, at: start) == [.held(insteadOf: 0), .held(insteadOf: 0)])
     let first = try #require(try await store.dueFirings(at: start.adding(seconds: 1), limit: 9).first)
     let now = start.adding(milliseconds: 5)
     try await store.dropHeld([first.number], at: now)
     try await store.dropHeld([first.number], at: now.adding(seconds: 9))
-    #expect(try await store.nextHeldFiring() == now)
+    #expect(try await store.nextThrottledFiring() == now)
     #expect(try await store.dueFirings(at: now, limit: 9).map(\.body) == [[1]])
 }

@@ -1,9 +1,9 @@
 import CarillonCore
 import Testing
 
-struct RecentValuesTests {
+struct LRUCacheTests {
     @Test func `the oldest are forgotten, and what is looked at stays`() {
-        var values = RecentValues<Int, Int>(capacity: 4)
+        var values = LRUCache<Int, Int>(capacity: 4)
         for key in 0..<100 {
             values[key] = key
             #expect(values[0] == 0)
@@ -14,7 +14,7 @@ struct RecentValuesTests {
     }
 
     @Test func `a value is changed and removed wherever it is`() {
-        var values = RecentValues<Int, Int>(capacity: 2)
+        var values = LRUCache<Int, Int>(capacity: 2)
         for key in 0..<3 { values[key] = key }
         values[0] = 10
         #expect(values[0] == 10)

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// What was read of a store, known until it is forgotten.
-package final class KnownValues<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+package final class ReadThroughCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Reading {
         var readers = 0
         /// The store's value was changed meanwhile: what is read may be what was before.
@@ -9,14 +9,14 @@ package final class KnownValues<Key: Hashable & Sendable, Value: Sendable>: Send
     }
 
     private struct State {
-        var known: RecentValues<Key, Value>
+        var known: LRUCache<Key, Value>
         /// Of keys that are being read.
         var readings: [Key: Reading] = [:]
     }
 
     private let state: Mutex<State>
 
-    package init(capacity: Int) { state = Mutex(State(known: RecentValues(capacity: capacity))) }
+    package init(capacity: Int) { state = Mutex(State(known: LRUCache(capacity: capacity))) }
 
     package func known(_ key: Key) -> Value? { state.withLock { $0.known[key] } }
 

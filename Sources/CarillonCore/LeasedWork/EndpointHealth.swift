@@ -6,7 +6,7 @@
 /// A peer that fails more than twice in a row rests before its next call: the longer, the longer its failure took and
 /// the more there were, so that it holds a slot for ever less of the time. One that refuses at once costs next to
 /// nothing, and rests a tenth of a second only: there may be many channels to be told of it.
-package struct PeerStanding: Equatable, Sendable {
+package struct EndpointHealth: Equatable, Sendable {
     package private(set) var isOnTrial: Bool
     /// In a row.
     package private(set) var failures: Int

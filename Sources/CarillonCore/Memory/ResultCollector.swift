@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Gathers the answers to a number of questions, from whatever threads they come; each comes once.
-final class Answers<Answer: Sendable>: Sendable {
+final class ResultCollector<Answer: Sendable>: Sendable {
     private struct State {
         var answers: [Answer?]
         var missing: Int

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Serializes the holds of one binding, in the order of the calls. Without it, two concurrent holds could each miss what the other
+/// Serializes the evaluations of one binding, in the order of the calls. Without it, two concurrent evaluations could each miss what the other
 /// writes.
-final class HoldTurns: Sendable {
+final class EvaluationTurns: Sendable {
     /// The waiting calls of each binding. A binding has an entry while a call has its turn.
     private let waiting = Mutex<[BindingSerial: [CheckedContinuation<Void, Never>]]>([:])
 

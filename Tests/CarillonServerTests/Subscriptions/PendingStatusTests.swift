@@ -10,7 +10,7 @@ import Testing
 @testable import CarillonServer
 
 /// What fired, and could not be told: it is not lost, and not told twice.
-struct UntoldTests {
+struct PendingStatusTests {
     private static let crossing = SubscriptionWorld.body("price > 10.0", rest: #","policy":"everyCrossing""#)
 
     @Test(arguments: [true, false])
@@ -86,13 +86,13 @@ struct UntoldTests {
         // As other subscriptions of the device leave it.
         let store = world.routes.store
         #expect(try await stores.heldConditions(in: store) == [true], "it held when the subscription was made")
-        try await stores.addHeldFirings(SubscriptionLimits.heldFirings, in: store)
+        try await stores.addThrottledFirings(SubscriptionLimits.throttledFirings, in: store)
         for price in [1, 12] { try await world.publish("stock.ACME", #"{"price":\#(price)}"#) }
         try await world.settle()
-        #expect(try await stores.count(.heldFirings, in: store) == SubscriptionLimits.heldFirings)
+        #expect(try await stores.count(.throttledFirings, in: store) == SubscriptionLimits.throttledFirings)
         #expect(try await stores.heldConditions(in: store) == [false])
         #expect(try await stores.lastFirings(in: store).allSatisfy { $0 < 0 }, "the crossing is found again after a start")
-        try await stores.removeHeldFirings(in: store)
+        try await stores.removeThrottledFirings(in: store)
         world.advance(seconds: 2)
         try await world.publish("stock.ACME", #"{"price":13}"#)
         #expect(try await world.titles() == ["stock.ACME: 13"])
@@ -165,7 +165,7 @@ struct UntoldTests {
         let second = try await EngineWorld(store)
         // It is loaded before what is left is told.
         await #expect(throws: Refusal.self) { try await second.publish(22) }
-        try await second.domain.itemEngine.tellRest()
+        try await second.domain.itemEngine.notifyRest()
         try await second.publish(23)
         #expect(try await second.titles() == ["21"])
     }

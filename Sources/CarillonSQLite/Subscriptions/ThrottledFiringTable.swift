@@ -4,12 +4,12 @@ import GRDB
 
 /// Firings that wait until their subscription may be told again, inside a transaction. Of a subscription and an item the first has a
 /// time; those behind it wait for it.
-struct HeldFiringTable {
+struct ThrottledFiringTable {
     private let db: Database
 
     init(_ db: Database) { self.db = db }
 
-    func hold(_ firings: [HeldFiring], at now: Timestamp) throws -> [HoldResult] {
+    func hold(_ firings: [ThrottledFiring], at now: Timestamp) throws -> [HoldResult] {
         let reader = FiringReader(db)
         var (facts, asked) = (FiringFacts(), FiringQuestions())
         while let questions = FiringRules.questions(toHold: firings, at: now, knowing: facts, asked: asked) {

@@ -3,8 +3,8 @@ import Testing
 @testable import CarillonCore
 
 @Suite(.timeLimit(.minutes(5)))
-struct KnownValuesTests {
-    private let values = KnownValues<Int, String>(capacity: 10)
+struct ReadThroughCacheTests {
+    private let values = ReadThroughCache<Int, String>(capacity: 10)
 
     private func value(_ key: Int, _ read: String) async throws -> String {
         try await values.value(of: key) { read }
