@@ -94,7 +94,7 @@ struct LeasedWorkTests {
             return due.count
         }
 
-        /// As many channels, each of a device and with a back end of its own.
+        /// As many channels, each of a device and with a backend of its own.
         func watch(count: Int, every seconds: Int) async throws {
             try await withThrowingDiscardingTaskGroup { group in
                 for number in 0..<count {
@@ -516,7 +516,7 @@ struct LeasedWorkTests {
 
     // MARK: Numbers
 
-    /// Each watch has a back end of its own, so that nothing but the schedule spreads the calls.
+    /// Each watch has a backend of its own, so that nothing but the schedule spreads the calls.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["CARILLON_SANITIZED"] == nil, "it is about numbers, not threads"))
     func `ten thousand watches make no burst, at first, later, or after the server was away`() async throws {
         let world = try await World()

@@ -75,7 +75,7 @@ struct ClientPageTests {
         #expect(sent == 1)
     }
 
-    // MARK: Back ends, and encrypted messages
+    // MARK: Backends, and encrypted messages
 
     private actor Backend {
         private(set) var endpoints: [String] = []

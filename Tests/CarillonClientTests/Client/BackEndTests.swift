@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonClient
 
-/// What a channel has to do with its back end: keys, tokens and pings, over real sockets.
+/// What a channel has to do with its backend: keys, tokens and pings, over real sockets.
 @Suite(.timeLimit(.minutes(5)))
 struct BackEndTests {
     private let base = PushClientTests()
@@ -115,7 +115,7 @@ struct BackEndTests {
         await client.stop()
     }
 
-    @Test func `the token is delivered until the hook returns, and again when the back end lost it`() async throws {
+    @Test func `the token is delivered until the hook returns, and again when the backend lost it`() async throws {
         let server = try await ScriptedServer.start()
         let client = try base.makeClient(server)
         let (attempts, attempt) = AsyncStream.makeStream(of: String.self)

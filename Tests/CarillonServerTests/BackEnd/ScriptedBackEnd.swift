@@ -5,7 +5,7 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// A back end over true sockets, that answers each request with whatever bytes the test decides.
+/// A backend over true sockets, that answers each request with whatever bytes the test decides.
 final class ScriptedBackEnd: Sendable {
     enum Answer: Sendable {
         /// These bytes, and then the end of the connection.

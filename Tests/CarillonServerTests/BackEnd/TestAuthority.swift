@@ -44,7 +44,7 @@ struct TestAuthority {
         let certificate = try Certificate(
             version: .v3, serialNumber: .init(), publicKey: Certificate.PublicKey(own.publicKey),
             notValidBefore: Date(timeIntervalSinceNow: start), notValidAfter: Date(timeIntervalSinceNow: end),
-            issuer: name, subject: try DistinguishedName { CommonName("a back end") },
+            issuer: name, subject: try DistinguishedName { CommonName("a backend") },
             signatureAlgorithm: .ecdsaWithSHA256,
             extensions: try .init {
                 BasicConstraints.notCertificateAuthority

@@ -9,7 +9,7 @@ import NIOHTTP1
 import TestStores
 import TestSupport
 
-/// A whole server in this process, with one app, and the ways to it that a device and a back end have.
+/// A whole server in this process, with one app, and the ways to it that a device and a backend have.
 struct WatchedServer: Sendable {
     let homes: [HomeDomain]
     let port: Int
@@ -29,7 +29,7 @@ struct WatchedServer: Sendable {
         }
     }
 
-    /// A channel, as its device and its back end have it.
+    /// A channel, as its device and its backend have it.
     struct Channel: Sendable {
         let token: String
         let id: String
@@ -43,7 +43,7 @@ struct WatchedServer: Sendable {
         FileManager.default.temporaryDirectory.appendingPathComponent("carillon-\(UUID().uuidString)").path
     }
 
-    /// Serves while the closure runs. Back ends are at this machine, pings may be a second apart.
+    /// Serves while the closure runs. Backends are at this machine, pings may be a second apart.
     ///
     /// - Parameters:
     ///   - link: Returns how connections and other homes reach a home.

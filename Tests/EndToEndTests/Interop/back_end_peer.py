@@ -1,4 +1,4 @@
-"""A back end as its developer would write it: the HTTP server of Python, and the verifier of Standard Webhooks."""
+"""A backend as its developer would write it: the HTTP server of Python, and the verifier of Standard Webhooks."""
 
 import json
 import ssl

@@ -1,4 +1,4 @@
-"""The examples of the pages about users, services and back ends, with the other party that each of them needs."""
+"""The examples of the pages about users, services and backends, with the other party that each of them needs."""
 
 import json
 import re

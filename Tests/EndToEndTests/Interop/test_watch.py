@@ -1,4 +1,4 @@
-"""The back end's watch: pings, what its channel hears, the call at the channel's end, and signatures."""
+"""The backend's watch: pings, what its channel hears, the call at the channel's end, and signatures."""
 
 import base64
 import sqlite3
@@ -48,7 +48,7 @@ def shown(channel) -> dict:
 
 
 def let_time_pass(server, seconds: int):
-    """Waits until another back end, pinged once a second, was pinged so often: what was due by then had its turn."""
+    """Waits until another backend, pinged once a second, was pinged so often: what was due by then had its turn."""
     other = BackEnd()
     channel = server.register_device().open_channel()
     put(channel, pingAddress=other.url, pingIntervalSeconds=1)
@@ -283,7 +283,7 @@ def test_a_watch_whose_secret_is_lost_is_told_and_registered_anew_with_another(w
             frame = socket.receive(PATIENCE * 5)
         assert (frame["event"], frame["code"]) == ("pingFailed", 605)
         socket.ack(frame)
-        # The app opens the channel again under its name, as it has to, and gives its back end the token that it gets.
+        # The app opens the channel again under its name, as it has to, and gives its backend the token that it gets.
         answer = device.request("POST", "/v1/device/channels", {"channelID": channel.id})
         assert answer.status_code in (200, 201)
         renewed = Channel(watching, channel.id, answer.json()["endpoint"])

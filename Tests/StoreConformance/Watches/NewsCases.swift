@@ -13,10 +13,10 @@ extension StoreCase {
         StoreCase("news that does not count any more is not told", newsThatDoesNotCount),
         StoreCase(
             "news of one channel leaves another's alone, and ends with its channel", newsOfOneChannel),
-        StoreCase("a back end that speaks for itself is believed, once", backEndSpeaksForItself),
+        StoreCase("a backend that speaks for itself is believed, once", backEndSpeaksForItself),
         StoreCase("news that was delivered or replaced is not kept", newsThatWasDeliveredOrReplacedIsNotKept),
-        StoreCase("a result of a ping does not count after a back end spoke in the same commit", resultAfterBackEnd),
-        StoreCase("a back end is not believed after its ping recovered in the same commit", backEndAfterResult),
+        StoreCase("a result of a ping does not count after a backend spoke in the same commit", resultAfterBackEnd),
+        StoreCase("a backend is not believed after its ping recovered in the same commit", backEndAfterResult),
         StoreCase("of two results under one lease in one commit, the first counts", twoResultsOfOneLease),
     ]
 }
@@ -105,7 +105,7 @@ private func newsThatWasDeliveredOrReplacedIsNotKept(_ stores: any StoreMaker) a
     #expect(try await fixture.base.waiting().isEmpty)
 }
 
-/// A watch whose channel was told that its back end fails.
+/// A watch whose channel was told that its backend fails.
 private struct FailedWatch {
     static let due = start.adding(seconds: 60)
     static let next = due.adding(seconds: 60)

@@ -164,7 +164,7 @@ struct NaiveInbox {
 }
 
 extension Sequence<Effect> {
-    /// The channels whose back ends spoke for themselves.
+    /// The channels whose backends spoke for themselves.
     var vouchedChannels: [ChannelSerial] {
         compactMap { effect -> ChannelSerial? in
             guard case .vouchedFor(let channel)? = effect.value as? WatchEffect else { return nil }

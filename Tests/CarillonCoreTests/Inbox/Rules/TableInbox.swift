@@ -7,7 +7,7 @@ struct TableInbox {
     var rows: [Int64: InboxRow] = [:]
     var channels: Set<OriginKey>
     var claims: [ClaimKey: UsedClaim] = [:]
-    /// Channels whose back end was said not to answer.
+    /// Channels whose backend was said not to answer.
     var notified: Set<ChannelSerial>
     /// As the changes say, from the beginning.
     var usage: [DeviceSerial: InboxUsage.Change] = [:]

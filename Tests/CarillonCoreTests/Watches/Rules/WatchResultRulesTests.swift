@@ -52,9 +52,9 @@ struct WatchResultRulesTests {
         #expect(rules.giveUp(WatchSample.record(), knowing: WatchSample.facts()) == changes(.stays))
     }
 
-    // MARK: Back ends that speak for themselves
+    // MARK: Backends that speak for themselves
 
-    @Test func `a back end is believed if its channel was told of a failure`() {
+    @Test func `a backend is believed if its channel was told of a failure`() {
         let channel = WatchSample.channel.serial
         #expect(rules.vouch(for: channel, knowing: WatchSample.facts(notified: nil)) == WatchRules.Ruling(counts: false))
         #expect(rules.vouch(for: channel, knowing: WatchFacts()) == WatchRules.Ruling(counts: false))

@@ -75,7 +75,7 @@ class Keys(Kind):
 
 
 class Watches(Kind):
-    """Guarantee: a watch stays as it was answered. When the closing of a watched channel was answered, its back end is called;
+    """Guarantee: a watch stays as it was answered. When the closing of a watched channel was answered, its backend is called;
     and it is not called for a channel that nobody closed."""
 
     name = "watches"
@@ -142,7 +142,7 @@ class Watches(Kind):
         while (missing := self.closed - self.calls) and time.monotonic() < deadline:
             await asyncio.sleep(0.1)
         if missing:
-            self.violation(f"{len(missing)} of {len(self.closed)} back ends were not called: {sorted(missing)[:5]}")
+            self.violation(f"{len(missing)} of {len(self.closed)} backends were not called: {sorted(missing)[:5]}")
         self.ledger.counts["calls at a channel's end"] += len(self.closed & self.calls)
 
     async def end(self):
