@@ -22,15 +22,15 @@ test: setup-tests
 	$(DEBUG) --build-tests
 	CARILLON_INTEROP=$(CURDIR)/$(PYTHON) Scripts/tests --filter InteropTests
 	Scripts/tests --skip InteropTests --skip CarillonAPNsTests --skip PushKillTests --skip StoreKillTests \
-		--skip SlowReaderTests --skip DeadlineTests --skip MovingStoryTests
-	Scripts/tests --no-parallel --filter "PushKillTests|StoreKillTests|SlowReaderTests|DeadlineTests|MovingStoryTests"
+		--skip SlowReaderTests --skip DeadlineTests --skip MovingShardsTests
+	Scripts/tests --no-parallel --filter "PushKillTests|StoreKillTests|SlowReaderTests|DeadlineTests|MovingShardsTests"
 	Scripts/tests --no-parallel --filter CarillonAPNsTests
 
 ## The tests of the server and of the executable, with servers that have two homes.
 test-homes: setup-tests
 	$(DEBUG) --build-tests
 	CARILLON_TEST_HOMES=2 Scripts/tests --filter "CarillonServerTests|EndToEndTests" --skip InteropTests --skip PushKillTests \
-		--skip StoreKillTests --skip SlowReaderTests --skip MovingStoryTests
+		--skip StoreKillTests --skip SlowReaderTests --skip MovingShardsTests
 
 ## What CI runs before `test-homes`: format, a build without warnings and with explicit imports, the packages that are meant, docs, all tests, the
 ## release executable in a bare root, the benchmarks' build, and the sanitizer over the rooms without sockets.
@@ -81,7 +81,7 @@ test-simulation: setup
 ## Shards that move between two homes for a minute, while devices and senders use everything; CI does 20 seconds.
 test-moves: setup
 	$(DEBUG) --build-tests
-	CARILLON_STORY_SECONDS=60 Scripts/tests --no-parallel --filter MovingStoryTests
+	CARILLON_MOVING_SECONDS=60 Scripts/tests --no-parallel --filter MovingShardsTests
 
 setup:
 	@Scripts/setup

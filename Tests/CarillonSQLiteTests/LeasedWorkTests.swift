@@ -284,7 +284,7 @@ struct LeasedWorkTests {
         }
         world.clock.now = world.clock.now.adding(seconds: 16)
         let rounds = world.makeRounds()
-        var order: [BackEndCall.Content] = []
+        var order: [BackendCall.Content] = []
         for _ in 0..<3 {
             let calls = try await rounds.due()
             #expect(calls.count == 1, "one at a time goes to one host and port")

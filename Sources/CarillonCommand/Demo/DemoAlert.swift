@@ -6,7 +6,7 @@ import CarillonServer
 import CarillonWire
 import Foundation
 
-/// The story of a price: the app has the server watch it, and sleeps; the back end publishes, and the phone shows a notification when
+/// The scenario of a price: the app has the server watch it, and sleeps; the back end publishes, and the phone shows a notification when
 /// the price crosses.
 struct DemoAlert {
     let client: PushClient

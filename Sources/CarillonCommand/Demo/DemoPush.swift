@@ -3,7 +3,7 @@ import CarillonWire
 import Foundation
 import NIOHTTP1
 
-/// The story of one push, from the backend to the app and back.
+/// The scenario of one push, from the backend to the app and back.
 struct DemoPush {
     let channel: PushChannel
     let say: @Sendable (String) -> Void

@@ -6,13 +6,13 @@ import CarillonWire
 import Crypto
 import Foundation
 
-/// The story of services between apps: one app of Ada's sends another of hers a file, sealed from device to device, and is answered.
+/// The scenario of services between apps: one app of Ada's sends another of hers a file, sealed from device to device, and is answered.
 struct DemoServices {
     let server: String
     let domain: HomeDomain
     let app: AppID
     let key: String
-    /// Where the two apps live while the story is told.
+    /// Where the two apps live while the scenario is told.
     let directory: String
     let say: @Sendable (String) -> Void
 

@@ -6,7 +6,7 @@ import CarillonWire
 import Foundation
 import NIOHTTP1
 
-/// The story of a phone that sleeps: the app has no connection, the server wakes it through Apple's push service, which is
+/// The scenario of a phone that sleeps: the app has no connection, the server wakes it through Apple's push service, which is
 /// simulated here, and the app fetches what waits.
 struct DemoSleep {
     let client: PushClient

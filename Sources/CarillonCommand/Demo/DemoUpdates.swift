@@ -6,7 +6,7 @@ import CarillonWire
 import Foundation
 import Synchronization
 
-/// The story of updates for an audience: what is for the north reaches a phone in the north, which says what it did with it.
+/// The scenario of updates for an audience: what is for the north reaches a phone in the north, which says what it did with it.
 struct DemoUpdates {
     let client: PushClient
     let domain: HomeDomain

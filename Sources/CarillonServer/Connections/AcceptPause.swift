@@ -75,7 +75,7 @@ final class AcceptPause: ChannelInboundHandler {
         channel.setOption(.autoRead, value: isReading).whenFailure { _ in }
     }
 
-    /// Once a minute: it is the same story each time.
+    /// Once a minute: it is the same scenario each time.
     private func report(_ reason: String) {
         let now = NIODeadline.now()
         if let lastLogged, now < lastLogged + .minutes(1) { return }

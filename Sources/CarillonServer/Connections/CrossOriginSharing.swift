@@ -43,7 +43,7 @@ struct CrossOriginSharing: Sendable {
 
     /// What an address that is shared takes; nil for any other address.
     private static func methods(of uri: String) -> String? {
-        if PublishDoor.token(of: uri) != nil { return "GET, HEAD, POST" }
+        if PublishHandler.token(of: uri) != nil { return "GET, HEAD, POST" }
         let path = uri.prefix { $0 != "?" }
         switch path {
         case "/v1/devices", "/v1/inbox/results": return "POST"

@@ -16,7 +16,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     /// What all connections of a server share; a class, so that each holds one pointer.
     final class Shared: Sendable {
         let routes: RouteCall
-        let publishDoor: PublishDoor
+        let publishHandler: PublishHandler
         let sockets: SocketHandler.Shared
         let clientAddress: ClientAddress
         let limit: ConnectionLimit
@@ -25,12 +25,12 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         let sharing: CrossOriginSharing
 
         init(
-            routes: RouteCall, publishDoor: PublishDoor, sockets: SocketHandler.Shared, clientAddress: ClientAddress,
+            routes: RouteCall, publishHandler: PublishHandler, sockets: SocketHandler.Shared, clientAddress: ClientAddress,
             limit: ConnectionLimit, shares: ConnectionShares, settings: RequestMachine.Settings,
             sharing: CrossOriginSharing
         ) {
             self.routes = routes
-            self.publishDoor = publishDoor
+            self.publishHandler = publishHandler
             self.sockets = sockets
             self.clientAddress = clientAddress
             self.limit = limit
@@ -250,8 +250,8 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         terms = shared.sharing.terms(for: request.head)
         if let refusal = refusalOfShare(request.head) { return answer(HTTPAnswer(refusal)) }
         if let preflight = shared.sharing.preflight(request.head) { return answer(preflight) }
-        if request.head.method == .POST, let token = PublishDoor.token(of: request.head.uri) {
-            shared.publishDoor.publish(request, to: token, on: loop.executor) { answer in
+        if request.head.method == .POST, let token = PublishHandler.token(of: request.head.uri) {
+            shared.publishHandler.publish(request, to: token, on: loop.executor) { answer in
                 self.onLoop { $0.answer(answer) }
             }
             return

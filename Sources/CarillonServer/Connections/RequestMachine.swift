@@ -246,7 +246,7 @@ package struct RequestMachine {
         let path = head.uri.prefix { $0 != "?" }
         answerSeconds = settings.answerSeconds + (path == InboxRoutes.path ? Limits.pollWaitSeconds : 0)
         let otherLimit = path == MatrixRoutes.path ? Limits.matrixBodyBytes : Limits.apiBodyBytes
-        let limit = PublishDoor.token(of: head.uri) == nil ? otherLimit : Limits.messageBodyBytes
+        let limit = PublishHandler.token(of: head.uri) == nil ? otherLimit : Limits.messageBodyBytes
         if let length = framing.length, Int(length) ?? .max > limit {
             return answer(head, .tooLarge(limit: limit))
         }

@@ -10,7 +10,7 @@ import NIOHTTP1
 final class HomeRequestHandler: Sendable {
     private let domain: HomeDomain
     private let responder: any HTTPResponder<RouteContext>
-    private let publishDoor: PublishDoor
+    private let publishHandler: PublishHandler
     private let shares: ConnectionShares
     private let logger: Logger
 
@@ -18,12 +18,12 @@ final class HomeRequestHandler: Sendable {
     ///   - responder: The routes of the home.
     ///   - shares: The connections of devices, which are counted at their home.
     init(
-        domain: HomeDomain, responder: any HTTPResponder<RouteContext>, publishDoor: PublishDoor, shares: ConnectionShares,
+        domain: HomeDomain, responder: any HTTPResponder<RouteContext>, publishHandler: PublishHandler, shares: ConnectionShares,
         logger: Logger
     ) {
         self.domain = domain
         self.responder = responder
-        self.publishDoor = publishDoor
+        self.publishHandler = publishHandler
         self.shares = shares
         self.logger = logger
     }
@@ -35,8 +35,8 @@ final class HomeRequestHandler: Sendable {
     ///   was not read.
     func handle(_ request: HomeRequest, _ pass: ShardPass? = nil) async throws(HomeFault) -> HomeResponse {
         do {
-            if request.method == "POST", let token = PublishDoor.token(of: request.path) {
-                return try await publishDoor.publish(request, to: String(token))
+            if request.method == "POST", let token = PublishHandler.token(of: request.path) {
+                return try await publishHandler.publish(request, to: String(token))
             }
             return try await run(request, pass)
         } catch let fault as HomeFault {

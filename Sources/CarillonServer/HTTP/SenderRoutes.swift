@@ -3,7 +3,7 @@ import CarillonWire
 import HTTPTypes
 import Hummingbird
 
-/// What a sender can ask of a message that ``PublishDoor`` took, and what UnifiedPush asks of an endpoint.
+/// What a sender can ask of a message that ``PublishHandler`` took, and what UnifiedPush asks of an endpoint.
 struct SenderRoutes: Sendable {
     let domain: HomeDomain
     let addresses: Addresses

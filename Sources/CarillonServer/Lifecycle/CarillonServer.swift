@@ -130,7 +130,7 @@ package struct CarillonServer: Service {
             connections: HTTPConnectionHandler.Shared(
                 routes: RouteCall(
                     responder: routes.responder, answers: domain.answers, server: domain.server, logger: quiet),
-                publishDoor: PublishDoor(domain: domain, addresses: addresses, logger: quiet),
+                publishHandler: PublishHandler(domain: domain, addresses: addresses, logger: quiet),
                 sockets: sockets,
                 clientAddress: settings.clientAddress,
                 limit: ConnectionLimit(

@@ -79,7 +79,7 @@ final class WatchRunner: Service {
         }
     }
 
-    private func request(_ call: BackEndCall) -> OutwardCaller.Request {
+    private func request(_ call: BackendCall) -> OutwardCaller.Request {
         let now = time.now()
         let body = Self.body(of: call, at: now)
         return OutwardCaller.Request(
@@ -92,7 +92,7 @@ final class WatchRunner: Service {
             body: body)
     }
 
-    private static func body(of call: BackEndCall, at now: Timestamp) -> [UInt8] {
+    private static func body(of call: BackendCall, at now: Timestamp) -> [UInt8] {
         let body =
             switch call.content {
             case .ping:

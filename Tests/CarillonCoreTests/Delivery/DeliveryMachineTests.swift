@@ -258,7 +258,7 @@ struct DeliveryMachineTests {
     @Test(arguments: RandomSeed.some(80))
     func `whatever happens, what is wanted is given once, in order, and nothing else is`(seed: UInt64) {
         var model = DeliveryModel(seed: seed)
-        var turns = StoryTurns(400)
+        var turns = ScenarioTurns(400)
         while turns.next(unless: model.givenCount > 20) { model.step() }
         model.windDown()
         #expect(model.faults.isEmpty, "seed \(seed): \(model.faults.prefix(3))")

@@ -9,10 +9,10 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct ApprovalHookSourceTests {
     private func ask(
-        _ answer: ScriptedBackEnd.Answer, isPrivateAllowed: Bool = true
-    ) async throws -> (answer: ApprovalHookSource.Answer, backEnd: ScriptedBackEnd) {
+        _ answer: ScriptedBackend.Answer, isPrivateAllowed: Bool = true
+    ) async throws -> (answer: ApprovalHookSource.Answer, backend: ScriptedBackend) {
         let authority = try TestAuthority()
-        let backEnd = try await ScriptedBackEnd.start(
+        let backend = try await ScriptedBackend.start(
             answer, tls: authority.serverContext(names: [], addresses: [[127, 0, 0, 1]]))
         var settings = OutwardSettings()
         settings.rules.allowsPrivate = isPrivateAllowed
@@ -23,23 +23,23 @@ struct ApprovalHookSourceTests {
         defer { resolver.shutdown() }
         let source = ApprovalHookSource.over(try OutwardCaller(group: group, resolver: resolver, settings: settings))
         let question = ApprovalHookSource.Question(
-            address: try CallAddress("https://127.0.0.1:\(backEnd.port)/veto"), headers: [("webhook-id", "1")],
+            address: try CallAddress("https://127.0.0.1:\(backend.port)/veto"), headers: [("webhook-id", "1")],
             body: Array("{}".utf8))
-        return (await source.ask(question), backEnd)
+        return (await source.ask(question), backend)
     }
 
     private func isFailed(_ answer: ApprovalHookSource.Answer) -> Bool { if case .failed = answer { true } else { false } }
 
     @Test func `a question is posted, and its answer read with its body`() async throws {
-        let (answer, backEnd) = try await ask(.bytes("HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nabcd"))
+        let (answer, backend) = try await ask(.bytes("HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nabcd"))
         #expect(answer == .answered(status: 403, body: Array("abcd".utf8)))
-        let request = try #require(backEnd.received.first)
+        let request = try #require(backend.received.first)
         #expect(request.head.method == .POST && request.head.uri == "/veto")
         #expect(request.head.headers["webhook-id"] == ["1"] && request.body == Array("{}".utf8))
     }
 
     @Test func `an answer has 4,096 bytes at most`() async throws {
-        func text(_ count: Int) -> ScriptedBackEnd.Answer {
+        func text(_ count: Int) -> ScriptedBackend.Answer {
             .bytes("HTTP/1.1 200 OK\r\nContent-Length: \(count)\r\n\r\n\(String(repeating: "x", count: count))")
         }
         #expect(
@@ -51,7 +51,7 @@ struct ApprovalHookSourceTests {
 
     @Test(arguments: [("120", .seconds(120)), ("7200", .seconds(3600)), ("soon", nil)] as [(String, Duration?)])
     func `the wait that a refusal asks for is read, up to an hour`(_ value: String, _ wait: Duration?) async throws {
-        let refusal = ScriptedBackEnd.Answer.status(503, headers: "Retry-After: \(value)\r\n")
+        let refusal = ScriptedBackend.Answer.status(503, headers: "Retry-After: \(value)\r\n")
         #expect(try await ask(refusal).answer == .answered(status: 503, body: [], wait: wait))
     }
 
@@ -63,7 +63,7 @@ struct ApprovalHookSourceTests {
     }
 
     @Test func `a private address is asked only where the operator allows it`() async throws {
-        let (answer, backEnd) = try await ask(.status(200), isPrivateAllowed: false)
-        #expect(isFailed(answer) && backEnd.received.isEmpty)
+        let (answer, backend) = try await ask(.status(200), isPrivateAllowed: false)
+        #expect(isFailed(answer) && backend.received.isEmpty)
     }
 }

@@ -14,7 +14,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct ApprovalHookTests {
     /// Answers as it is told to, and remembers what it was asked.
-    final class BackEnd: Sendable {
+    final class Backend: Sendable {
         let answer = Mutex(ApprovalHookSource.Answer.answered(status: 200, body: []))
         private let asked = Mutex<[ApprovalHookSource.Question]>([])
         private let hold = Mutex<[CheckedContinuation<Void, Never>]?>(nil)
@@ -49,14 +49,14 @@ struct ApprovalHookTests {
         }
     }
 
-    private let backEnd = BackEnd()
+    private let backend = Backend()
     private let path = "/v1/apps/com.example.app/veto"
     private let profile = #"{"platform":"apple","pushToken":"aa01","environment":"test"}"#
     private let subscription = SubscriptionWorld.body(key: "k")
 
     /// The device is there, and the items are open, before anybody is asked.
     private func routes() async throws -> (routes: RouteFixture, device: String, clientKey: String, secret: String) {
-        let routes = try await RouteFixture(approvalHookSource: backEnd.source)
+        let routes = try await RouteFixture(approvalHookSource: backend.source)
         let (_, device, clientKey) = try await routes.device()
         _ = try await routes.request(
             .put, "/v1/apps/com.example.app/items", key: routes.admin, SubscriptionWorld.openRules)
@@ -70,8 +70,8 @@ struct ApprovalHookTests {
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
         #expect(try await routes.request(.post, "/v1/device/subscriptions", key: device, subscription).status == 201)
         #expect(try await routes.request(.post, "/v1/devices", key: clientKey, #"{"locale":"de"}"#).status == 201)
-        #expect(backEnd.types == ["device.token", "subscription.activate", "device.register"])
-        for question in backEnd.questions {
+        #expect(backend.types == ["device.token", "subscription.activate", "device.register"])
+        for question in backend.questions {
             #expect(question.address.text == "https://back.example.com/veto")
             let headers = Dictionary(uniqueKeysWithValues: question.headers.map { ($0.name, $0.value) })
             let encoded = try #require(secret.split(separator: "_").last)
@@ -83,7 +83,7 @@ struct ApprovalHookTests {
                 body: question.body)
             #expect(headers["webhook-signature"] == signature)
         }
-        let data = backEnd.questions.map { JSONValue(parsing: $0.body)?["data"] }
+        let data = backend.questions.map { JSONValue(parsing: $0.body)?["data"] }
         #expect(data[0]?["pushToken"] == .string("aa01") && data[0]?["environment"] == .string("test"))
         #expect(data[1]?["definition"]?["trigger"] == .string("price > 10.0"))
         #expect(data[2]?["locale"] == .string("de") && data[2]?["isAnonymous"] == .bool(false))
@@ -101,7 +101,7 @@ struct ApprovalHookTests {
         body: String, code: String?, word: String
     ) async throws {
         let (routes, device, clientKey, _) = try await routes()
-        backEnd.says(403, body)
+        backend.says(403, body)
         let devices = try await routes.request(.get, "/v1/apps/com.example.app/devices", key: routes.admin).body
         let answers = [
             try await routes.request(.patch, "/v1/device", key: device, profile),
@@ -128,7 +128,7 @@ struct ApprovalHookTests {
     ])
     func `whoever cannot be asked allows nothing for now`(answer: ApprovalHookSource.Answer) async throws {
         let (routes, device, clientKey, _) = try await routes()
-        backEnd.answer.withLock { $0 = answer }
+        backend.answer.withLock { $0 = answer }
         for answer in [
             try await routes.request(.patch, "/v1/device", key: device, profile),
             try await routes.request(.post, "/v1/device/subscriptions", key: device, subscription),
@@ -137,14 +137,14 @@ struct ApprovalHookTests {
             #expect(answer.status == 503 && answer.code == "veto_unavailable")
             #expect(answer.headers[.retryAfter] != nil)
         }
-        backEnd.says(299)
+        backend.says(299)
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
     }
 
     @Test(arguments: [(nil, "5"), (.seconds(1), "5"), (.seconds(120), "120")] as [(Duration?, String)])
     func `a device waits as long as the app's server asks for`(_ wait: Duration?, _ seconds: String) async throws {
         let (routes, device, _, _) = try await routes()
-        backEnd.answer.withLock { $0 = .answered(status: 503, body: [], wait: wait) }
+        backend.answer.withLock { $0 = .answered(status: 503, body: [], wait: wait) }
         let answer = try await routes.request(.patch, "/v1/device", key: device, profile)
         #expect(answer.status == 503 && answer.headers[.retryAfter] == seconds)
     }
@@ -153,14 +153,14 @@ struct ApprovalHookTests {
         let (routes, device, _, _) = try await routes()
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
         let made = try await routes.request(.post, "/v1/device/subscriptions", key: device, subscription)
-        #expect(backEnd.types.count == 2)
-        backEnd.says(403)
+        #expect(backend.types.count == 2)
+        backend.says(403)
         #expect(try await routes.request(.put, "/v1/device", key: device, profile).status == 200)
         #expect(try await routes.request(.patch, "/v1/device", key: device, #"{"locale":"fr"}"#).status == 200)
         let other = #"{"platform":"apple","pushToken":"aa01","environment":"production"}"#
         #expect(try await routes.request(.patch, "/v1/device", key: device, other).status == 200)
         #expect(try await routes.request(.post, "/v1/device/subscriptions", key: device, subscription).status == 200)
-        #expect(backEnd.types.count == 2)
+        #expect(backend.types.count == 2)
         // A change is another matter, be it as small as none, as it arms.
         let one = "/v1/device/subscriptions/\(made["id"])"
         #expect(try await routes.request(.patch, one, key: device, "{}").code == "vetoed")
@@ -179,7 +179,7 @@ struct ApprovalHookTests {
         let made = try await routes.request(.post, "/v1/device/subscriptions", key: device, subscription)
         let changed = SubscriptionWorld.body("price > 11.0", key: "k")
         #expect(try await routes.request(.post, "/v1/device/subscriptions", key: device, changed).status == 200)
-        let data = backEnd.questions.map { JSONValue(parsing: $0.body)?["data"] }
+        let data = backend.questions.map { JSONValue(parsing: $0.body)?["data"] }
         try #require(data.count == 3)
         for one in data { #expect(one?["user"] == .string("anna")) }
         #expect(data[1]?["subscription"] == nil && data[2]?["subscription"] == .string(made["id"]))
@@ -187,7 +187,7 @@ struct ApprovalHookTests {
 
     @Test func `four questions of a device wait, and no more`() async throws {
         let (routes, device, clientKey, _) = try await routes()
-        backEnd.holds()
+        backend.holds()
         try await withThrowingTaskGroup(of: Int.self) { group in
             for number in 0..<AppApprovalHooks.mostUnderWayOfDevice {
                 group.addTask {
@@ -195,12 +195,12 @@ struct ApprovalHookTests {
                     return try await routes.request(.post, "/v1/device/subscriptions", key: device, body).status
                 }
             }
-            try await eventually { self.backEnd.questions.count == AppApprovalHooks.mostUnderWayOfDevice }
+            try await eventually { self.backend.questions.count == AppApprovalHooks.mostUnderWayOfDevice }
             let beyond = try await routes.request(.patch, "/v1/device", key: device, self.profile)
             #expect(beyond.code == "veto_unavailable")
             group.addTask { try await routes.request(.post, "/v1/devices", key: clientKey).status }
-            try await eventually { self.backEnd.questions.count == AppApprovalHooks.mostUnderWayOfDevice + 1 }
-            self.backEnd.letGo()
+            try await eventually { self.backend.questions.count == AppApprovalHooks.mostUnderWayOfDevice + 1 }
+            self.backend.letGo()
             for try await status in group { #expect(status == 201) }
         }
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
@@ -208,32 +208,32 @@ struct ApprovalHookTests {
 
     @Test func `a registration that carries no key, and a user of another, are asked about`() async throws {
         let (routes, _, _, _) = try await routes()
-        backEnd.says(403)
+        backend.says(403)
         await #expect(throws: Refusal.self) {
             _ = try await routes.domain.devices.registerAnonymous(
                 UserAgentID(random: .system), app: try AppID.checked("com.example.app"), from: nil)
         }
-        #expect(backEnd.types == ["device.register"])
-        let data = JSONValue(parsing: try #require(backEnd.questions.first).body)?["data"]
+        #expect(backend.types == ["device.register"])
+        let data = JSONValue(parsing: try #require(backend.questions.first).body)?["data"]
         #expect(data?["isAnonymous"] == .bool(true))
     }
 
     @Test func `sixty-four questions of an app wait, and no more; those of another app are not touched`() async throws {
         let (routes, device, clientKey, _) = try await routes()
-        backEnd.holds()
+        backend.holds()
         try await withThrowingTaskGroup(of: UInt.self) { group in
             for _ in 0..<AppApprovalHooks.mostUnderWay {
                 group.addTask { UInt(try await routes.request(.post, "/v1/devices", key: clientKey).status) }
             }
-            try await eventually { self.backEnd.questions.count == AppApprovalHooks.mostUnderWay }
+            try await eventually { self.backend.questions.count == AppApprovalHooks.mostUnderWay }
             let beyond = try await routes.request(.patch, "/v1/device", key: device, self.profile)
             #expect(beyond.code == "veto_unavailable")
-            #expect(self.backEnd.questions.count == AppApprovalHooks.mostUnderWay)
+            #expect(self.backend.questions.count == AppApprovalHooks.mostUnderWay)
             _ = try await routes.request(.post, "/v1/apps", key: routes.admin, #"{"id":"com.example.other"}"#)
             let key = try await routes.request(
                 .post, "/v1/keys", key: routes.admin, #"{"role":"client","app":"com.example.other"}"#)["secret"]
             #expect(try await routes.request(.post, "/v1/devices", key: key).status == 201)
-            self.backEnd.letGo()
+            self.backend.letGo()
             for try await status in group { #expect(status == 201) }
         }
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
@@ -255,7 +255,7 @@ struct ApprovalHookTests {
             let answer = try await routes.request(.init(method.uppercased()) ?? .get, path, key: clientKey, "{}")
             #expect(answer.status == 403)
         }
-        backEnd.says(403)
+        backend.says(403)
         #expect(try await routes.request(.delete, path, key: routes.admin).status == 204)
         #expect(try await routes.request(.delete, path, key: routes.admin).code == "veto_unknown")
         #expect(try await routes.request(.get, path, key: routes.admin).code == "veto_unknown")
@@ -273,26 +273,26 @@ struct ApprovalHookTests {
     @Test func `a subscription on an item that is closed while the app is asked is refused`() async throws {
         let (routes, device, _, _) = try await routes()
         let app = try await routes.domain.serial(ofApp: "com.example.app")
-        backEnd.holds()
+        backend.holds()
         try await withThrowingTaskGroup(of: String?.self) { group in
             group.addTask {
                 try await routes.request(.post, "/v1/device/subscriptions", key: device, self.subscription).code
             }
-            try await eventually { self.backEnd.types == ["subscription.activate"] }
+            try await eventually { self.backend.types == ["subscription.activate"] }
             let rules = AppDocument.Key(.itemRules, of: app)
             let closed = Array(#"{"items":[]}"#.utf8)
             _ = try await routes.store.putDocument(closed, as: rules, at: routes.domain.time.now())
-            self.backEnd.letGo()
+            self.backend.letGo()
             for try await code in group { #expect(code == "item_closed") }
         }
         #expect(try await stores.count(.subscriptions, in: routes.store) == 0)
-        #expect(backEnd.types == ["subscription.activate"], "closed items are refused before the app is asked")
+        #expect(backend.types == ["subscription.activate"], "closed items are refused before the app is asked")
     }
 
     @Test func `another server, and none, count for the next question, whoever set them`() async throws {
         let (routes, device, clientKey, _) = try await routes()
         #expect(try await routes.request(.post, "/v1/devices", key: clientKey).status == 201)
-        #expect(backEnd.questions.map(\.address.text) == ["https://back.example.com/veto"])
+        #expect(backend.questions.map(\.address.text) == ["https://back.example.com/veto"])
         let app = try await routes.domain.serial(ofApp: "com.example.app")
         let key = AppDocument.Key(.approvalHook, of: app)
         let stored = try #require(try await routes.store.document(key))
@@ -300,10 +300,10 @@ struct ApprovalHookTests {
         other.text = "https://other.example.com/"
         _ = try await routes.store.putDocument(other.bytes, as: key, at: stored.setAt)
         #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
-        #expect(backEnd.questions.last?.address.text == "https://other.example.com/")
+        #expect(backend.questions.last?.address.text == "https://other.example.com/")
         _ = try await routes.store.removeDocument(key)
         #expect(try await routes.request(.post, "/v1/devices", key: clientKey).status == 201)
-        #expect(backEnd.questions.count == 2)
+        #expect(backend.questions.count == 2)
     }
 
     @Test func `whether an app is asked is read of this app alone`() async throws {
@@ -311,7 +311,7 @@ struct ApprovalHookTests {
         let documents = DocumentReadings(store)
         let approvalHooks = AppApprovalHooks(
             apps: store, documents: AppDocuments(store: documents),
-            keys: [TokenKey(id: 1, bytes: Array(repeating: 1, count: 32))], source: backEnd.source, rules: .init(),
+            keys: [TokenKey(id: 1, bytes: Array(repeating: 1, count: 32))], source: backend.source, rules: .init(),
             time: .system, random: .system, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         let start = Timestamp(milliseconds: 0)
         let app = try #require(try await store.createApp(try AppID.checked("com.example.app"), at: start))
@@ -325,7 +325,7 @@ struct ApprovalHookTests {
             try await approvalHooks.ask(
                 RegistrationQuestion.token(device, DeviceProfile(), nil), of: known.id, serial: known.serial)
         }
-        #expect(backEnd.types == ["device.token"])
+        #expect(backend.types == ["device.token"])
         try await approvalHooks.remove(of: app.id)
         #expect(try await !approvalHooks.isAsked(app.serial))
         #expect(documents.lists == 0)
@@ -341,16 +341,16 @@ struct ApprovalHookTests {
         func approvalHooks(_ key: UInt8) -> AppApprovalHooks {
             AppApprovalHooks(
                 apps: store, documents: AppDocuments(store: store),
-                keys: [TokenKey(id: key, bytes: Array(repeating: key, count: 32))], source: backEnd.source,
+                keys: [TokenKey(id: key, bytes: Array(repeating: key, count: 32))], source: backend.source,
                 rules: .init(), time: .system, random: random,
                 logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         }
         _ = try await approvalHooks(1).set("https://back.example.com/", of: app)
         try await approvalHooks(1).ask(RegistrationQuestion.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
-        #expect(backEnd.types == ["device.register"])
+        #expect(backend.types == ["device.register"])
         await #expect(throws: Refusal.self) {
             try await approvalHooks(2).ask(RegistrationQuestion.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
         }
-        #expect(backEnd.types == ["device.register"])
+        #expect(backend.types == ["device.register"])
     }
 }

@@ -35,9 +35,9 @@ struct DeletedAppTests {
     }
 
     @Test func `an app that is made again has nothing of the deleted one`() async throws {
-        let backEnd = ApprovalHookTests.BackEnd()
+        let backend = ApprovalHookTests.Backend()
         let routes = try await RouteFixture(
-            key: WrappingKey(bytes: Array(repeating: 1, count: 32)), approvalHookSource: backEnd.source)
+            key: WrappingKey(bytes: Array(repeating: 1, count: 32)), approvalHookSource: backend.source)
         let domain = routes.domain
         try await domain.gateways.open()
         _ = try await routes.device()
@@ -50,11 +50,11 @@ struct DeletedAppTests {
         #expect(!domain.gateways.isConfigured(queue), "its pushes are not sent any more")
         #expect(await domain.itemEngine.population.items == 0)
 
-        let asked = backEnd.questions.count
-        backEnd.says(403)
+        let asked = backend.questions.count
+        backend.says(403)
         let device = try await routes.device()
         #expect(!device.credential.isEmpty, "the deleted app's server may refuse nothing")
-        #expect(backEnd.questions.count == asked)
+        #expect(backend.questions.count == asked)
         for part in ["/veto", "/users"] {
             #expect(try await routes.request(.get, path + part, key: routes.admin).status == 404, "\(part)")
         }
@@ -69,7 +69,7 @@ struct DeletedAppTests {
         let (store, catcher) = (try await stores.open(), LogCatcher())
         let key = WrappingKey(bytes: Array(repeating: 1, count: 32))
         let routes = try await RouteFixture(
-            key: key, approvalHookSource: ApprovalHookTests.BackEnd().source, store: store, logger: catcher.logger)
+            key: key, approvalHookSource: ApprovalHookTests.Backend().source, store: store, logger: catcher.logger)
         let domain = routes.domain
         try await domain.gateways.open()
         _ = try await routes.device()

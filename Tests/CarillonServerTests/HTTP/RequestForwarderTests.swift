@@ -299,14 +299,14 @@ struct RequestForwarderTests {
     @Test func `a message to a device of each home is published by the home`() async throws {
         let homes = try await ForwardingHomes()
         let key = try await homes.key(.client)
-        let door = PublishDoor(
+        let handler = PublishHandler(
             domain: homes.domains[0], addresses: TwoHomes.addresses, logger: TwoHomes.logger)
         let executor = EventLoopExecutor(MultiThreadedEventLoopGroup.singleton.next())
         func publish(_ token: String, _ body: RequestMachine.Body) async -> HTTPAnswer {
             let fields: HTTPHeaders = ["TTL": "60", "Content-Encoding": "identity"]
             let head = HTTPRequestHead(version: .http1_1, method: .POST, uri: "/push/\(token)", headers: fields)
             return await withCheckedContinuation { continuation in
-                door.publish(.init(head: head, body: body), to: token[...], on: executor) {
+                handler.publish(.init(head: head, body: body), to: token[...], on: executor) {
                     continuation.resume(returning: $0)
                 }
             }

@@ -24,7 +24,7 @@ struct ServiceClusterRouteTests {
     }
 
     /// A server that offers something, a phone of Ada's, and one of nobody's.
-    private func house() async throws -> (world: ServiceWorld, server: World.Phone, ada: World.Phone) {
+    private func scenario() async throws -> (world: ServiceWorld, server: World.Phone, ada: World.Phone) {
         let world = try await ServiceWorld()
         let server = try await world.phone(Self.files, of: nil)
         let ada = try await world.phone(Self.mail, of: "ada")
@@ -34,7 +34,7 @@ struct ServiceClusterRouteTests {
     }
 
     @Test func `a server is the operator's to name, is called by users of its realm, and by nobody else`() async throws {
-        let (world, server, ada) = try await house()
+        let (world, server, ada) = try await scenario()
         let nobody = try await world.phone(Self.mail, of: nil)
         let elsewhere = try await world.phone("com.example.game", of: "ada")
         #expect(try await world.find(by: ada).isEmpty)
@@ -77,7 +77,7 @@ struct ServiceClusterRouteTests {
 
     @Test func `a server finds the devices of the user that it names, and calls whom it knows; others do not`() async throws
     {
-        let (world, server, ada) = try await house()
+        let (world, server, ada) = try await scenario()
         let bob = try await world.phone(Self.mail, of: "bob")
         let nobody = try await world.phone(Self.mail, of: nil)
         let elsewhere = try await world.phone("com.example.game", of: "ada")
@@ -114,7 +114,7 @@ struct ServiceClusterRouteTests {
     }
 
     @Test func `a cluster has places, and so many`() async throws {
-        let (world, server, ada) = try await house()
+        let (world, server, ada) = try await scenario()
         for body in [
             #"{"priority":0}"#, #"{"priority":1001}"#, #"{"port":0}"#, #"{"port":65536}"#, #"{"port":"x"}"#, #"{"host":""}"#,
             #"{"host":"a b"}"#, #"{"colour":"red"}"#,

@@ -9,21 +9,21 @@ import Testing
 
 @testable import CarillonServer
 
-/// A story of items and subscriptions is told once to its end. Then it is told again from what each of its commits left on disk, as by
+/// A scenario of items and subscriptions is told once to its end. Then it is told again from what each of its commits left on disk, as by
 /// a process that was killed behind it: whoever was not answered asks again, and all must be as if nothing had happened.
 @Suite(.timeLimit(.minutes(4)))
 struct KilledEngineTests {
     @Test func `a server that is killed at any commit goes on as if it had not been`() async throws {
-        let story = try await Story(stores.openKept(), Cast?.none)
-        let snapshots = Snapshots(of: story.store)
+        let scenario = try await Scenario(stores.openKept(), Cast?.none)
+        let snapshots = Snapshots(of: scenario.store)
         snapshots.begin()
-        for step in story.steps.indices {
+        for step in scenario.steps.indices {
             snapshots.step.withLock { $0 = step }
-            try await story.notify(step)
+            try await scenario.notify(step)
         }
         snapshots.end()
-        let expected = try await story.end()
-        try await stores.close(story.store)
+        let expected = try await scenario.end()
+        try await stores.close(scenario.store)
         let taken = snapshots.taken
         #expect(taken.count > 80, "\(taken.count)")
         #expect(expected.pushes > 15 && expected.statuses["once"] == "triggered")
@@ -31,10 +31,10 @@ struct KilledEngineTests {
             for (number, snapshot) in taken.enumerated() {
                 if number >= 4 { try await group.next() }
                 group.addTask {
-                    let again = try await Story(stores.openCopy(snapshot.copy), story.cast)
+                    let again = try await Scenario(stores.openCopy(snapshot.copy), scenario.cast)
                     try await again.recover(in: snapshot.step)
                     for step in again.steps.indices where step >= snapshot.step { try await again.notify(step) }
-                    let (notified, before) = (again.notified.withLock { $0 }, story.notified.withLock { $0 })
+                    let (notified, before) = (again.notified.withLock { $0 }, scenario.notified.withLock { $0 })
                     let words: Comment = "commit \(number), step \(snapshot.step)"
                     // What the device acknowledged just before the kill, it is not told again.
                     #expect(Set(notified[snapshot.step] ?? []).isSubset(of: before[snapshot.step] ?? []), words)
@@ -65,11 +65,11 @@ struct KilledEngineTests {
         var isAnythingLeft: Bool
     }
 
-    private final class Story: Sendable {
+    private final class Scenario: Sendable {
         let store: any Store
         let cast: Cast
         let notified = Mutex<[Int: [String]]>([:])
-        let steps: [@Sendable (Story) async throws -> Void]
+        let steps: [@Sendable (Scenario) async throws -> Void]
         private let routes: RouteFixture
 
         private final class Clock: Sendable {
@@ -96,12 +96,12 @@ struct KilledEngineTests {
                 self.cast = Cast(id: id, device: device, sender: sender)
             }
             try await routes.domain.gateways.open()
-            steps = Self.story
+            steps = Self.scenario
         }
 
-        // MARK: The story
+        // MARK: The scenario
 
-        private static let story: [@Sendable (Story) async throws -> Void] = [
+        private static let scenario: [@Sendable (Scenario) async throws -> Void] = [
             { try await $0.subscribe("once", #""trigger":"price > 10.0""#) },
             { try await $0.subscribe("crossing", #""trigger":"price > 10.0","policy":"everyCrossing""#) },
             { try await $0.subscribe("every", #""policy":"every""#) },

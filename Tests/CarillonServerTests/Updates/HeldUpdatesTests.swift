@@ -38,7 +38,7 @@ struct HeldUpdatesTests {
     }
 
     /// A world on disk with an update in the first device's inbox, one that it received and is silent about, and one for others.
-    private func story() async throws -> (world: UpdateWorld, received: String, waiting: String, other: String) {
+    private func scenario() async throws -> (world: UpdateWorld, received: String, waiting: String, other: String) {
         let world = try await UpdateWorld(store: stores.openKept())
         let received = try await world.publish("definitions", "{}")
         _ = try await world.poll()
@@ -50,7 +50,7 @@ struct HeldUpdatesTests {
     }
 
     @Test func `a withdrawn update is not given by a server that was restored with its updates held`() async throws {
-        var (world, received, waiting, other) = try await story()
+        var (world, received, waiting, other) = try await scenario()
         let backup = try await backedUp(world)
         try await world.withdraw(waiting)
         let count: LiveUpdateCount
@@ -80,7 +80,7 @@ struct HeldUpdatesTests {
     }
 
     @Test func `a resumed update goes on where it was paused`() async throws {
-        var (world, received, waiting, other) = try await story()
+        var (world, received, waiting, other) = try await scenario()
         let backup = try await backedUp(world)
         (world, _) = try await restored(world, from: backup)
         let late = try await world.device()
@@ -104,7 +104,7 @@ struct HeldUpdatesTests {
     }
 
     @Test func `what is published after a restore is given, beside what is paused`() async throws {
-        var (world, _, _, _) = try await story()
+        var (world, _, _, _) = try await scenario()
         let backup = try await backedUp(world)
         (world, _) = try await restored(world, from: backup)
         let late = try await world.device()
@@ -114,7 +114,7 @@ struct HeldUpdatesTests {
     }
 
     @Test func `without being held, live updates go on at once`() async throws {
-        var (world, _, waiting, _) = try await story()
+        var (world, _, waiting, _) = try await scenario()
         let backup = try await backedUp(world)
         try await world.withdraw(waiting)
         let count: LiveUpdateCount
@@ -126,7 +126,7 @@ struct HeldUpdatesTests {
     }
 
     @Test func `what is due of a paused update is searched by nobody, and is due again when it is resumed`() async throws {
-        var (world, received, _, _) = try await story()
+        var (world, received, _, _) = try await scenario()
         (world, _) = try await restored(world, from: try await backedUp(world))
         let store = world.routes.store
         let end = world.now.adding(seconds: 1_000_000)
@@ -154,7 +154,7 @@ struct HeldUpdatesTests {
     }
 
     @Test func `an envelope of which the device had reported is taken out as well`() async throws {
-        var (world, received, _, _) = try await story()
+        var (world, received, _, _) = try await scenario()
         let first = try #require(try await stores.updates(in: world.routes.store).first)
         // The device has it, and a report on it was written while the envelope was not taken out yet.
         world.advance(seconds: 90_000)
@@ -191,7 +191,7 @@ struct HeldUpdatesTests {
     }
 
     @Test func `an update that ended is not resumed, and one that was resumed is told again`() async throws {
-        var (world, _, waiting, other) = try await story()
+        var (world, _, waiting, other) = try await scenario()
         (world, _) = try await restored(world, from: try await backedUp(world))
         try await world.withdraw(waiting)
         #expect(try await resume(waiting, in: world).code == "update_final")
@@ -208,7 +208,7 @@ struct HeldUpdatesTests {
     }
 
     @Test func `an update of another app cannot be resumed`() async throws {
-        let (world, _, waiting, _) = try await story()
+        let (world, _, waiting, _) = try await scenario()
         _ = try await world.routes.request(.post, "/v1/apps", key: world.routes.admin, #"{"id":"com.example.other"}"#)
         let answer = try await world.routes.request(
             .post, "/v1/updates/\(waiting)/resume?app=com.example.other", key: world.routes.admin)

@@ -9,7 +9,7 @@ import Testing
 
 @testable import CarillonServer
 
-/// A story of updates is told once to its end. Then it is told again from what each of its commits left on disk, as by a process that was
+/// A scenario of updates is told once to its end. Then it is told again from what each of its commits left on disk, as by a process that was
 /// killed behind it: whoever was not answered asks again, and all must end as if nothing had happened.
 @Suite(.timeLimit(.minutes(5)))
 struct KilledUpdatesTests {
@@ -19,16 +19,16 @@ struct KilledUpdatesTests {
     @Test(arguments: [0, 1, 2]) func `row 26: a server that is killed at any commit goes on as if it had not been`(
         turn: Int
     ) async throws {
-        let story = try await Story(stores.openKept(), nil, turn)
-        let snapshots = Snapshots(of: story.store)
+        let scenario = try await Scenario(stores.openKept(), nil, turn)
+        let snapshots = Snapshots(of: scenario.store)
         snapshots.begin()
-        for step in story.steps.indices {
+        for step in scenario.steps.indices {
             snapshots.step.withLock { $0 = step }
-            try await story.notify(step)
+            try await scenario.notify(step)
         }
         snapshots.end()
-        let expected = try await story.end()
-        try await stores.close(story.store)
+        let expected = try await scenario.end()
+        try await stores.close(scenario.store)
         #expect(expected.processed["A"]?.contains("all/1") == true && expected.counts["n1"] != nil)
         let taken = snapshots.taken
         #expect(taken.count > 50, "\(taken.count)")
@@ -36,8 +36,8 @@ struct KilledUpdatesTests {
             for (number, snapshot) in taken.enumerated() {
                 if number >= 4 { try await group.next() }
                 group.addTask {
-                    let again = try await Story(
-                        stores.openCopy(snapshot.copy), story.cast(at: snapshot.step), turn)
+                    let again = try await Scenario(
+                        stores.openCopy(snapshot.copy), scenario.cast(at: snapshot.step), turn)
                     for step in again.steps.indices where step >= snapshot.step { try await again.notify(step) }
                     let end = try await again.end()
                     #expect(
@@ -82,9 +82,9 @@ struct KilledUpdatesTests {
         }
     }
 
-    private final class Story: Sendable {
+    private final class Scenario: Sendable {
         let store: any Store
-        let steps: [@Sendable (Story) async throws -> Void]
+        let steps: [@Sendable (Scenario) async throws -> Void]
         private let routes: RouteFixture
         private let clock = SubscriptionWorld.Clock()
         private let cast: Mutex<Cast>
@@ -110,14 +110,14 @@ struct KilledUpdatesTests {
                             "B": Phone(credential: second, region: turn == 1 ? "north" : "south"),
                         ], updates: [:], sender: sender))
             }
-            steps = Self.story(turn)
+            steps = Self.scenario(turn)
         }
 
         func cast(at step: Int) -> Cast? { casts.withLock { $0[step] } }
 
-        // MARK: The story
+        // MARK: The scenario
 
-        private static func story(_ turn: Int) -> [@Sendable (Story) async throws -> Void] {
+        private static func scenario(_ turn: Int) -> [@Sendable (Scenario) async throws -> Void] {
             let max = turn == KilledUpdatesTests.smallPages ? 1 : 100
             return [
                 { try await $0.poll("A", max) }, { try await $0.poll("B", max) },

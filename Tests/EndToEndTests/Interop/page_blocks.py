@@ -105,7 +105,7 @@ NOT_RUN = {
     ): SENTENCE,
     ("docs/services.md", "carillon services identities --app com.example.mail --state ./mail --server $SERVER"): (
         "An identity that changed needs a device whose storage was lost; IdentityChoiceTests has what the commands choose."),
-    ("docs/architecture.md", "POST /push/{token} CarillonServer/HTTP PublishDoor, PublishHeaders"): DRAWING,
+    ("docs/architecture.md", "POST /push/{token} CarillonServer/HTTP PublishHandler, PublishHeaders"): DRAWING,
     (
         "docs/architecture.md",
         "CarillonCommand ─▶ CarillonSQLite, CarillonClient, CarillonAPNs, CarillonAPNsSimulator",

@@ -13,10 +13,10 @@ extension StoreCase {
         StoreCase("news that does not count any more is not told", newsThatDoesNotCount),
         StoreCase(
             "news of one channel leaves another's alone, and ends with its channel", newsOfOneChannel),
-        StoreCase("a backend that speaks for itself is believed, once", backEndSpeaksForItself),
+        StoreCase("a backend that speaks for itself is believed, once", backendSpeaksForItself),
         StoreCase("news that was delivered or replaced is not kept", newsThatWasDeliveredOrReplacedIsNotKept),
-        StoreCase("a result of a ping does not count after a backend spoke in the same commit", resultAfterBackEnd),
-        StoreCase("a backend is not believed after its ping recovered in the same commit", backEndAfterResult),
+        StoreCase("a result of a ping does not count after a backend spoke in the same commit", resultAfterBackend),
+        StoreCase("a backend is not believed after its ping recovered in the same commit", backendAfterResult),
         StoreCase("of two results under one lease in one commit, the first counts", twoResultsOfOneLease),
     ]
 }
@@ -74,7 +74,7 @@ private func newsOfOneChannel(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.base.waiting().map(\.origin.key) == [.channel(fixture.base.second.serial)])
 }
 
-private func backEndSpeaksForItself(_ stores: any StoreMaker) async throws {
+private func backendSpeaksForItself(_ stores: any StoreMaker) async throws {
     let fixture = try await WatchFixture(stores)
     _ = try await fixture.put(fixture.request())
     let call = try #require(try await fixture.lease(at: start).first)
@@ -140,7 +140,7 @@ private struct FailedWatch {
     }
 }
 
-private func resultAfterBackEnd(_ stores: any StoreMaker) async throws {
+private func resultAfterBackend(_ stores: any StoreMaker) async throws {
     let watch = try await FailedWatch(stores)
     let fixture = watch.fixture
     let vouched = watch.recovered(2, .vouchedFor(fixture.base.first.serial))
@@ -152,7 +152,7 @@ private func resultAfterBackEnd(_ stores: any StoreMaker) async throws {
     #expect(again.map(\.standing.failures) == [3])
 }
 
-private func backEndAfterResult(_ stores: any StoreMaker) async throws {
+private func backendAfterResult(_ stores: any StoreMaker) async throws {
     let watch = try await FailedWatch(stores)
     let fixture = watch.fixture
     let pinged = try watch.recovered(2, .pinged(watch.result()))

@@ -100,9 +100,9 @@ struct RandomRegistrationTests {
         var (naive, tables) = (NaiveRegistrations(), TableRegistrations())
         var now = Self.start
         var counted: [String: Int] = [:]
-        var turns = StoryTurns(8000)
+        var turns = ScenarioTurns(8000)
         while turns.next(
-            unless: StoryTurns.untried(counted, least: Self.least).isEmpty && !tables.released.isEmpty)
+            unless: ScenarioTurns.untried(counted, least: Self.least).isEmpty && !tables.released.isEmpty)
         {
             let step = turns.begun
             now = now.adding(milliseconds: Int64.random(in: 1...60_000, using: &random))
@@ -124,7 +124,7 @@ struct RandomRegistrationTests {
             }
             counted[result, default: 0] += 1
         }
-        let untried = StoryTurns.untried(counted, least: Self.least)
+        let untried = ScenarioTurns.untried(counted, least: Self.least)
         #expect(untried.isEmpty, "\(counted)")
         #expect(!tables.released.isEmpty)
     }

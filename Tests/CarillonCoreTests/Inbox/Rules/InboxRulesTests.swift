@@ -5,7 +5,7 @@ import Testing
 
 struct InboxRulesTests {
     /// Random batches over two devices with three channels, of which some end.
-    private struct Story {
+    private struct Scenario {
         var random: SeededRandom
         var now = Sample.now
         var position: Int64 = 0
@@ -92,15 +92,15 @@ struct InboxRulesTests {
 
     @Test(arguments: RandomSeed.some(60))
     func `a batch does what its operations do one after the other`(seed: UInt64) {
-        var story = Story(seed: seed)
+        var scenario = Scenario(seed: seed)
         let limits = InboxLimits(envelopes: 12, bytes: 3000, outcomes: 20, idempotencyKeys: 8)
-        let channels = Set(Story.channels.map { OriginKey.channel($0.serial) })
-        let notified = Set(Story.channels.map(\.serial))
+        let channels = Set(Scenario.channels.map { OriginKey.channel($0.serial) })
+        let notified = Set(Scenario.channels.map(\.serial))
         var naive = NaiveInbox(limits: limits, channels: channels, notified: notified)
         var tables = TableInbox(limits: limits, channels: channels, notified: notified)
-        var turns = StoryTurns(150)
+        var turns = ScenarioTurns(150)
         while turns.next(unless: naive.rows.count > 5) {
-            let batch = story.batch()
+            let batch = scenario.batch()
             #expect(tables.commit(batch) == naive.commit(batch), "seed \(seed)")
             guard tables.rows == naive.rows, tables.channels == naive.channels, tables.claims == naive.claims,
                 tables.notified == naive.notified
@@ -122,8 +122,8 @@ struct InboxRulesTests {
             #expect(tables.tally.waiting.bytes == waiting.reduce(0) { $0 + $1.byteCount })
             let (accepted, ended) = (tables.tally.accepted.values, tables.tally.ended.values)
             #expect(accepted.reduce(0, +) - ended.reduce(0, +) == waiting.count)
-            if Int.random(in: 0..<10, using: &story.random) == 0 {
-                // A channel is opened again under its old number, to keep the story going.
+            if Int.random(in: 0..<10, using: &scenario.random) == 0 {
+                // A channel is opened again under its old number, to keep the scenario going.
                 naive.channels = channels
                 tables.channels = channels
                 naive.notified = notified

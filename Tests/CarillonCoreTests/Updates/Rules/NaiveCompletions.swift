@@ -22,7 +22,7 @@ struct NaiveCompletions {
 
     var world = CompletionWorld()
     private(set) var rows: [CompletionRow] = []
-    /// A story sets this to false after each comparison.
+    /// A scenario sets this to false after each comparison.
     var needsResync = false
 
     private func place(_ key: CompletionKey) -> Int? { rows.firstIndex { $0.completion.key == key } }

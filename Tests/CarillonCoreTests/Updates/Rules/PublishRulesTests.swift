@@ -129,7 +129,7 @@ struct PublishRulesTests {
     @Test func `the live updates of an app are within its limits`() {
         var random = SeededRandom.forTest()
         var (published, refused) = (0, 0)
-        var turns = StoryTurns(300)
+        var turns = ScenarioTurns(300)
         while turns.next(unless: published > 500 && refused > 500) {
             let limits = UpdateLimits(
                 live: Int.random(in: 1...6, using: &random), unindexed: Int.random(in: 0...3, using: &random),

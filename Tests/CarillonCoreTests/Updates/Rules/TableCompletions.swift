@@ -6,7 +6,7 @@ struct TableCompletions {
     private let rules = CompletionRules()
     var world = CompletionWorld()
     private(set) var rows: [CompletionKey: CompletionRow] = [:]
-    /// A story sets this to false after each comparison.
+    /// A scenario sets this to false after each comparison.
     var needsResync = false
 
     private func facts(of key: CompletionKey) -> CompletionFacts {

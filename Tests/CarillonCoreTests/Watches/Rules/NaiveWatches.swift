@@ -105,11 +105,11 @@ struct NaiveWatches {
 
     private mutating func put(_ request: WatchRequest, _ now: Timestamp) -> String {
         let channel = request.channel.rawValue
-        let (device, app) = (WatchStory.device(of: channel), WatchStory.app(of: channel))
+        let (device, app) = (WatchScenario.device(of: channel), WatchScenario.app(of: channel))
         if formerUsers.contains(channel) || deletedApps.contains(app) { return "gone" }
         guard let place = rows.firstIndex(where: { $0.channel == channel }) else {
-            let ofDevice = rows.filter { WatchStory.device(of: $0.channel) == device }
-            let ofApp = rows.filter { WatchStory.app(of: $0.channel) == app }
+            let ofDevice = rows.filter { WatchScenario.device(of: $0.channel) == device }
+            let ofApp = rows.filter { WatchScenario.app(of: $0.channel) == app }
             if ofDevice.count + 1 > request.limits.perDevice { return "device" }
             if ofApp.count + 1 > request.limits.perApp { return "app" }
             serials += 1
@@ -185,15 +185,15 @@ struct NaiveWatches {
         guard let place = rows.firstIndex(where: { $0.channel == channel }) else { return }
         let row = rows.remove(at: place)
         guard let address = row.gone else { return }
-        let app = WatchStory.app(of: channel)
+        let app = WatchScenario.app(of: channel)
         callbacks.append(
             Callback(
                 id: row.callbackID, channel: channel, address: address, secret: row.secret, token: row.token, endedAt: now,
                 work: Work(number: 0, due: now)))
-        giveUpOldest(WatchStory.callbacks.perPeer) {
-            WatchStory.app(of: $0.channel) == app && $0.address.peer == address.peer
+        giveUpOldest(WatchScenario.callbacks.perPeer) {
+            WatchScenario.app(of: $0.channel) == app && $0.address.peer == address.peer
         }
-        giveUpOldest(WatchStory.callbacks.perApp) { WatchStory.app(of: $0.channel) == app }
+        giveUpOldest(WatchScenario.callbacks.perApp) { WatchScenario.app(of: $0.channel) == app }
     }
 
     private mutating func giveUpOldest(_ limit: Int, _ belongs: (Callback) -> Bool) {

@@ -101,7 +101,7 @@ struct TableWatches {
 
     private mutating func put(_ request: WatchRequest, _ now: Timestamp) -> String {
         let channel = request.channel.rawValue
-        let (device, app) = (WatchStory.device(of: channel), AppSerial(WatchStory.app(of: channel)))
+        let (device, app) = (WatchScenario.device(of: channel), AppSerial(WatchScenario.app(of: channel)))
         var facts = PutWatchFacts(
             channel: WatchedChannel(
                 serial: request.channel, id: Sample.channelID, device: DeviceSerial(device), app: app,
@@ -150,7 +150,7 @@ struct TableWatches {
         }
         while true {
             let verdict = rules.channelsEnd(
-                because: .revoked, at: now, limits: WatchStory.callbacks, knowing: facts)
+                because: .revoked, at: now, limits: WatchScenario.callbacks, knowing: facts)
             switch verdict {
             case .needs(let questions): answer(questions, into: &facts)
             case .decided(let changes):

@@ -82,8 +82,8 @@ class Watches(Kind):
 
     async def prepare(self, http):
         self.calls = set()
-        self.back_end = await asyncio.start_server(self.answer, "127.0.0.1", 0)
-        self.port = self.back_end.sockets[0].getsockname()[1]
+        self.backend = await asyncio.start_server(self.answer, "127.0.0.1", 0)
+        self.port = self.backend.sockets[0].getsockname()[1]
         self.device = await self.register(http)
         self.token = await self.open_channel(http, self.device["credential"], str(uuid.uuid4()))
         self.watched = Cell(None)
@@ -146,4 +146,4 @@ class Watches(Kind):
         self.ledger.counts["calls at a channel's end"] += len(self.closed & self.calls)
 
     async def end(self):
-        self.back_end.close()
+        self.backend.close()
