@@ -1,3 +1,5 @@
+import CarillonBasics
+
 /// How a host and port that is called has behaved towards one app.
 ///
 /// - *on trial*: it never answered, or did not the last time, or took long. Left by an answer that comes soon.
@@ -37,8 +39,8 @@ package struct EndpointHealth: Equatable, Sendable {
             return now
         }
         guard failures > Self.freeFailures else { return now }
-        let rest = min(took, Self.longestRestMilliseconds) << Int64(min(failures - Self.freeFailures, 6))
-        return now.adding(
-            milliseconds: max(Self.shortestRestMilliseconds, min(rest, Self.longestRestMilliseconds)))
+        let backOff = BackOff(first: took, longest: Self.longestRestMilliseconds)
+        let rest = backOff.delay(doublings: min(failures - Self.freeFailures, 6))
+        return now.adding(milliseconds: max(Self.shortestRestMilliseconds, rest))
     }
 }

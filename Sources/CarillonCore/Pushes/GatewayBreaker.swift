@@ -1,3 +1,4 @@
+import CarillonBasics
 package import CarillonWire
 
 /// Whether pushes of a push queue may be sent, and how many at once.
@@ -20,6 +21,7 @@ package struct GatewayBreaker: Equatable, Sendable {
 
     package static let widest = 1000
     package static let probeSeconds: Int64 = 60
+    private static let backOffSeconds = BackOff(first: 1, longest: probeSeconds)
     package static let strangersInARow = 10
 
     package private(set) var underWay = 0
@@ -83,7 +85,7 @@ package struct GatewayBreaker: Equatable, Sendable {
     }
 
     private mutating func pauseAsUnreachable(_ reason: String, at now: Timestamp) -> Bool {
-        pause(reason, areCredentialsRefused: false, for: 1 << Int64(min(failures, 6)), at: now)
+        pause(reason, areCredentialsRefused: false, for: Self.backOffSeconds.delay(doublings: failures), at: now)
     }
 
     private mutating func pause(
@@ -92,7 +94,7 @@ package struct GatewayBreaker: Equatable, Sendable {
         // What was under way when the push queue was paused says it once more.
         if fault != nil, now < pausedUntil { return false }
         failures += 1
-        pausedUntil = now.adding(seconds: min(seconds, Self.probeSeconds))
+        pausedUntil = now.adding(seconds: seconds)
         let wasOpen = fault == nil
         fault = Fault(reason: reason, areCredentialsRefused: areCredentialsRefused, since: fault?.since ?? now)
         return wasOpen

@@ -1,3 +1,5 @@
+import CarillonBasics
+
 /// What became of a push that was sent, in the words of no vendor.
 package enum PushAnswer: Equatable, Sendable {
     case taken
@@ -58,10 +60,10 @@ package enum PushRules {
         case .later(let reason, let seconds):
             return .again(at: later(max(1, seconds), spread, than: now), isSpent: true, reason: reason)
         case .unanswered(let reason):
-            let seconds = unansweredSeconds << Int64(min(max(0, attempt - 1), 5))
+            let seconds = unansweredSeconds.delay(doublings: attempt - 1)
             return .again(at: later(seconds, spread, than: now), isSpent: true, reason: reason)
         case .unknown(let reason, _):
-            let seconds = min(unknownSeconds << Int64(min(max(0, attempt - 1), 5)), longestUnknownSeconds)
+            let seconds = unknownSeconds.delay(doublings: attempt - 1)
             return .again(at: later(seconds, spread, than: now), isSpent: true, reason: reason)
         case .notSent: return .again(at: now, isSpent: false, reason: "not sent")
         }
@@ -72,9 +74,8 @@ package enum PushRules {
         Timestamp(milliseconds: now.milliseconds + seconds * 1000 + seconds * 250 * Int64(spread % 1024) / 1024)
     }
 
-    private static let unansweredSeconds: Int64 = 30
-    private static let unknownSeconds: Int64 = 30
-    private static let longestUnknownSeconds: Int64 = 900
+    private static let unansweredSeconds = BackOff<Int64>(first: 30, longest: 960)
+    private static let unknownSeconds = BackOff<Int64>(first: 30, longest: 900)
     /// When a token is said to be dead since before the device confirmed it: the vendor may learn better.
     package static let staleSeconds: Int64 = 900
 }

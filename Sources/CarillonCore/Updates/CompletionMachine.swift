@@ -1,3 +1,5 @@
+import CarillonBasics
+
 /// What became of an update at one device: given, kept, put off, processed.
 ///
 /// - *waiting*: it is in the device's inbox, or stands behind an earlier one of its order key (`attempt` is 0 then).
@@ -58,8 +60,7 @@ package struct CompletionMachine: Equatable, Sendable {
     package static let mostDelaySeconds: Int64 = 30 * 86_400
     /// How long one waits for which the inbox has no room.
     package static let fullSeconds: Int64 = 60
-    private static let firstDelaySeconds: Int64 = 30
-    private static let longestDelaySeconds: Int64 = 6 * 3600
+    private static let backOffSeconds = BackOff<Int64>(first: 30, longest: 6 * 3600)
 
     /// Whether it is in the device's inbox.
     package var isInInbox: Bool { state == .waiting && attempt > 0 && dueAt == nil }
@@ -140,9 +141,7 @@ package struct CompletionMachine: Equatable, Sendable {
 
     /// Seconds until it is given again, after so many failures.
     package static func delay(_ failures: Int) -> Int64 {
-        guard failures > 1 else { return 0 }
-        let doublings = min(failures - 2, 20)
-        return min(firstDelaySeconds << Int64(doublings), longestDelaySeconds)
+        failures > 1 ? backOffSeconds.delay(doublings: failures - 2) : 0
     }
 
     /// The longest time for which a completion waits until it is given again.
@@ -150,7 +149,7 @@ package struct CompletionMachine: Equatable, Sendable {
         switch state {
         case .waiting: fullSeconds
         case .stored: silenceSeconds
-        case .failed: longestDelaySeconds
+        case .failed: backOffSeconds.longest
         default: mostDelaySeconds
         }
     }

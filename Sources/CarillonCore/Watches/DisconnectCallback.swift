@@ -1,3 +1,5 @@
+import CarillonBasics
+
 /// A back end is to be told that its channel ended. It stands by itself: the channel and its watch are gone.
 package struct DisconnectCallback: Equatable, Sendable {
     package var serial: Int64
@@ -56,8 +58,7 @@ package struct CallbackMachine: Equatable, Sendable {
     package static let patienceSeconds: Int64 = 86_400
     /// A day has room for more.
     package static let leastAttempts = 20
-    private static let firstDelay: Int64 = 5000
-    private static let longestDelay: Int64 = 3_600_000
+    private static let backOffMilliseconds = BackOff<Int64>(first: 5000, longest: 3_600_000)
 
     /// - Parameter chance: A random number.
     package mutating func called(
@@ -69,9 +70,9 @@ package struct CallbackMachine: Equatable, Sendable {
         case .impossible:
             return .lost
         case .notMade:
-            return .retry(at: now.adding(milliseconds: 1000 + Int64(chance % UInt64(Self.firstDelay))))
+            return .retry(at: now.adding(milliseconds: 1000 + Int64(chance % UInt64(Self.backOffMilliseconds.first))))
         case .answered, .failed:
-            let delay = min(Self.longestDelay, Self.firstDelay << Int64(min(attempts, 12)))
+            let delay = Self.backOffMilliseconds.delay(doublings: attempts)
             attempts += 1
             let scheduled = now.adding(milliseconds: delay * 3 / 4 + Int64(chance % UInt64(delay / 2 + 1)))
             let wanted = result.wait.map { now.adding(seconds: $0.components.seconds) }

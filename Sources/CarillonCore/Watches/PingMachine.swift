@@ -1,3 +1,4 @@
+import CarillonBasics
 package import CarillonWire
 
 /// The pings of one watch: when the next is due, and what the channel is told.
@@ -67,7 +68,8 @@ package struct PingMachine: Equatable, Sendable {
 
     private func backedOff(_ seconds: Int) -> Int {
         guard failures > 2 else { return seconds }
-        return max(seconds, min(seconds << min(failures - 2, 12), Self.backOffSeconds))
+        let backOff = BackOff(first: Int64(seconds), longest: Int64(max(seconds, Self.backOffSeconds)))
+        return Int(backOff.delay(doublings: failures - 2))
     }
 
     /// The interval, give or take a tenth, so that what once fell together does not stay together.
