@@ -125,18 +125,18 @@ package final class UpdateDelivery: Sendable {
     /// - Parameter isAnyDue: Whether something is to be given to it again, as far as is known.
     /// - Returns: What became of each result, and the binding as it is now.
     package func take(
-        _ report: PollReport, from device: Device, _ binding: UpdateBinding, isAnyDue: Bool = true
+        _ poll: PollReport, from device: Device, _ binding: UpdateBinding, isAnyDue: Bool = true
     ) async throws -> (answers: [ReportAnswer], binding: UpdateBinding) {
         let began = ticks.now()
         defer { pace.withLock { $0.note(seconds: Double(ticks.now() - began) / 1e9) } }
-        let report = try await report(report, of: binding)
-        note(device, report.profile, binding)
-        var after = try await change(binding, report, of: device)
-        if report.offersAgain {
-            try await store.offerAgain(to: after.serial, needsResync: report.needsResync, at: time.now())
-            after.needsResync = after.needsResync || report.needsResync
+        let report = try await report(poll, of: binding)
+        note(device, poll.profile, binding)
+        var after = try await change(binding, poll, of: device)
+        if poll.offersAgain {
+            try await store.offerAgain(to: after.serial, needsResync: poll.needsResync, at: time.now())
+            after.needsResync = after.needsResync || poll.needsResync
         }
-        let isAsBefore = !report.offersAgain && after == binding
+        let isAsBefore = !poll.offersAgain && after == binding
         let mayBeDue = try await evaluate(after, of: device)
         if mayBeDue || !isAsBefore || report?.isAnyDue ?? isAnyDue { try await giveAgain(to: after.serial) }
         return (report?.answers ?? [], after)
@@ -153,13 +153,13 @@ package final class UpdateDelivery: Sendable {
     /// For how long a device is asked to stay away; nil while there is no reason to.
     package var retryAfterSeconds: Int? { pace.withLock { $0.retryAfterSeconds } }
 
-    /// Nil where it says nothing of that.
-    private func report(_ report: PollReport, of binding: UpdateBinding) async throws -> ReportAnswers? {
-        let place = report.receivedTo.flatMap { binding.isBehind($0) ? $0 : nil }
-        guard place != nil || !report.results.isEmpty else { return nil }
+    /// Returns nil if the poll has no results and no new position.
+    private func report(_ poll: PollReport, of binding: UpdateBinding) async throws -> ReportAnswers? {
+        let place = poll.receivedTo.flatMap { binding.isBehind($0) ? $0 : nil }
+        guard place != nil || !poll.results.isEmpty else { return nil }
         let report = try await store.report(
-            report.results, receivedTo: place, of: binding.serial, at: time.now())
-        for (reported, answer) in zip(report.results, report.answers) {
+            poll.results, receivedTo: place, of: binding.serial, at: time.now())
+        for (reported, answer) in zip(poll.results, report.answers) {
             guard case .taken(let envelope) = answer else {
                 self.results["ignored"]?.increment()
                 continue
