@@ -233,4 +233,35 @@ struct PushMemoryTests {
         #expect(world.store.memory.pushes[world.device] != nil)
         #expect(world.store.memory.pushes[world.device]?.queue == nil)
     }
+
+    @Test(arguments: [false, true])
+    func `a device that confirmed its token since it was found dead is not suspended`(isForgotten: Bool) async throws {
+        let world = try await World()
+        let said = try #require(try await world.store.registration(of: world.device)).profile
+        try await world.append(1...1, .background, at: start)
+        let leased = try await world.lease(at: start)
+        try #require(leased.count == 1)
+        let confirmed = start.adding(seconds: 20)
+        let (_, statements) = try await world.store.tracing { try await world.register(said, at: confirmed) }
+        #expect(!statements.contains { $0.hasPrefix("UPDATE") || $0.hasPrefix("INSERT") }, "nothing is written")
+        if isForgotten { world.store.memory.pushes.forgetAll() }
+        let dead = PushVerdict.tokenDead(reason: "Unregistered", since: start.adding(seconds: 10))
+        let end = PushEnd(leased[0], dead, at: start.adding(seconds: 30))
+        #expect(try await world.store.endPushes([end]) == [.retried(.wake)])
+        #expect(try await world.store.registration(of: world.device)?.status == .registered)
+    }
+
+    @Test func `a confirmation is of one address`() {
+        let confirmations = TokenConfirmations()
+        var registration = DeviceRegistration(device: DeviceSerial(1), at: start)
+        registration.addressRevision = 3
+        let later = start.adding(seconds: 5)
+        confirmations.note(registration, at: later)
+        #expect(confirmations.applied(to: registration).confirmedAt == later)
+        registration.addressRevision = 4
+        #expect(confirmations.applied(to: registration).confirmedAt == start)
+        registration.addressRevision = 3
+        registration.device = DeviceSerial(2)
+        #expect(confirmations.applied(to: registration).confirmedAt == start)
+    }
 }

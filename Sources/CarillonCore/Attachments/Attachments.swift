@@ -250,14 +250,18 @@ package struct Attachments: Sendable {
 
     private static let sweptAtOnce = 50
 
-    /// Removes files that nobody knows and that are older than a moment, from a place on. Answers the next; nil behind the last.
-    package func removeOrphans(after place: Int, before moment: Timestamp) async throws -> Int? {
-        guard let (ids, place) = try await files.files(after: place, before: moment) else { return nil }
-        let known = try await records.knownAttachments(ids)
-        let unknown = ids.filter { !known.contains($0) }
+    /// Removes a page of the uploads and attachments without a record whose last change was before a moment.
+    ///
+    /// - Parameter place: The result of the call before; nil for the first page.
+    /// - Returns: Nil behind the last page.
+    package func removeOrphans(after place: String?, before moment: Timestamp) async throws -> String? {
+        let page = try await files.list(after: place, before: moment)
+        guard !page.ids.isEmpty else { return page.next }
+        let known = try await records.knownAttachments(page.ids)
+        let unknown = Set(page.ids).subtracting(known)
         orphans.increment(by: unknown.count)
-        try await files.remove(unknown)
-        return place
+        try await files.remove(Array(unknown))
+        return page.next
     }
 
     private func storing<Value>(_ body: () async throws -> Value) async throws -> Value {

@@ -13,6 +13,7 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
     case serviceReply = 10
     case serviceNotice = 11
 
+    package static let updates: Set<EnvelopeKind> = [.update, .retraction]
     package static let services: Set<EnvelopeKind> = [.serviceRequest, .serviceReply, .serviceNotice]
 
     package struct Behaviour: Equatable, Sendable {

@@ -15,9 +15,9 @@ package typealias Store = AppDocumentStore & AppStore & AttachmentRecordStore & 
     & KeyStore & NodeStore & ServerStore
 
 /// The part of the store that a home uses, through its own handle (``FencedStore/home(_:)``).
-package typealias HomeStore = ChannelStore & ContentStore & DeletionStore & DeviceStore & HandOverStore & InboxStore
+package typealias HomeStore = ChannelStore & DeletionStore & DeviceStore & HandOverStore & InboxStore
     & LeasedWorkStore
-    & PushStore & ServiceStore & ShardStore & SubscriptionStore & UpdateStore & UserStore & WatchStore
+    & PushStore & ServiceStore & ShardStore & SharedContentStore & SubscriptionStore & UpdateStore & UserStore & WatchStore
 
 /// Returns handles of the store for homes.
 package protocol FencedStore: Sendable {

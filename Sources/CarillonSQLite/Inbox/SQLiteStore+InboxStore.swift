@@ -181,7 +181,7 @@ extension SQLiteStore: InboxStore {
     }
 }
 
-extension SQLiteStore: ContentStore {
+extension SQLiteStore: SharedContentStore {
     package func addContent(_ body: [UInt8]) async throws -> SharedContentID {
         try await group.run { db in
             try db.run("INSERT INTO shared_content (body) VALUES (?)", [Data(body)])

@@ -10,17 +10,13 @@ final class PushMemory: Sendable {
         var devices: LRUCache<DeviceSerial, PushReach>
         /// Whether an app has a text to be shown.
         var alertTexts: LRUCache<AppSerial, Bool>
-        /// When devices last said that their address is their own; the store has it to the day.
-        var confirmed: LRUCache<DeviceSerial, Timestamp>
     }
 
     private let state: Mutex<State>
 
     init(capacity: Int = 50_000) {
         state = Mutex(
-            State(
-                devices: LRUCache(capacity: capacity), alertTexts: LRUCache(capacity: 1000),
-                confirmed: LRUCache(capacity: capacity)))
+            State(devices: LRUCache(capacity: capacity), alertTexts: LRUCache(capacity: 1000)))
     }
 
     subscript(device: DeviceSerial) -> PushReach? {
@@ -32,15 +28,10 @@ final class PushMemory: Sendable {
 
     func noteAlertText(of app: AppSerial, _ isThere: Bool?) { state.withLock { $0.alertTexts[app] = isThere } }
 
-    func lastConfirmed(_ device: DeviceSerial) -> Timestamp? { state.withLock { $0.confirmed[device] } }
-
-    func noteConfirmed(_ device: DeviceSerial, at now: Timestamp) { state.withLock { $0.confirmed[device] = now } }
-
     func forgetAll() {
         state.withLock { state in
             state.devices.removeAll()
             state.alertTexts.removeAll()
-            state.confirmed.removeAll()
         }
     }
 }

@@ -93,7 +93,7 @@ struct PushTable {
             switch rules.end(end, knowing: facts) {
             case .needsRegistration:
                 let registration = try RegistrationTable(db, memory: memory).registration(of: end.device)
-                facts.registration = registration?.confirmed(memory.pushes.lastConfirmed(end.device))
+                facts.registration = registration.map(memory.confirmations.applied)
                 facts.isRegistrationRead = true
             case .decided(let ruling): return ruling
             }

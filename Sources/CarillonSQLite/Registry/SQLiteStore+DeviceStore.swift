@@ -28,7 +28,7 @@ extension SQLiteStore: DeviceStore {
         try gate.check()
         // Most devices say what they said before, which takes no writer.
         if let unchanged = RegistrationRules.unchanged(by: request, over: basis, at: now) {
-            if unchanged.confirms { memory.pushes.noteConfirmed(basis.device, at: now) }
+            if unchanged.confirms { memory.confirmations.note(basis, at: now) }
             return .decided(unchanged.decision)
         }
         return try await changeInboxes { [memory] db, inboxes in

@@ -110,7 +110,7 @@ struct SubscriptionTable {
         insert.bind(new.app.rawValue)
         insert.bind(new.user?.text)
         insert.bind(new.definition.key)
-        insert.bind(Self.bytes(new.definition.fields))
+        insert.bind(ValueCoding.encode(new.definition.fields))
         insert.bind(new.definition.items.count)
         insert.bind(new.createdAt.milliseconds)
         var subscription = new
@@ -162,7 +162,7 @@ struct SubscriptionTable {
         statement.bind(definition.mode.map { $0 == .merge ? 0 : 1 })
         statement.bind(definition.trigger)
         statement.bind(String(decoding: definition.format.json.bytes, as: UTF8.self))
-        statement.bind(Self.bytes(definition.tags))
+        statement.bind(ValueCoding.encode(definition.tags))
         statement.bind(machine.policy.number)
         statement.bind(machine.policy.coolDownSeconds)
         statement.bind(machine.status.number)
@@ -173,8 +173,6 @@ struct SubscriptionTable {
         statement.bind(definition.pace?.maxFrequency)
         statement.bind(definition.pace?.bufferSize)
     }
-
-    private static func bytes(_ texts: [String]) -> [UInt8] { ValueCoding.encode(texts.map { .string($0) }) ?? [] }
 
     static func texts(_ bytes: [UInt8]) -> [String] {
         (ValueCoding.values(bytes) ?? []).compactMap { value in

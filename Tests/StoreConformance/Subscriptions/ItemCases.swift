@@ -10,6 +10,7 @@ extension StoreCase {
     static let items: [StoreCase] = [
         StoreCase("item rules are unapplied until their present version is marked as applied", rulesAreApplied),
         StoreCase("an item is as its last commit left it", itemIsAsCommitted),
+        StoreCase("an item with a value that cannot be stored is not written", unstorableItemIsRefused),
         StoreCase("an app that is gone gets neither an item nor its firings", goneAppGetsNoItem),
         StoreCase("concurrent new items do not exceed the limit of their app", itemsAreLimited),
         StoreCase("items are listed by prefix in the order of the bytes of their names", itemsAreListed),
@@ -62,6 +63,19 @@ private func itemIsAsCommitted(_ stores: any StoreMaker) async throws {
     let later = try #require(try await store.item(key))
     #expect(later.version == 3 && later.places.isEmpty && later.state.previous == nil && later.state.mode == .merge)
     #expect(try await store.item(ItemKey(app: AppSerial(key.app.rawValue + 1), name: key.name)) == nil)
+}
+
+private func unstorableItemIsRefused(_ stores: any StoreMaker) async throws {
+    let fixture = try await SubscriptionFixture(stores)
+    let key = try fixture.item("a")
+    let (good, bad) = (["x": ItemValue(.int(1))], ["x": ItemValue(.type(.int))])
+    for (fields, previous) in [(bad, good), (good, bad)] {
+        let state = ItemState(.merge, fields: fields, previous: previous, updatedAt: start)
+        await #expect(throws: StoreFault.self) {
+            try await fixture.store.commitItem(ItemCommit(key: key, item: StoredItem(state: state), firings: []))
+        }
+    }
+    #expect(try await fixture.store.item(key) == nil)
 }
 
 private func goneAppGetsNoItem(_ stores: any StoreMaker) async throws {

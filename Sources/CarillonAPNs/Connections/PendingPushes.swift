@@ -1,5 +1,5 @@
 /// The pushes that a pool holds, each in a slot that is used again.
-struct PushTable {
+struct PendingPushes {
     private var slots: [Submission?] = []
     private var generations: [UInt32] = []
     private var freeSlots: [UInt32] = []

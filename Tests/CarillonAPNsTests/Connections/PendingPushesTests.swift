@@ -3,7 +3,7 @@ import Testing
 @testable import CarillonAPNs
 
 /// Places of pushes that are used again.
-struct PushTableTests {
+struct PendingPushesTests {
     private static let now = Moment(nanoseconds: 1)
 
     private static func submission(_ path: String) -> Submission {
@@ -11,7 +11,7 @@ struct PushTableTests {
     }
 
     @Test func `whoever knows an earlier push by its place does not meet the next one`() {
-        var table = PushTable()
+        var table = PendingPushes()
         let first = table.add(Self.submission("/first"), Self.now)
         #expect(table.holds(first))
         #expect(table.remove(first)?.path == "/first")
@@ -42,7 +42,7 @@ struct PushTableTests {
     }
 
     @Test func `a push knows its place, and when its time is over`() {
-        var table = PushTable()
+        var table = PendingPushes()
         let submission = Self.submission("/")
         let push = table.add(submission, Self.now)
         #expect(submission.push == push)
