@@ -1,17 +1,17 @@
 import CarillonWire
 import Logging
 
-/// What updates fired, on its way to the devices.
+/// Delivers the firings of updates to devices.
 extension ItemEngine {
-    /// Delivers a firing while the updates of its item wait, and makes refused crossings fire with the next update. Targets that
-    /// cannot be reached because the store fails stay in the store until ``notifyRest()``.
+    /// Delivers a firing while the updates of its item wait, and makes refused crossings fire with the next update. If the store
+    /// fails, the remaining targets stay in the store until ``notifyRest()``.
     ///
     /// - Returns: Whether each target was handled.
     @discardableResult package func notify(_ firing: StoredFiring) async -> Bool {
         let notified = await notifyNow(firing)
         let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
         keepRefused(notified.pending, of: key)
-        // Before the item takes updates again, so that the next update finds them.
+        // This happens before the item accepts updates again, so that the next update evaluates the refused crossings.
         if notified.fault == nil { giveBackRefused(of: key, after: firing.number) }
         await note(notified, of: firing)
         return notified.fault == nil
@@ -24,7 +24,7 @@ extension ItemEngine {
         return notified
     }
 
-    /// Notes the result of a delivery in memory, and reads the subscriptions that it names.
+    /// Applies the result of a delivery to the item in memory, and reads the subscriptions that the result contains.
     private func note(_ notified: Firings.Notified, of firing: StoredFiring) async {
         let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
         underWay.remove(firing.number)
@@ -39,7 +39,7 @@ extension ItemEngine {
         for (subscription, isAwake) in notified.unsettled where isAwake { items[key]?.wakeUp(subscription) }
         do {
             let gone = try await follow(Array(notified.unsettled.keys), looks: false)
-            // Those that are there no more were taken away while the item was loaded.
+            // Missing subscriptions were removed while the item was being loaded.
             for subscription in gone { items[key]?.whenStill { $0.disarm(subscription) } }
         } catch {
             logger.error(
@@ -68,7 +68,7 @@ extension ItemEngine {
     /// Makes the subscriptions of kept targets fire with the next update, if the item is in memory and no firing delays its
     /// updates.
     ///
-    /// - Parameter number: A firing that was delivered. The updates still wait for it.
+    /// - Parameter number: A firing that was delivered and still delays the updates.
     func giveBackRefused(of key: ItemKey, after number: Int64? = nil) {
         guard let item = items[key], item.heldUp.allSatisfy({ $0 == number }),
             let refused = refusedOfRest.removeValue(forKey: key)
@@ -77,13 +77,13 @@ extension ItemEngine {
         drain(item)
     }
 
-    /// Gives refused crossings back between two updates of their item. Updates can have fired since the refusal, so the rows decide: a
-    /// subscription that fired again, or that a stored firing names, is left out.
+    /// Makes refused crossings fire again, between two updates of their item. Updates can have fired since the refusal, so the
+    /// rows decide: a subscription that fired again, or that is a target of a stored firing, is left out.
     func giveBack(_ refused: Set<Firing.Target>, to item: WatchedItem) async {
         let crossings = refused.filter { item.isCrossing($0) }
         guard !item.isGone, !crossings.isEmpty else { return }
         do {
-            // Before the rows: a firing that is delivered meanwhile is found here or there.
+            // Firings are read before the rows, so that a firing that is delivered in between is found in one of them.
             let pending = try await store.firingTargets(of: item.key)
             let subscriptions = crossings.map(\.subscription).filter { !pending.contains($0) }
             for start in stride(from: 0, to: subscriptions.count, by: Self.followedAtOnce) {
@@ -94,7 +94,7 @@ extension ItemEngine {
                 }
             }
         } catch {
-            // The rows have the refused crossings of an item that is not in memory any more.
+            // If the item is not in memory any more, the rows contain its refused crossings.
             if items[item.key] === item { refusedOfRest[item.key, default: []].formUnion(crossings) }
             logger.error(
                 "cannot read refused crossings; retrying",
@@ -107,8 +107,9 @@ extension ItemEngine {
         if loading[key] != nil { notifiedMeanwhile.insert(number) }
     }
 
-    /// Delivers firings that a killed server or a full disk left: the firings of an item in their order, and those of a few items
-    /// at a time. Gives refused crossings back whose rows could not be read before.
+    /// Delivers firings that remain after a server was killed or a disk was full. The firings of one item are delivered in their
+    /// order. A few items are handled at the same time. Also makes refused crossings fire again whose rows could not be read
+    /// before.
     package func notifyRest() async throws {
         for key in Array(refusedOfRest.keys) { giveBackRefused(of: key) }
         var last: ItemKey?
@@ -133,7 +134,7 @@ extension ItemEngine {
         }
         do {
             while !Task.isCancelled, home.isOpen(key.shard), let next = try await store.nextFiring(of: key) {
-                // The item tells it itself.
+                // The item is delivering this firing.
                 guard underWay.insert(next.number).inserted else { return }
                 switch next {
                 case .readable(let firing): guard await notify(firing) else { return }

@@ -2,13 +2,14 @@ import CarillonBasics
 package import CarillonWire
 import Crypto
 
-/// Decides which waiting firing of the same subscription a new firing replaces: the one with the same topic.
+/// The collapse key of a firing. A new firing replaces the waiting firing of the same subscription with the same key.
 package enum FiringTopic {
     private static let plain = "fired"
 
-    /// Nil when the firing replaces nothing: each update of a distinct item is an event of its own.
+    /// Returns nil if the firing replaces no other: each update of a `distinct` item is a separate event.
     ///
-    /// Otherwise a firing replaces the one with the same rendered `collapse`, which the topic has as a hash, as it may be long.
+    /// Otherwise a firing replaces the firing with the same rendered `collapse` member. The key contains a hash of that member,
+    /// because the member can be long.
     package static func text(of fired: FiredNotification, isDistinct: Bool) -> String? {
         guard !isDistinct else { return nil }
         guard case .string(let collapse)? = fired.notification["collapse"], !collapse.isEmpty else { return plain }

@@ -1,4 +1,4 @@
-/// Deliveries of one step, to devices of this home and of other homes.
+/// The deliveries of one step, to devices of this home and of other homes.
 struct FiringStep: Sendable {
     fileprivate typealias Elsewhere = (place: Int, delivery: FiringDelivery)
 
@@ -13,7 +13,7 @@ struct FiringStep: Sendable {
 }
 
 extension Firings {
-    /// Begins a delivery, whose result is at a place in the results of the step.
+    /// Starts a delivery. Its result is stored at the same place in the results of the step.
     func deliver(_ delivery: FiringDelivery, _ place: Int, of step: inout FiringStep) {
         guard home.has(delivery.device) else { return step.elsewhere.append((place, delivery)) }
         let results = step.results
@@ -48,7 +48,7 @@ extension Firings {
         }
     }
 
-    /// Delivers notifications to devices of this home, for the home of the item.
+    /// Delivers notifications to devices of this home, at the request of the home of the item.
     package func deliver(_ deliveries: [FiringDelivery]) async -> [DeliveryResult] {
         let results = ResultCollector<DeliveryResult>(deliveries.count)
         for (place, delivery) in deliveries.enumerated() {

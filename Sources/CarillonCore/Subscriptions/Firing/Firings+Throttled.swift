@@ -3,14 +3,14 @@ import CarillonWire
 import Metrics
 import Synchronization
 
-/// What fires faster than its subscription's pace waits on disk, and is told when its time has come.
+/// Stores firings that exceed their subscription's pace, and delivers them when they are due.
 extension Firings {
-    /// What becomes of those that have a pace, but for those that are told now.
+    /// Returns the results for firings of subscriptions with a pace. Firings that must be delivered now are left out.
     func holdPaced(
         _ rendered: [(subject: FiringSubject, firing: RenderedFiring)], of stored: StoredFiring
     ) async throws -> [SubscriptionSerial: HoldResult] {
         let firings = rendered.compactMap { subject, firing -> ThrottledFiring? in
-            // It fires once, whenever that is.
+            // The subscription fires only once, so its firing is not throttled.
             guard let pace = subject.pace, subject.policy != .once else { return nil }
             return ThrottledFiring(
                 target: firing.target, device: subject.device, item: stored.firing.item, number: stored.number,
@@ -34,7 +34,7 @@ extension Firings {
         return results
     }
 
-    /// Tells those whose time has come. Answers when the next one's comes; nil when none waits.
+    /// Delivers due firings. Returns when the next firing is due; nil if no firing waits.
     package func notifyHeld() async throws -> Timestamp? {
         let now = time.now()
         // In all shards: see ``LocalHome/shards``.

@@ -1,19 +1,19 @@
 import Synchronization
 
-/// Serializes the evaluations of one binding, in the order of the calls. Without it, two concurrent evaluations could each miss what the other
-/// writes.
+/// Serializes the evaluations of one binding, in the order of the calls. Without this, each of two concurrent evaluations could
+/// miss the changes of the other.
 final class EvaluationTurns: Sendable {
     /// The waiting calls of each binding. A binding has an entry while a call has its turn.
     private let waiting = Mutex<[BindingSerial: [CheckedContinuation<Void, Never>]]>([:])
 
-    /// Runs the body when nobody else has the turn of the binding.
+    /// Runs the body when no other call has the turn of the binding.
     func take<Value>(_ binding: BindingSerial, _ body: () async throws -> Value) async throws -> Value {
         await begin(binding)
         defer { end(binding) }
         return try await body()
     }
 
-    /// How many wait for a binding.
+    /// Returns the number of calls that wait for a binding.
     func waiters(for binding: BindingSerial) -> Int { waiting.withLock { $0[binding]?.count ?? 0 } }
 
     private func begin(_ binding: BindingSerial) async {

@@ -1,33 +1,33 @@
 import CarillonWire
 
-/// The devices of an app that are there, with an index by what they say of themselves: a new update is evaluated for those alone that may
-/// belong to its audience.
+/// The devices of an app that are connected or poll, with an index by their parameters. A new update is evaluated only for
+/// devices that may match its audience.
 struct PresentDevices {
     struct There {
         var device: Device
         var profile: String
         var since: Timestamp
-        /// What the log was last evaluated for; nil while that is under way, when every update may be for it.
+        /// The state for which the log was last evaluated; nil during an evaluation, in which every update may match.
         var snapshot: EvaluationSnapshot?
         var facts: DeviceFacts?
     }
 
     private(set) var devices: [DeviceSerial: There] = [:]
     private var keyed: [Audience.Key: Set<DeviceSerial>] = [:]
-    /// Of which not everything is known.
+    /// Devices whose parameters are not known completely.
     private var unknown: Set<DeviceSerial> = []
     /// The published updates that the devices were not notified of.
     private(set) var pending: [UpdateSerial] = []
     private(set) var isNotifying = false
-    /// Devices that could not be told.
+    /// Devices that could not be notified.
     var missed: Set<DeviceSerial> = []
-    /// The place in the log up to which the devices were notified in the last sweep; nil if it is not known. Only for an app whose updates
-    /// other homes change.
+    /// The place in the log up to which the devices were notified in the last sweep; nil if it is not known. Used only for an app
+    /// whose updates other homes change.
     private var notified: (revision: Int64, last: UpdateSerial)?
     /// The updates that the devices were notified of since then.
     private var notifiedSince: Set<UpdateSerial> = []
 
-    /// A device said something. What it said before counts no more, unless its binding is as it was.
+    /// Notes a device that reported something. Its earlier parameters are ignored, unless its binding is unchanged.
     mutating func note(_ there: There, _ binding: UpdateBinding) {
         let device = there.device.serial
         if let snapshot = devices[device]?.snapshot, snapshot.binding == binding.serial, snapshot.revision == binding.revision {
@@ -39,7 +39,7 @@ struct PresentDevices {
         unknown.insert(device)
     }
 
-    /// It says something else of itself from now on.
+    /// Notes that the parameters of a device are being changed.
     mutating func changes(_ device: DeviceSerial) {
         guard var there = devices[device], there.snapshot != nil else { return }
         remove(device)
@@ -48,12 +48,12 @@ struct PresentDevices {
         unknown.insert(device)
     }
 
-    // MARK: Telling
+    // MARK: Notifying
 
-    /// Adds an update of which the devices must be notified.
+    /// Adds an update that the devices must be notified of.
     ///
     /// - Parameter isShared: Whether other homes change updates.
-    /// - Returns: Whether a task must begin that notifies the devices.
+    /// - Returns: Whether the caller must start a task that notifies the devices.
     mutating func add(_ update: UpdateSerial, isShared: Bool) -> Bool {
         guard !devices.isEmpty else { return false }
         pending.append(update)
@@ -61,9 +61,9 @@ struct PresentDevices {
         return begins()
     }
 
-    /// Adds the updates that another home published without a hint that reached this home.
+    /// Adds the updates that another home published and whose hints did not reach this home.
     ///
-    /// - Returns: Whether a task must begin that notifies the devices.
+    /// - Returns: Whether the caller must start a task that notifies the devices.
     mutating func addPending(of log: UpdateLogs.Log) -> Bool {
         let before = notified
         let last = max(log.live.last, before?.last ?? UpdateSerial(0))
@@ -73,7 +73,7 @@ struct PresentDevices {
         }
         notifiedSince = notifiedSince.filter { $0 > last }
         if before?.revision != log.mark.revision {
-            // Any update of the log can be one that the devices were not notified of.
+            // Any update of the log can be one of which the devices were not notified.
             missed.formUnion(devices.values.filter { $0.snapshot?.isOf(log) != true }.map(\.device.serial))
         }
         guard !devices.isEmpty, !updates.isEmpty else { return false }
@@ -86,7 +86,8 @@ struct PresentDevices {
         return !isNotifying
     }
 
-    /// Takes the updates of which the present devices were not notified. Without such an update, the notification ends.
+    /// Returns and removes the updates of which the present devices were not notified. Without such an update, the notification
+    /// ends.
     mutating func takePending() -> [UpdateSerial] {
         defer { pending = [] }
         if pending.isEmpty { isNotifying = false }
@@ -100,7 +101,7 @@ struct PresentDevices {
         return missed.compactMap { devices[$0] }
     }
 
-    /// The log was evaluated for a device that is there.
+    /// Notes that the log was evaluated for a present device.
     mutating func evaluated(_ device: DeviceSerial, _ snapshot: EvaluationSnapshot, _ facts: DeviceFacts) {
         guard var there = devices[device] else { return }
         remove(device)
@@ -118,7 +119,7 @@ struct PresentDevices {
         }
     }
 
-    /// Those that may belong to an update's audience: all that do are among them.
+    /// Returns the devices that may match an update's audience. All matching devices are included.
     func candidates(for entry: LiveUpdates.Entry, in log: UpdateLogs.Log) -> [There] {
         let known: [There]
         switch entry.keys {

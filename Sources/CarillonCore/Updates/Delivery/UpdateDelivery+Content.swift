@@ -1,12 +1,12 @@
 import CarillonWire
 import Metrics
 
-/// Content that later content stands for, and content that was missed.
+/// Coalesces content into later content, and handles missed content.
 extension UpdateDelivery {
     struct Coalescing {
-        /// Of updates that are to be given: what stands for them.
+        /// New updates and the later updates into which they are coalesced.
         var amongThem: [UpdateSerial: UpdateSerial] = [:]
-        /// What they stand for, and was given before.
+        /// Earlier completions that are coalesced into the new updates.
         var before: [(CompletionKey, by: UpdateSerial)] = []
 
         func isCoalescer(_ update: UpdateSerial) -> Bool {
@@ -14,8 +14,8 @@ extension UpdateDelivery {
         }
     }
 
-    /// Of content that a device does not have, later changes stand for earlier ones of their order key, and beyond a number one that says to fetch
-    /// everything stands for all.
+    /// Determines which content is coalesced, of the content that a device does not have. Later changes replace earlier changes
+    /// with the same order key. Beyond ``mostContent``, a request to fetch all content replaces all of it.
     func coalescing(
         _ updates: [Update], _ binding: UpdateBinding, _ log: UpdateLogs.Log
     ) async throws -> Coalescing {
@@ -48,15 +48,15 @@ extension UpdateDelivery {
         return coalescing
     }
 
-    /// More of it waits for one device only as an order to fetch everything.
+    /// The largest number of content updates that wait for one device. Beyond it, a request to fetch all content replaces them.
     package static let mostContent = 500
 
-    /// Tells a device to fetch everything; it is given to it as what is due.
+    /// Requests a device to fetch all content. The request is sent as a due completion.
     @discardableResult
     private func resync(_ binding: UpdateBinding) async throws -> UpdateSerial {
         var random = random
         let (id, now) = (UpdateID.random(using: &random), time.now())
-        // What the device said that it received counts as received.
+        // Envelopes that the device acknowledged must count as received.
         await home.flush(binding.device)
         let request = ResyncRequest(proposed: id, body: Update.Definition.resync.body(id, at: now))
         let resync = try await store.resync(binding.serial, request, at: now)
@@ -71,11 +71,11 @@ extension UpdateDelivery {
         case nothing
         /// The device missed no content up to this place.
         case noneUpTo(UpdateSerial)
-        /// The device is requested to fetch everything.
+        /// The device is requested to fetch all content.
         case madeUp
     }
 
-    /// Content that came and went while a device was away may be what it shows still.
+    /// Checks for content that was published and expired while a device was away. The device may still show the earlier content.
     func makeUpForMissed(
         _ binding: UpdateBinding, _ log: UpdateLogs.Log, _ facts: DeviceFacts
     ) async throws -> Missed {

@@ -2,9 +2,10 @@ import CarillonWire
 import Metrics
 import Synchronization
 
-/// The log of an app is evaluated for a binding: what matches is put into its inbox.
+/// Evaluates the log of an app for a binding, and puts matching updates into its inbox.
 extension UpdateDelivery {
-    /// Evaluates the log for a binding, where that was not done yet. What does not fit into its inbox is evaluated another time.
+    /// Evaluates the log for a binding, unless this was done before. Updates for which the inbox has no room are evaluated
+    /// another time.
     ///
     /// - Returns: Whether a completion of the binding can have become due. False if the log was evaluated before the call, and if
     ///   this call only put updates into the inbox.
@@ -32,7 +33,7 @@ extension UpdateDelivery {
         }
     }
 
-    /// Runs the body with the stored binding and the log. Runs it again if the body returns false and the binding then has
+    /// Runs the body with the stored binding and the log. Runs the body again if it returns false and the binding then has
     /// another revision: ``UpdateStore/forgetLocations(in:before:limit:)`` changes bindings, and the log is not evaluated for
     /// them otherwise. Does nothing if the binding ended.
     func untilUnchanged(
@@ -48,7 +49,7 @@ extension UpdateDelivery {
         }
     }
 
-    /// Returns the stored binding with its completions of the updates that are next; nil if the binding ended.
+    /// Returns the stored binding with its completions of the next updates; nil if the binding ended.
     private func standing(of binding: BindingSerial, in log: UpdateLogs.Log) async throws -> BindingStanding? {
         let first = log.live.serialsInOrder.first ?? UpdateSerial(.max)
         return try await store.standing(of: binding, from: first, under: log.version)
@@ -57,7 +58,7 @@ extension UpdateDelivery {
     /// The number of attempts in one turn. The sweep changes a binding once; a poll that changes it evaluates the log afterwards.
     static let changesInTurn = 3
 
-    /// Whether nothing came since it was evaluated.
+    /// Whether the log and the binding are unchanged since the last evaluation.
     func isHeld(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
         let log = try await logs.log(of: device.app)
         return isHeld(binding, EvaluationSnapshot(binding: binding.serial, revision: binding.revision, log), of: device)
@@ -107,7 +108,7 @@ extension UpdateDelivery {
             let matching = log.live.candidates(for: facts, after: place).filter { serial in
                 log.live[serial].map { log.holds($0, for: facts) ?? false } ?? false
             }
-            // Nothing is lost when that is evaluated again.
+            // It is safe to evaluate these updates again.
             if matching.isEmpty, place.rawValue != 0 { break }
             let page = Array(matching.prefix(Self.atOnce))
             let end = page.count < matching.count ? page[page.count - 1] : log.live.last
@@ -133,11 +134,11 @@ extension UpdateDelivery {
     }
 
     private struct Offered {
-        /// The last before one that had no room.
+        /// The last update before one for which the inbox had no room; nil if all had room.
         var reached: UpdateSerial?
-        /// Completions that have no envelope.
+        /// Completions without an envelope.
         var adding: [Completion] = []
-        /// Earlier ones, for which these stand.
+        /// Earlier completions that are coalesced into these updates.
         var coalesced: [(CompletionKey, by: UpdateSerial)] = []
         /// Whether the place of the binding was written with the offer.
         var isNoted = false
@@ -191,14 +192,14 @@ extension UpdateDelivery {
         for (place, result) in results.enumerated() {
             switch result {
             case .stored, .settled, .given: offered.increment()
-            // It ended, or another evaluated the log at the same time.
+            // The update ended, or another call evaluated the log at the same time.
             case .refused(.originGone) where !coalescing.isCoalescer(offers[place].update.serial),
                 .dropped where !coalescing.isCoalescer(offers[place].update.serial):
                 break
             case .refused, .dropped:
                 if result == .refused(.full) { full.increment() }
                 var missed = offers[place].update.serial
-                // Nor what it would have stood for.
+                // Updates that are coalesced into the missing update are not delivered either.
                 for earlier in adding.reversed() where earlier.coalescedBy.map({ $0 >= missed }) ?? false {
                     missed = min(missed, earlier.key.update)
                 }
@@ -230,9 +231,10 @@ extension UpdateDelivery {
         return offers.isEmpty ? [] : await answers.all()
     }
 
-    /// After a change of parameters: ends what the binding belonged to and belongs to no more, and goes on with what it returned to.
+    /// Follows a change of parameters: ends completions of audiences that the binding left, and continues completions of
+    /// audiences to which it returned.
     ///
-    /// - Returns: Whether there was any of both.
+    /// - Returns: Whether there were any such completions.
     private func follow(
         _ binding: UpdateBinding, _ known: [Completion], _ facts: DeviceFacts, _ log: UpdateLogs.Log
     ) async throws -> Bool {
@@ -252,10 +254,10 @@ extension UpdateDelivery {
         return !left.isEmpty || !back.isEmpty
     }
 
-    /// Ends completions of audiences that a binding left, and takes them out of its inbox.
+    /// Ends completions of audiences that a binding left, and removes their envelopes from its inbox.
     func leave(_ completions: [CompletionKey], _ binding: UpdateBinding) async throws {
         guard !completions.isEmpty else { return }
-        // What the device said that it received counts as received.
+        // Envelopes that the device acknowledged must count as received.
         await home.flush(binding.device)
         for start in stride(from: 0, to: completions.count, by: Self.leftAtOnce) {
             let some = Array(completions[start..<min(start + Self.leftAtOnce, completions.count)])
@@ -267,13 +269,14 @@ extension UpdateDelivery {
 
     private static let leftAtOnce = 256
 
-    /// Returns when a live connection cannot give any more what was taken out of the inbox.
+    /// Returns when no live connection can deliver the removed envelopes any more.
     func withdraw(_ takenOut: [MessageID], from device: DeviceSerial) async {
         for envelope in takenOut { await home.withdraw(.envelope(envelope.position), from: device) }
     }
 
-    /// Takes what ended with its update or its binding out of the inbox, before it comes to its end: in the other order what a kill leaves
-    /// there would be given. Nothing of it is offered again, as it ended.
+    /// Removes the envelopes of completions from the inbox before the completions end with their update or binding. In the
+    /// opposite order, a server that is killed in between would later deliver the remaining envelopes. The updates have ended, so
+    /// they are not offered again.
     func takeOut(_ completions: [CompletionKey], of device: DeviceSerial, as outcome: Outcome = .cancelled) async throws {
         guard !completions.isEmpty else { return }
         try await takeOut(try await store.envelopes(of: completions), of: device, as: outcome)
@@ -285,10 +288,10 @@ extension UpdateDelivery {
 
     // MARK: Waking
 
-    /// Puts updates that wake into the inboxes of devices that sleep and match, some at a time, so that they are woken by what waits there.
-    /// Answers whether more are to be looked at.
+    /// Puts updates that wake into the inboxes of some sleeping devices of their audiences. The waiting envelopes then wake the
+    /// devices. Returns whether more devices must be checked.
     ///
-    /// - Parameter bindings: The most that are looked at for one update.
+    /// - Parameter bindings: The largest number of bindings that are checked for one update.
     package func wakeSome(bindings limit: Int = 200) async throws -> Bool {
         var (woken, fault): (Int, (any Error)?) = (0, nil)
         for waking in try await store.wakingUpdates(limit: Self.wakingAtOnce) {
@@ -296,7 +299,7 @@ extension UpdateDelivery {
                 try await wake(for: waking, limit)
                 woken += 1
             } catch {
-                // It holds up no other app.
+                // A fault does not delay other apps.
                 faults.increment()
                 fault = error
             }
@@ -316,13 +319,13 @@ extension UpdateDelivery {
                 return log.holds(entry, for: facts) == true
             }
             let elsewhere = try await wakeOwn(matching, for: waking)
-            // The place of the update is written when a home has woken each device.
+            // The place of the update is written after a home has woken each device.
             if !elsewhere.isEmpty { try await wakeElsewhere(elsewhere, for: waking) }
         }
         try await store.woke(waking.update.serial, to: page.count == limit ? page.last?.binding.serial : nil)
     }
 
-    /// Puts an update that wakes into the inboxes of those of the devices that are devices of the home.
+    /// Puts an update that wakes into the inboxes of the devices of bindings, if they are devices of this home.
     ///
     /// - Returns: The bindings of these devices.
     package func wake(_ bindings: [AppBinding], for waking: WakingUpdate) async throws -> [BindingSerial] {
@@ -330,7 +333,7 @@ extension UpdateDelivery {
         return bindings.map(\.binding.serial).filter { !elsewhere.contains($0) }
     }
 
-    /// - Returns: The bindings whose devices are not devices of the home.
+    /// - Returns: The bindings of devices of other homes.
     private func wakeOwn(_ bindings: [AppBinding], for waking: WakingUpdate) async throws -> [AppBinding] {
         var elsewhere: [AppBinding] = []
         for sleeping in bindings {
@@ -343,7 +346,7 @@ extension UpdateDelivery {
         return elsewhere
     }
 
-    /// - Throws: ``StoreFault`` also if no home had a device when it was asked.
+    /// - Throws: ``StoreFault`` also if no home had a device when it received the request.
     private func wakeElsewhere(_ bindings: [AppBinding], for waking: WakingUpdate) async throws {
         let answers = try await others.askEach(WakeForUpdate(waking: waking, sleeping: bindings))
         let woken = Set(answers.joined())
@@ -352,8 +355,8 @@ extension UpdateDelivery {
         }
     }
 
-    /// Evaluates the log for a sleeping device if the update still matches: the binding and the rules can change while the device waits for
-    /// its turn.
+    /// Evaluates the log for a sleeping device if the update still matches. The binding and the rules can change while the device
+    /// waits for its turn.
     private func evaluate(_ sleeping: AppBinding, of waking: WakingUpdate) async throws {
         try await home.inside(of: sleeping.binding.device) { try await holdInTurn(sleeping, of: waking) }
     }
@@ -378,7 +381,7 @@ extension UpdateDelivery {
 extension UpdateBinding {
     var takesContent: Bool { kinds.contains(UpdateKind.content.name) }
 
-    /// Up to where the log need not be evaluated.
+    /// The place up to which the log need not be evaluated.
     fileprivate func place(in log: UpdateLogs.Log) -> UpdateSerial {
         cursor.rules == log.version ? cursor.place : UpdateSerial(0)
     }

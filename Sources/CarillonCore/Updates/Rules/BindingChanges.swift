@@ -4,7 +4,7 @@ package struct BindingChanges: Equatable, Sendable {
     package struct End: Equatable, Sendable {
         package var binding: BindingSerial
         package var revision: Int64
-        /// Whether its completions are still to be released.
+        /// Whether its completions must still be released.
         package var needsCleanup: Bool
         package var at: Timestamp
 
@@ -29,9 +29,9 @@ package struct BindingChanges: Equatable, Sendable {
         }
     }
 
-    /// A binding that begins again. Its place in the log is cleared, and its completions are not released any more.
+    /// A binding that is used again. Its place in the log is cleared, and its completions are not released any more.
     ///
-    /// Completions that ended with the binding are due, unless the device left the audience or the update ended.
+    /// Completions that ended with the binding become due, unless the device left the audience or the update ended.
     package struct Again: Equatable, Sendable {
         package var binding: BindingSerial
         package var revision: Int64

@@ -1,16 +1,16 @@
-/// Decides which binding a device has with a user and a profile, which bindings end or are removed for another one, how a
-/// change of parameters changes a binding, and which place in the log a binding has.
+/// Decides which binding a device has with a user and a profile, which bindings end or are removed for another one, how a change
+/// of parameters changes a binding, and which place in the log a binding has.
 ///
-/// The rules read nothing: they receive facts and return changes of rows, and request the facts that are missing.
+/// The rules do not read the store: they receive facts, return changes of rows, and request the missing facts.
 package struct BindingRules: Sendable {
     package enum BeginVerdict: Equatable, Sendable {
-        /// Read which bindings of the device have unfinished completions, and decide again.
+        /// The caller must read which bindings of the device have unfinished completions, and decide again.
         case needsUnfinished
-        /// Read the missed content of this binding, and decide again.
+        /// The caller must read the missed content of this binding, and decide again.
         case needsMissedContent(of: BindingSerial)
         /// The device has this binding already.
         case present(BindingSerial)
-        /// There is no such device, its app was deleted, or no binding can be removed for another one.
+        /// The device does not exist, its app was deleted, or no binding can be removed for another one.
         case refused
         case begins(BindingChanges)
     }
@@ -21,7 +21,8 @@ package struct BindingRules: Sendable {
 
     // MARK: Beginnings and ends
 
-    /// A device connects with its present user and a profile. A device has one binding at a time: another one ends.
+    /// Begins the binding of a device with its present user and a profile. A device has one binding at a time: any other binding
+    /// ends.
     package func begin(_ profile: String, at now: Timestamp, knowing facts: BeginFacts) -> BeginVerdict {
         guard let owner = facts.owner else { return .refused }
         let own = facts.bindings.first(where: \.isOwn)
@@ -60,7 +61,7 @@ package struct BindingRules: Sendable {
             .min { ($0.endedAt ?? now, $0.serial.rawValue) < ($1.endedAt ?? now, $1.serial.rawValue) }?.serial
     }
 
-    /// The user of a device changed. The caller ends the completions of the bindings that end.
+    /// Ends bindings after the user of a device changed. The caller ends the completions of these bindings.
     package func userChanged(at now: Timestamp, knowing bindings: [BindingRow]) -> BindingChanges {
         var changes = BindingChanges()
         changes.ended = bindings.filter { $0.endedAt == nil && !$0.isOwn }
@@ -70,7 +71,7 @@ package struct BindingRules: Sendable {
 
     // MARK: Parameters and places
 
-    /// Returns a binding with its next revision and without a place, so that the log is evaluated for it anew.
+    /// Returns a binding with its next revision and without a place, so that the log is evaluated for it again.
     package func changed(_ binding: UpdateBinding) -> UpdateBinding {
         var changed = binding
         changed.revision += 1
@@ -78,11 +79,10 @@ package struct BindingRules: Sendable {
         return changed
     }
 
-    /// Returns the new place of a binding after the log was evaluated for it. Under the same rules, the place never goes
-    /// back.
+    /// Returns the new place of a binding after the log was evaluated for it. Under the same rules, the place never moves back.
     ///
     /// - Parameters:
-    ///   - isFull: Whether updates after the place had no room. Content among them can expire without a trace.
+    ///   - isFull: Whether the inbox had no room for updates after the place. Content among them can expire without a completion.
     ///   - facts: Nil if the binding ended.
     /// - Returns: Nil if the binding has another revision.
     package func evaluated(

@@ -36,7 +36,7 @@ package struct CompletionFacts: Equatable, Sendable {
     }
 }
 
-/// The facts that a new completion without an envelope needs.
+/// The facts for adding a completion without an envelope.
 package struct NewCompletionFacts: Equatable, Sendable {
     /// Nil if the update was forgotten.
     package var update: UpdateStanding?
@@ -52,13 +52,13 @@ package struct NewCompletionFacts: Equatable, Sendable {
     }
 }
 
-/// The facts of other rows that the change of a completion needs.
+/// The facts of other rows that are needed when a completion changes.
 package struct ConsequenceQuestions: Equatable, Sendable {
-    /// Which completion of the binding with this order key is the first that others wait for, without the one that changes?
+    /// The first completion of the binding with this order key that others wait for, without the changed completion.
     package var orderKeys: Set<OrderKey> = []
-    /// Which completions of the binding does the update replace?
+    /// The completions of the binding that the update replaces.
     package var coalesced = false
-    /// Is the update content, and did the binding end?
+    /// Whether the update is content, and whether the binding ended.
     package var content = false
 
     package init() {}
@@ -91,8 +91,8 @@ package struct ConsequenceFacts: Equatable, Sendable {
 
     /// For each requested order key, one completion or none.
     package var firsts: [OrderKey: [Completion]] = [:]
-    /// In the order of their updates. Empty if the update requests the device to fetch everything. Nil if they were not
-    /// read.
+    /// The replaced completions, in the order of their updates. Empty if the update requests the device to fetch all content. Nil
+    /// if they were not read.
     package var coalesced: [Coalesced]?
     /// Nil if it was not read.
     package var content: Content?

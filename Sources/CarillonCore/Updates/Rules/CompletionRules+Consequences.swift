@@ -2,7 +2,7 @@
 /// delivered, and content that it replaced is delivered by itself.
 extension CompletionRules {
     package enum Verdict: Equatable, Sendable {
-        /// Answer these questions, and decide again.
+        /// The caller must read these facts and decide again.
         case needs(ConsequenceQuestions)
         case decided(CompletionChanges)
     }

@@ -2,7 +2,7 @@
 struct CompletionRuling {
     private let binding: BindingSerial
     private let now: Timestamp
-    /// The known completions that others wait for, by order key.
+    /// The completions that others wait for, by order key, as far as they were read.
     private var queues: [OrderKey: [Completion]]
     private(set) var changes = CompletionChanges()
 
@@ -26,7 +26,7 @@ struct CompletionRuling {
         changes.changed[next.key] = released
     }
 
-    /// Makes live content due by itself. For expired content, the device must fetch everything.
+    /// Makes live content due by itself. For expired content, notes that the device must fetch all content.
     mutating func revive(_ coalesced: ConsequenceFacts.Coalesced) {
         guard !coalesced.isExpired else { return miss() }
         let (orderKey, key) = (coalesced.completion.orderKey, coalesced.completion.key)

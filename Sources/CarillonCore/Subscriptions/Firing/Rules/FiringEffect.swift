@@ -1,8 +1,9 @@
-/// The changes that firings cause, written in the transaction that appends their notification.
+/// The changes that a firing causes, written in the transaction that appends its notification.
 package enum FiringEffect: FeatureEffect {
-    /// A subscription fires, if it is armed as it was when that was found, and no later firing of the item was before.
+    /// A subscription fires, if it is unchanged since its condition was evaluated, and if no later firing of the item was
+    /// delivered before.
     case fired(Firing.Target, on: ItemName, by: Int64, at: Timestamp)
-    /// A throttled firing is delivered, if its subscription is as it was.
+    /// A throttled firing is delivered, if its subscription is unchanged.
     case throttledNotified(Int64, at: Timestamp)
 
     package func hash(into hasher: inout Hasher) {
@@ -16,7 +17,7 @@ package enum FiringEffect: FeatureEffect {
 }
 
 extension Effect {
-    /// Fires a subscription, if it is armed as it was when its condition was evaluated, and no later firing of the item was
+    /// Fires a subscription, if it is unchanged since its condition was evaluated, and if no later firing of the item was
     /// delivered before.
     package static func fired(
         _ target: Firing.Target, on item: ItemName, by number: Int64, at: Timestamp
