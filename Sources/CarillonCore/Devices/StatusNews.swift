@@ -59,6 +59,6 @@ package struct StatusNews: Sendable {
     }
 
     package static let atOnce = 100
-    /// No sender can write this topic.
+    /// A collapse key that no sender can write.
     private static let topic = "device:status"
 }
