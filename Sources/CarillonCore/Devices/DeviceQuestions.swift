@@ -2,7 +2,7 @@ package import CarillonWire
 
 // Requests of a home to the other homes about devices and apps. Each home answers for its own devices.
 
-/// An app was deleted. Each home forgets the app.
+/// An app was deleted. Each home removes the app from memory.
 package struct AppDeleted: HomeQuestion {
     package typealias Answer = Void
     package var app: AppSerial

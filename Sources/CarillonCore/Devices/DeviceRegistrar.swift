@@ -289,7 +289,7 @@ package struct DeviceRegistrar: Sendable {
     /// Returns nil if the device was deleted.
     package func find(_ serial: DeviceSerial) async throws -> Device? { try await devices.device(serial) }
 
-    /// - Parameter isVisible: Whether the caller may know of a device. A device that is not visible is reported as unknown.
+    /// - Parameter isVisible: Whether a device is visible to the caller. Any other device is reported as unknown.
     package func find(
         _ id: DeviceID, where isVisible: (Device) async throws -> Bool = { _ in true }
     ) async throws -> Device {

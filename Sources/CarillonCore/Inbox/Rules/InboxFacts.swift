@@ -90,7 +90,7 @@ package struct OriginHolding: Equatable, Sendable {
 package struct InboxQuestions: Equatable, Sendable {
     /// The origins of which to read whether they are open.
     package var origins: Set<OriginKey> = []
-    /// The origins of which to read what ends with them.
+    /// The origins of which to read the envelopes that end with them.
     package var holdings: Set<DeviceOrigin> = []
     /// The positions whose rows to read.
     package var rows: Set<Int64> = []
