@@ -9,8 +9,9 @@ package import CarillonWire
 ///   acknowledgement makes its write unnecessary.
 /// - An outcome has no waiter, and can wait longer (``Limits/leisurelyDelay``).
 ///
-/// One wake at a time is set for offered messages. It is due when the oldest offered message at that time has waited long enough.
-/// Younger offered messages are then left for another commit, because they can still be acknowledged.
+/// One wake at a time is set for offered messages. It is due when the oldest of them has waited long enough. If that message was
+/// acknowledged meanwhile, the remaining messages are younger, and the wake is set again. A commit leaves young offered messages
+/// for the next one, because they can still be acknowledged.
 ///
 /// An offered message is in one of these states:
 /// - *gathered*: its write is in the queue. An acknowledgement replaces the write by a record of the outcome. The sender is

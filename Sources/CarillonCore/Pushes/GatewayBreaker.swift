@@ -6,7 +6,7 @@ package import CarillonWire
 /// - *open*: the window is the number of pushes that can be under way. A missing answer halves the window, down to one; an answer
 ///   widens the window.
 /// - *paused*: the service cannot be reached, or refuses the push credentials. After the pause, one push is sent as a probe. An
-///   answer to the probe opens the push queue. The pushes that failed in the pause do not count an attempt.
+///   answer to the probe opens the push queue. A push that fails for this reason does not use up an attempt.
 ///
 /// New push credentials open the push queue. The pause grows from one second to a minute if the service cannot be reached. It is
 /// a minute if the push credentials are refused.
