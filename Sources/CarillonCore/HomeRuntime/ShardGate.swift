@@ -66,8 +66,8 @@ package final class ShardGate: Sendable {
 
     /// Admits a call. The caller must call ``leave(_:)`` when the call ends.
     ///
-    /// - Throws: ``HomeFault/moved(to:)`` if the home does not have the shard; ``HomeFault/unreachable`` if the shard is still closing after
-    ///   ``longestWait``, or too many calls wait.
+    /// - Throws: ``HomeFault/moved(to:)`` if the home does not have the shard; ``HomeFault/unreachable`` if the shard is still
+    ///   closing after ``longestWait``, or too many calls wait.
     package func enter(_ shard: Shard) async throws(HomeFault) {
         let deadline = ContinuousClock.now + Self.longestWait
         while true {

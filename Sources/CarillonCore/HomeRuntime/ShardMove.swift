@@ -8,8 +8,8 @@ import Synchronization
 package struct ShardMove: Sendable {
     package enum Result: Equatable, Sendable {
         case moved
-        /// Calls under way or the work of a feature did not end in time, a session did not answer, a change cannot be written now, or the
-        /// store was too slow.
+        /// Calls under way or the work of a feature did not end in time, a session did not answer, a change cannot be written
+        /// now, or the store was too slow.
         case busy
     }
 

@@ -7,8 +7,9 @@ package struct HandOver: Equatable, Sendable {
     package enum Kind: Int64, CaseIterable, Sendable {
         /// A device was suspended or resumed that has subscriptions on items of the shard. The content is the device.
         case subscriptionsChanged = 1
-        /// A subscription on an item of the shard was removed. The content is the app, the subscription, the shape of the condition or
-        /// nothing, and the name of the item, with a space between each. The shape is removed also if the name cannot be read.
+        /// A subscription on an item of the shard was removed. The content is the app, the subscription, the shape of the
+        /// condition or nothing, and the name of the item, with a space between each. The shape is removed also if the name
+        /// cannot be read.
         case subscriptionRemoved = 2
         /// Another home made or changed a subscription on an item of the shard. The content is the subscription.
         case subscriptionPut = 3

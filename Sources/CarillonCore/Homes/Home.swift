@@ -1,13 +1,13 @@
 /// A home, as connections use it. The home can be in this process or in another one.
 ///
-/// A socket or an event stream is the session of its device at the home. The home calls the session (``LiveSession``), also before
-/// ``arrive(_:_:_:speaking:openedAt:as:)`` returns. A feature uses its own home as a ``LocalHome``.
+/// A socket or an event stream is the session of its device at the home. The home calls the session (``LiveSession``), also
+/// before ``arrive(_:_:_:speaking:openedAt:as:)`` returns. A feature uses its own home as a ``LocalHome``.
 ///
 /// A call about a session takes effect after the earlier calls about the session, also if an earlier call failed. A session can
 /// leave only after its arrival has returned or failed.
 package protocol Home: AnyObject, Sendable {
-    /// Connects a device: reads the device with the first envelopes of its inbox, checks the proof, and makes the connection its session.
-    /// If the device has two sessions then, the one whose connection was opened first ends with ``SessionEnd/replaced``.
+    /// Connects a device: reads the device with the first envelopes of its inbox, checks the proof, and makes the connection its
+    /// session. If the device has two sessions then, the one whose connection was opened first ends with ``SessionEnd/replaced``.
     ///
     /// A session whose device has moved arrives at the new home with the same opening time, so that a newer session stays.
     ///

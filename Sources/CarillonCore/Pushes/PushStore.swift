@@ -4,8 +4,8 @@ package import CarillonWire
 ///
 /// New pushes are written as effects of other changes: an envelope that wakes its device, an acknowledgement, a registration.
 ///
-/// Each change is one transaction: a concurrent call sees all of it or nothing. Every method throws ``StoreFault`` if the store cannot be
-/// read or written; a change that throws is not made.
+/// Each change is one transaction: a concurrent call sees all of it or nothing. Every method throws ``StoreFault`` if the store
+/// cannot be read or written; a change that throws is not made.
 ///
 /// Methods with a set of shards return and change nothing of devices in other shards.
 package protocol PushStore: Sendable {

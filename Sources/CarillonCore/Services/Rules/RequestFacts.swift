@@ -26,8 +26,8 @@ package struct RequestQuestions: Equatable, Sendable {
 
     /// The rows of these requests.
     package var requests: Set<RequestSerial> = []
-    /// Whether the id was used, the present users of the two devices, and the number of unfinished requests of the consumer that are not
-    /// abandoned.
+    /// Whether the id was used, the present users of the two devices, and the number of unfinished requests of the consumer that
+    /// are not abandoned.
     package var candidates: Set<Candidate> = []
 
     package init() {}
