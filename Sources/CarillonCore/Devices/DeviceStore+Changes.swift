@@ -1,10 +1,10 @@
 package import CarillonWire
 
-/// Decides what a device asks for, from its present registration.
+/// Decides on a request of a device, from the device's present registration.
 package typealias RegistrationChange = (DeviceRegistration) throws(Refusal) -> RegistrationRequest
 
 extension DeviceStore {
-    /// Reads a registration, decides what it becomes, and writes that. Decides again if the registration changed meanwhile.
+    /// Reads a registration, decides on the change, and writes the result. Decides again if the registration changed meanwhile.
     ///
     /// - Parameter change: Called with the present registration, outside of a transaction.
     /// - Returns: Nil if there is no such device. A refusal changes nothing.

@@ -1,4 +1,4 @@
-/// What becomes of a device's data when the device's user changes: the only list of it.
+/// The effects of a change of a device's user on the device's data. This is the only list of them.
 ///
 /// `docs/users.md` shows the same rows. In the transaction that changes the user, stores end the data that
 /// ``UserChangeExtent`` names. ``EnvelopeKind/Behaviour/userChange`` has the extent of each kind of envelope.
@@ -8,7 +8,7 @@ package enum UserChange {
         package var extent: UserChangeExtent
         /// The final state, or why the data stays.
         package var outcome: String
-        /// Who is notified; empty for nobody.
+        /// The parties that are notified; empty if none is.
         package var notified: String
 
         init(_ extent: UserChangeExtent, _ outcome: String, notified: String = "") {

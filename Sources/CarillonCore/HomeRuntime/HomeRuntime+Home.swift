@@ -1,4 +1,4 @@
-/// A home of this process does each call itself. It throws ``HomeFault/moved(to:)`` for shards that it does not have, and
+/// A home of this process runs each call itself. It throws ``HomeFault/moved(to:)`` for shards that it does not have, and
 /// ``HomeFault/unreachable`` for shards that move and have no new home in time (``ShardGate/longestWait``).
 extension HomeRuntime: Home {
     package func arrive(
@@ -9,7 +9,7 @@ extension HomeRuntime: Home {
             guard let arrival = try await arrival(of: name, proof, as: session, load, openedAt: openedAt) else {
                 return .notKnown
             }
-            // Nothing follows the arrival of a session that did not join because the device has a newer one.
+            // If the session did not join because the device has a newer session, the listener is not called.
             if arrival.isJoined { arrivalListener?.arrived(arrival.arrived.device, version, session) }
             return .device(arrival.arrived)
         } catch let fault as HomeFault {
@@ -38,7 +38,7 @@ extension HomeRuntime: Home {
             guard let self else { return }
             if gate.has(shard) { settle(answer, of: device) } else { laterHome(shard)?.settle(answer, of: device) }
         }
-        // The envelope comes again.
+        // The envelope is delivered again.
         if !isKept { sessions.end([device], because: .storageUnavailable) }
     }
 
@@ -61,7 +61,7 @@ extension HomeRuntime: Home {
         return try await result(of: question, answers)
     }
 
-    /// - Throws: ``HomeFault`` if the feature found that another home has what the question is about.
+    /// - Throws: ``HomeFault`` if the feature found that another home has the shard of the request.
     private func result<Question: HomeQuestion>(
         of question: Question, _ answers: HomeAnswers
     ) async throws(HomeFault) -> Result<Question.Answer, any Error> {
@@ -76,7 +76,7 @@ extension HomeRuntime: Home {
 
     package func leave(_ session: any LiveSession, of device: DeviceSerial) { sessions.leave(session, device: device) }
 
-    /// Searches all sessions: the device can have another name since its session joined. A link does not call this for an arrival that the home
-    /// answered, because the link knows the device then.
+    /// Searches all sessions, because the device can have another name since its session joined. A link does not call this method
+    /// for an arrival that the home answered, because the link has the serial of the device then.
     package func leave(_ session: any LiveSession, of name: DeviceName) { sessions.leave(session) }
 }

@@ -1,13 +1,13 @@
 package import CarillonWire
 
-/// That a device be pushed to, when an envelope waits once it is written.
+/// A request to wake a device if an envelope is waiting after it is written.
 package struct WakeRequest: Equatable, Sendable {
     package var mode: WakeMode
-    /// Not before then.
+    /// The earliest time of the push.
     package var dueAt: Timestamp
-    /// An alert goes out also when the device acknowledged before.
+    /// Whether an alert is sent even if the device acknowledged before.
     package var isUnconditional: Bool
-    /// An alert shows the app's own text, and wakes in the background where the app has none.
+    /// Whether an alert shows the app's own text. If the app has none, the device is woken in the background.
     package var needsAlertText: Bool
     /// Whether the texts of the alert are shortened so that its payload fits.
     package var isShortened: Bool
@@ -23,12 +23,13 @@ package struct WakeRequest: Equatable, Sendable {
         self.isShortened = isShortened
     }
 
-    /// So long a device that is connected, or polls, may take to acknowledge.
+    /// The number of seconds within which a device that is connected or polls can acknowledge before it is pushed to.
     package static let presenceSeconds: Int64 = 10
 }
 
 extension Urgency {
-    /// How a message wakes, on a channel of this mode (RFC 8030 section 5.3: the device is not disturbed for low urgency).
+    /// Returns the wake mode of a message on a channel of a mode (RFC 8030 section 5.3: a message of low urgency does not disturb
+    /// the device).
     package func wake(on channel: WakeMode) -> WakeMode {
         switch (self, channel) {
         case (.veryLow, _), (.low, _), (_, .none): .none

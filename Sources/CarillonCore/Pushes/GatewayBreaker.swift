@@ -1,17 +1,18 @@
 import CarillonBasics
 package import CarillonWire
 
-/// Whether pushes of a push queue may be sent, and how many at once.
+/// Decides whether pushes of a push queue can be sent, and how many at the same time.
 ///
-/// - *open*: as many as its window are under way. Silence halves the window, down to one; an answer widens it.
-/// - *paused*: the service cannot be reached, or refuses the credentials. When the pause is over, one push is sent to see, and
-///   opens the push queue when it is answered. What was tried in vain has cost no attempt.
+/// - *open*: the window is the number of pushes that can be under way. A missing answer halves the window, down to one; an answer
+///   widens the window.
+/// - *paused*: the service cannot be reached, or refuses the push credentials. After the pause, one push is sent as a probe. An
+///   answer to the probe opens the push queue. A push that fails for this reason does not use up an attempt.
 ///
-/// New credentials open it. The pause after a service that cannot be reached grows from a second to a minute; that after
-/// credentials that are refused is a minute.
+/// New push credentials open the push queue. The pause grows from one second to a minute if the service cannot be reached. It is
+/// a minute if the push credentials are refused.
 ///
-/// Answers that are not the service's pause the push queue as a service that cannot be reached does, when ``strangersInARow`` pushes
-/// in a row had such an answer. One push that always has such an answer counts once, so that it does not pause the others.
+/// If ``strangersInARow`` pushes in a row have an answer that is not the service's, the push queue is paused as if the service
+/// could not be reached. A push that always has such an answer counts once, so that it does not pause the other pushes.
 package struct GatewayBreaker: Equatable, Sendable {
     package struct Fault: Equatable, Sendable {
         package var reason: String
@@ -26,26 +27,26 @@ package struct GatewayBreaker: Equatable, Sendable {
 
     package private(set) var underWay = 0
     package private(set) var window = GatewayBreaker.widest
-    /// Nil of a push queue that is open.
+    /// The reason of the pause; nil if the push queue is open.
     package private(set) var fault: Fault?
     private var pausedUntil = Timestamp(milliseconds: 0)
     private var failures = 0
-    /// The pushes whose answers were not the service's, since its last answer.
+    /// The pushes since the last answer of the service whose answers were not the service's.
     private var strange: [Bytes16] = []
 
     package init() {}
 
-    /// How many pushes may begin now.
+    /// Returns the number of pushes that can begin now.
     package func room(at now: Timestamp) -> Int {
         guard fault != nil else { return max(0, window - underWay) }
-        // A clock that was set back holds nothing up for longer than a pause.
+        // A clock that was set back delays nothing for longer than a pause.
         let isOver = now >= pausedUntil || now.adding(seconds: Self.probeSeconds) < pausedUntil
         return isOver && underWay == 0 ? 1 : 0
     }
 
     package mutating func began(_ count: Int) { underWay += count }
 
-    /// Answers whether the push queue was opened or paused by it.
+    /// Notes the end of a push. Returns whether this opened or paused the push queue.
     ///
     /// - Parameter push: The push that ended.
     @discardableResult
@@ -76,7 +77,7 @@ package struct GatewayBreaker: Equatable, Sendable {
         }
     }
 
-    /// Its credentials were set anew.
+    /// Notes that the push credentials were replaced.
     package mutating func renewed() {
         fault = nil
         failures = 0
@@ -91,7 +92,7 @@ package struct GatewayBreaker: Equatable, Sendable {
     private mutating func pause(
         _ reason: String, areCredentialsRefused: Bool, for seconds: Int64, at now: Timestamp
     ) -> Bool {
-        // What was under way when the push queue was paused says it once more.
+        // Pushes that were under way at the start of the pause report the same fault.
         if fault != nil, now < pausedUntil { return false }
         failures += 1
         pausedUntil = now.adding(seconds: seconds)

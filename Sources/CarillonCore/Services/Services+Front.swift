@@ -2,8 +2,8 @@ import CarillonBasics
 import CarillonWire
 import Metrics
 
-/// Asking an app to come to the front of the screen: AppKinetics' service for it, which every provider has. It is given to a device that is
-/// connected, or to nobody; nothing of it is kept, and there is no result.
+/// Front requests, which bring an app to the front of the screen. Every provider has this service of AppKinetics. A front request
+/// is delivered to a connected device or dropped. It is not stored, and has no result.
 extension Services {
     func askToFront(_ call: Call, _ provider: ServiceProvider, by consumer: Device) async throws -> Timestamp {
         guard call.header.version.text == RequestHeader.frontVersion else {

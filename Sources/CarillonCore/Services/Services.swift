@@ -2,10 +2,11 @@ import CarillonBasics
 package import CarillonWire
 import Metrics
 
-/// Requests from device to device: who may call whom, how a request comes to its provider, and its one result to its consumer.
+/// Requests from device to device: the permission to call, the delivery of a request to its provider, and its one result for its
+/// consumer.
 ///
-/// What is said of a request travels in the inboxes of both; each step is written in one transaction with the envelope that tells of it, and
-/// counts only where the request's state allows it, so that the first result is the only one.
+/// The inboxes of both devices carry the events of a request. Each step is written in one transaction with the envelope that
+/// reports it. A step has an effect only if the request's state allows it, so that the first result is the only one.
 package struct Services: Sendable {
     let store: any ServiceStore
     let documents: AppDocuments
@@ -36,13 +37,13 @@ package struct Services: Sendable {
 
     // MARK: Asking
 
-    /// What a device asks of another.
+    /// A request from one device to another.
     package struct Call: Sendable {
         package var header: RequestHeader
         package var app: AppID
         package var device: DeviceID
         package var content: SealedContent
-        /// Of all of it.
+        /// The fingerprint of the whole call.
         package var fingerprint: [UInt8]
 
         package init(
@@ -56,9 +57,9 @@ package struct Services: Sendable {
         }
     }
 
-    /// Takes a request, and puts it into the inbox of its provider. The same again is the same request.
+    /// Accepts a request, and appends it to the inbox of its provider. A repetition is the same request.
     ///
-    /// - Returns: Until when its provider may answer.
+    /// - Returns: The time until which the provider can answer.
     package func ask(_ call: Call, by consumer: Device) async throws -> Timestamp {
         try allowances.takeServiceRequest(by: consumer.serial)
         let reach: ServiceReach?
@@ -74,7 +75,7 @@ package struct Services: Sendable {
         let now = time.now()
         let expiresAt = now.adding(seconds: call.header.deadlineSeconds)
         var header = call.header
-        // A server serves many users. A user's device knows whose it is.
+        // A backend device serves many users and needs the user. A user's device has only its own user.
         if provider.cluster != nil { header.user = reach.caller.user?.text }
         let event = ServiceEvent.request(header, from: consumer.peer, expiresAt: expiresAt.milliseconds, call.content)
         let parties = RequestParties(consumer: reach.caller, provider: provider.user)
@@ -118,7 +119,7 @@ package struct Services: Sendable {
         return earlier.expiresAt
     }
 
-    /// What a device may not call looks like what is not there.
+    /// Returns the provider of a call. A provider that the device may not call is reported as unknown.
     private func provider(of call: Call, in reach: ServiceReach) throws -> ServiceProvider {
         guard let provider = reach.providers.first else { throw Self.applicationNotFound }
         let (header, offers) = (call.header, provider.profile.offers)
@@ -140,7 +141,7 @@ package struct Services: Sendable {
 
     // MARK: Answering
 
-    /// The provider has all of a request on disk.
+    /// Notes that the provider has stored the whole request.
     package func received(_ id: ServiceRequestID, by provider: Device) async throws {
         let request = try await request(id, of: provider)
         guard request.state == .waiting else { return }
@@ -148,7 +149,7 @@ package struct Services: Sendable {
             .received(id), .notice, to: request.consumer, of: request.consumerApp, .received(request.serial))
     }
 
-    /// The provider's one result. The same again is the same.
+    /// Accepts the provider's one result. A repetition with the same result has no effect.
     package func reply(_ content: SealedContent, hash: [UInt8], to id: ServiceRequestID, by provider: Device) async throws {
         let request = try await request(id, of: provider)
         guard request.state != .finished else { return try checkSame(request, hash) }
@@ -181,12 +182,13 @@ package struct Services: Sendable {
 
     private static let requestUnknown = Refusal(.requestUnknown, "There is no such request.")
 
-    // MARK: Taking back
+    // MARK: Cancelling
 
-    /// The consumer does not want a request any more. One that was not delivered is gone when this returns; of another its provider is
-    /// told, and its result comes all the same.
+    /// Cancels a request for its consumer. A request that was not delivered is removed when this method returns. If it was
+    /// delivered, its provider is notified, and its result is still delivered.
     ///
-    /// - Throws: ``ErrorCode/alreadyDelivered`` of one that was delivered, and of one that is finished ``ErrorCode/requestFinished``.
+    /// - Throws: ``ErrorCode/alreadyDelivered`` if the request was delivered, and ``ErrorCode/requestFinished`` if it is
+    ///   finished.
     package func cancel(_ id: ServiceRequestID, by consumer: Device) async throws {
         guard let request = try await store.serviceRequest(id), request.consumer == consumer.serial, !request.isAbandoned
         else { throw Self.requestUnknown }
@@ -195,7 +197,7 @@ package struct Services: Sendable {
         }
     }
 
-    /// The same of all that a device asked of another. Answers which were gone before they were delivered.
+    /// Cancels all requests of a device to another one. Returns the requests that were removed before they were delivered.
     package func cancelAll(
         by consumer: Device, to device: DeviceID, of app: AppID
     ) async throws -> [ServiceRequestID] {
@@ -236,9 +238,10 @@ package struct Services: Sendable {
 
     // MARK: Time
 
-    /// Ends what is due, and forgets what was finished long enough; some at a time. Answers whether that was all.
+    /// Ends due requests, and removes finished requests after their retention time, up to `limit` of each. Returns whether
+    /// nothing is left.
     ///
-    /// - Parameter retention: Nil forgets nothing.
+    /// - Parameter retention: Nil removes no finished requests.
     package func sweep(forgetting retention: RetentionTime?, limit: Int = 200) async throws -> Bool {
         let ended = try await endDue(limit: limit)
         guard let retention else { return ended < limit }
@@ -246,8 +249,8 @@ package struct Services: Sendable {
         return ended < limit && forgotten < limit
     }
 
-    /// Ends requests to devices of this home whose deadline came, or one of whose devices was deleted or has another user. Returns how many
-    /// were found.
+    /// Ends requests to devices of this home whose deadline has passed, or one of whose devices was deleted or has another user.
+    /// Returns the number of requests that were found.
     ///
     /// If the home of a consumer does not answer, or the device of a request moves, the other requests are still ended.
     ///
@@ -278,14 +281,15 @@ package struct Services: Sendable {
         failed.increment()
     }
 
-    /// Ends due requests after a change that is already stored. A fault does not fail the change: the sweep tries again, and
-    /// reports a fault that stays. Other homes end their due requests a moment later. The sweep ends due requests of a shard that moves.
+    /// Ends due requests after a change that is stored. A fault does not fail the change: the sweep tries again, and reports the
+    /// fault if it persists. Other homes end their due requests a moment later. The sweep ends due requests of a shard that
+    /// moves.
     package func endDueIfPossible() async {
         others.hint(DueRequestsWait())
         do { try await endDue() } catch {}
     }
 
-    /// The consumer has another user. The provider is notified if it may have the request.
+    /// Ends a request whose consumer has another user. The provider is notified if it can have the request.
     private func endAbandoned(_ request: ServiceRequest, isUndelivered: Bool) async throws {
         let now = time.now()
         if isUndelivered || request.fault != nil || request.isUnwanted {
@@ -299,7 +303,7 @@ package struct Services: Sendable {
 
     // MARK: Inboxes
 
-    /// What does not count any more is told by somebody else.
+    /// Delivers an event. If it is refused as outdated, another call delivered it.
     private func notify(
         _ event: ServiceEvent, _ part: Envelope.ServicePart, to device: DeviceSerial, of app: AppSerial, _ step: RequestStep,
         wakes: Bool = false

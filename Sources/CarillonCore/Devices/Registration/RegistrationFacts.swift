@@ -25,7 +25,7 @@ package struct RegistrationFacts: Equatable, Sendable {
 package struct TokenFacts: Equatable, Sendable {
     /// The device of the app that has the token.
     package var holder: DeviceRegistration?
-    /// How often the token was taken until the last device that had it released it.
+    /// The number of transfers of the token when the last device that had it released it.
     package var released: RegistrationRules.TokenTransfers?
 
     package init(holder: DeviceRegistration? = nil, released: RegistrationRules.TokenTransfers? = nil) {
@@ -91,7 +91,7 @@ package struct DeviceEndFacts: Equatable, Sendable {
     package var seenAt: Timestamp
     /// The counter of served seconds when the device was last seen.
     package var seenServed: Int64
-    /// The push token of the device, and how often it was taken.
+    /// The push token of the device. `tokenTransfers` has the number of its transfers.
     package var token: PlatformToken?
     package var tokenTransfers: RegistrationRules.TokenTransfers
 

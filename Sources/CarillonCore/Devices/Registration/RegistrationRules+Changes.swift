@@ -1,9 +1,9 @@
 package import CarillonWire
 
-// The effect of a call on the rows of a device. The rules read nothing: they receive facts, and request the facts that are
-// missing.
+// The effect of a call on the rows of a device. The rules read nothing: their caller passes facts, and the rules return which
+// facts are missing.
 extension RegistrationRules {
-    /// The number of tokens taken on earlier days that are forgotten when a token is released.
+    /// The number of released tokens, taken on earlier days, that are removed when a token is released.
     package static let forgottenAtOnce = 10
     /// The number of times that one change is decided if the registration changes meanwhile.
     package static let mostDecisions = 32
@@ -36,7 +36,7 @@ extension RegistrationRules {
 
     // MARK: New devices
 
-    /// Stores a device, or finds the device that the same registration led to before.
+    /// Stores a device, or finds the device that the same registration made before.
     ///
     /// - Parameter limit: The number of devices that an app may have.
     package static func insert(
@@ -88,7 +88,7 @@ extension RegistrationRules {
 
     // MARK: Registrations
 
-    /// Returns the decision if the request asks for the present state. Returns nil if something can change, so that more
+    /// Returns the decision if the request matches the present state. Returns nil if a change is possible, so that more
     /// facts are needed.
     package static func unchanged(
         by request: RegistrationRequest, over current: DeviceRegistration, at now: Timestamp
@@ -137,8 +137,8 @@ extension RegistrationRules {
         token == nil && saysOtherAddress(profile, over: current) ? profile.address : nil
     }
 
-    /// Whether the address of a profile is not the stored one. A device can still report the environment that it reported
-    /// before the vendor's service accepted the token in the other environment.
+    /// Whether the address of a profile differs from the stored one. A device can continue to report the environment that it
+    /// reported before the vendor's service accepted the token in the other environment.
     private static func saysOtherAddress(_ profile: DeviceProfile, over current: DeviceRegistration) -> Bool {
         found(profile, over: current).0.address != current.profile.address
     }

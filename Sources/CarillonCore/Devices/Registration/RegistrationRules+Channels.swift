@@ -1,12 +1,12 @@
 package import CarillonWire
 
-/// A channel that a device asks for.
+/// A request of a device to open a channel.
 package struct ChannelRequest: Equatable, Sendable {
     package var id: ChannelID
     package var device: DeviceSerial
     package var name: String?
     package var vapidKey: [UInt8]?
-    /// The wake mode. Nil leaves an open channel as it is; a new channel then wakes in the background.
+    /// The wake mode. If it is nil, an open channel keeps its mode, and a new channel wakes in the background.
     package var wake: WakeMode?
 
     package init(_ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, wake: WakeMode?) {

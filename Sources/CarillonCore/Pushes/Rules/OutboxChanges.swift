@@ -4,7 +4,7 @@ package struct PushFinish: Equatable, Sendable {
     package var state: PushState
     package var reason: String?
     package var at: Timestamp
-    /// The time from which the push can be forgotten.
+    /// The time from which the push can be removed.
     package var endsAt: Timestamp
     /// Whether the push is sent again when the device has another address.
     package var awaitsAddress: Bool

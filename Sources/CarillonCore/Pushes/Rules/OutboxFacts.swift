@@ -7,7 +7,7 @@ package struct DuePush: Equatable, Sendable {
     package var expiresAt: Timestamp
     package var attempts: Int
     package var fence: Int64
-    /// The number on the app's icon; nil until the push was leased once.
+    /// The badge; nil until the push was leased once.
     package var badge: Int?
     /// Nil if the device cannot be pushed to, or its app was deleted.
     package var address: PushAddress?
@@ -34,7 +34,7 @@ package struct LeaseFacts: Equatable, Sendable {
     package var hasAlertText: Bool?
     /// Whether the envelope of an alert exists.
     package var hasEnvelope: Bool?
-    /// Whether the alert counts in the number on the app's icon. Read together with the envelope.
+    /// Whether the alert counts in the badge. Read together with the envelope.
     package var countsBadge = false
     /// Whether an envelope that wakes the device waits.
     package var isWaking: Bool?
@@ -82,7 +82,7 @@ package struct UnacceptedPush: Equatable, Sendable {
 }
 
 extension Envelope {
-    /// Whether the alert of the envelope counts in the number on the app's icon.
+    /// Whether the alert of the envelope counts in the badge.
     package var countsBadge: Bool {
         if case .fired(_, let countsBadge) = kind { countsBadge } else { true }
     }

@@ -34,7 +34,7 @@ package struct OutboxRules: Sendable {
 
     // MARK: Limits
 
-    /// Returns the number of pushes of a device that are forgotten now.
+    /// Returns the number of finished pushes of a device that are removed now.
     package func excess(of kept: Int) -> Int {
         let most = PushLimits.keptPerDevice + PushLimits.keptPerDevice / 4
         return kept > most ? kept - PushLimits.keptPerDevice : 0
@@ -110,7 +110,7 @@ package struct OutboxRules: Sendable {
 
     // MARK: Time
 
-    /// Returns the latest values of a push that is forgotten: the time from which it can be forgotten, and the counter at
+    /// Returns the latest values of a push that is removed: the time from which it can be removed, and the counter at
     /// its end.
     package func cutoff(by retention: RetentionTime) -> RetentionCutoff {
         RetentionCutoff(wall: retention.now, served: retention.cutoff(afterSeconds: retentionSeconds).served)
@@ -123,8 +123,8 @@ package struct OutboxRules: Sendable {
         return .finished(finish(kind, as: .expired, expiresAt: expiresAt, at: now))
     }
 
-    /// Whether a forgotten push is replaced by a wake for its message. This is so for a parked push, which nothing else
-    /// delivers.
+    /// Whether a removed push is replaced by a wake for its message. This applies to a parked push, whose message would not
+    /// be delivered otherwise.
     package func isFoldedWhenForgotten(_ kind: PushKind, in state: PushState) -> Bool {
         state == .parked && kind.isOfOneEnvelope
     }

@@ -29,10 +29,10 @@ package struct PushReach: Equatable, Sendable {
     /// The time at which the device last acknowledged an envelope, if a wake existed then. It is in no table, and nil after
     /// a start.
     package var answeredAt: Timestamp?
-    /// The number of pushes in the store, with those that are over.
+    /// The number of pushes in the store, including finished pushes.
     package var kept = 0
     /// No envelope before this position wakes the device. It is in no table: 0 after a start, and the largest number if no
-    /// envelope that waits wakes the device.
+    /// waiting envelope wakes the device.
     package var quietBefore: Int64 = 0 {
         didSet { if firstWaking?.first != quietBefore { firstWaking = nil } }
     }

@@ -3,8 +3,8 @@ import CarillonWire
 /// Decides when a device is woken, how often, and for which envelopes; and whether an envelope has an alert of its own.
 ///
 /// The rules read nothing. They receive facts and return the changes of rows, and request the facts that are missing. The
-/// reach of a device goes from each decision to the next, so that each decision of a transaction takes the earlier ones into
-/// account.
+/// reach of a device is passed from each decision to the next, so that each decision of a transaction includes the earlier
+/// decisions.
 package struct WakeRules: Sendable {
     package init() {}
 
@@ -81,7 +81,7 @@ package struct WakeRules: Sendable {
 
     // MARK: Signs of the device
 
-    /// The device acknowledged an envelope. It is awake, and no envelope may be left that wakes it.
+    /// Decides after the device acknowledged an envelope. The device is awake, and possibly no envelope is left that wakes it.
     package func answered(at now: Timestamp, knowing facts: WakeFacts) -> WakeVerdict {
         var ruling = WakeRuling(facts.reach)
         guard var wake = facts.reach.wake else { return .decided(ruling) }
@@ -104,7 +104,7 @@ package struct WakeRules: Sendable {
         return .decided(ruling)
     }
 
-    /// The device connected or polled, which ends a slow pace. Returns nil if nothing changes.
+    /// Decides after the device connected or polled, which ends a slow pace. Returns nil if nothing changes.
     package func came(_ wake: DeviceWake, at now: Timestamp) -> DeviceWake? {
         guard wake.pace.isSlow else { return nil }
         var wake = wake
@@ -125,7 +125,7 @@ package struct WakeRules: Sendable {
         case reachable(PushQueue)
     }
 
-    /// The registration of a device was written.
+    /// Decides after the registration of a device was written.
     ///
     /// - Parameters:
     ///   - before: The reach before the change; nil if it is not known.
@@ -140,7 +140,7 @@ package struct WakeRules: Sendable {
         return .unreachable(ruling)
     }
 
-    /// The wake and the pushes of a device went to a push queue.
+    /// Decides after the wake and the pushes of a device moved to a push queue.
     package func readdressed(to queue: PushQueue, hasOtherAddress: Bool, at now: Timestamp, knowing facts: WakeFacts)
         -> WakeVerdict
     {
@@ -184,8 +184,8 @@ package struct WakeRules: Sendable {
         return .decided(ruling)
     }
 
-    /// A device that was connected when its wake was set, and acknowledged an envelope since, gets more time. Returns the
-    /// end of that time.
+    /// Returns the end of the additional time of a device that was connected when its wake was set, and acknowledged an envelope
+    /// after that.
     private func presenceEnd(of due: DueWake, _ reach: PushReach, at now: Timestamp) -> Timestamp? {
         guard due.dueAt >= due.setAt.adding(seconds: WakeRequest.presenceSeconds), let answeredAt = reach.answeredAt,
             answeredAt <= now
@@ -194,7 +194,7 @@ package struct WakeRules: Sendable {
         return end > now ? end : nil
     }
 
-    /// A push of the device is over, or parked.
+    /// Decides after a push of the device finished or was parked.
     package func pushEnded(
         _ kind: PushKind, _ state: PushState, at now: Timestamp, knowing facts: WakeFacts
     ) -> WakeVerdict {
@@ -233,7 +233,7 @@ package struct WakeRules: Sendable {
 
     private static let parkedSeconds: Int64 = 86_400
 
-    /// The message at a position has no alert of its own any more: a wake replaces the alert.
+    /// Decides after the message at a position lost its own alert: a wake replaces the alert.
     package func lostAlert(at position: Int64, at now: Timestamp, knowing facts: WakeFacts) -> WakeRuling {
         var ruling = WakeRuling(facts.reach)
         ruling.reach.quietBefore = min(ruling.reach.quietBefore, position)
@@ -243,7 +243,7 @@ package struct WakeRules: Sendable {
         return ruling
     }
 
-    /// All envelopes that wake the device ended with its user. Returns nil if there is no wake.
+    /// Decides after all envelopes that wake the device ended with its user. Returns nil if there is no wake.
     ///
     /// - Parameter isPushCancelled: Whether the push of the wake was cancelled.
     package func reasonsEnded(of wake: DeviceWake?, isPushCancelled: Bool, at now: Timestamp) -> WakeChanges.Row? {
