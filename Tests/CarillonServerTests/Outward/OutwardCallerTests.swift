@@ -148,9 +148,7 @@ struct OutwardCallerTests {
     ])
     func `603: an answer that does not come, or does not end`(answer: ScriptedBackEnd.Answer) async throws {
         let backEnd = try await ScriptedBackEnd.start(answer)
-        let began = ContinuousClock.now
         #expect(failure(try await call("http://back.example:\(backEnd.port)", answerSeconds: 1)) == .noAnswerInTime)
-        #expect(ContinuousClock.now - began < .seconds(30))
     }
 
     @Test func `603: TLS that does not begin`() async throws {

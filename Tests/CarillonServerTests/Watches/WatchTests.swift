@@ -190,21 +190,18 @@ struct WatchTests {
     @Test func `a server that stops while a back end hangs does not wait for it, and pings it again`() async throws {
         let directory = WatchedServer.directory()
         let backEnd = try await ScriptedBackEnd.start(.stall(""))
-        let (stopped, stops) = AsyncStream.makeStream(of: ContinuousClock.Instant.self)
         try await WatchedServer.run(
             directory,
             configure: {
-                $0.answerSeconds = 60
+                // Longer than the time limit of the suite.
+                $0.answerSeconds = 3600
                 $0.stopMilliseconds = 100
             }
         ) { server in
             let channel = try await server.openChannel()
             _ = try await server.watch(channel, ping: "http://127.0.0.1:\(backEnd.port)")
             _ = await backEnd.received(1)
-            stops.yield(.now)
-            stops.finish()
         }
-        for await moment in stopped { #expect(ContinuousClock.now - moment < .seconds(40), "the answer has 60 seconds") }
         backEnd.answer = .status(204)
         try await WatchedServer.run(directory) { _ in
             _ = await backEnd.received(2)
@@ -217,7 +214,8 @@ struct WatchTests {
         let hangs = try await ScriptedBackEnd.start(.stall(""))
         let quick = try await ScriptedBackEnd.start()
         try await WatchedServer.run(configure: {
-            $0.answerSeconds = 60
+            // Longer than the time limit of the suite.
+            $0.answerSeconds = 3600
             $0.lookUp = NameLookUp { _ in .addresses([.v4(0x7F00_0001)]) }
         }) { server in
             let first = try await server.openChannel()
@@ -226,10 +224,8 @@ struct WatchTests {
                 _ = try await server.watch(channel, ping: "http://hangs\(number).example:\(hangs.port)")
             }
             let other = try await server.openChannel()
-            let began = ContinuousClock.now
             _ = try await server.watch(other, ping: "http://127.0.0.1:\(quick.port)")
             _ = await quick.received(4)
-            #expect(ContinuousClock.now - began < .seconds(50))
             #expect(hangs.mostUnderWay <= 4)
             #expect(hangs.mostUnderWay > 0)
         }
