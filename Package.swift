@@ -169,9 +169,21 @@ let package = Package(
                 .configuration, .crypto, .logging, .nioCore, .nioHTTP1, .nioPosix, .nioSSL, .serviceLifecycle, .unixSignals,
             ],
             swiftSettings: settings),
+        // It measures what `package` declarations do, so that it belongs to this package.
         .executableTarget(
             name: "ItemBench", dependencies: ["CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire"],
-            swiftSettings: settings),
+            path: "Benchmarks/ItemBench", swiftSettings: settings),
+        // The other benchmarks use what is public, as programs of others do.
+        .executableTarget(
+            name: "carillon-bench",
+            dependencies: [
+                "APNsFigures", "CarillonClient", "CarillonExpression", .argumentParser, .crypto, .nioCore, .nioPosix,
+            ],
+            path: "Benchmarks/CarillonBench", packageAccess: false, swiftSettings: settings),
+        .executableTarget(
+            name: "apns-load", dependencies: ["APNsFigures", "CarillonAPNs", .argumentParser, .logging],
+            path: "Benchmarks/APNsLoad", packageAccess: false, swiftSettings: settings),
+        .target(name: "APNsFigures", path: "Benchmarks/APNsFigures", packageAccess: false, swiftSettings: settings),
         .executableTarget(
             name: "ClientQuickStart", dependencies: ["CarillonClient"], path: "Examples/ClientQuickStart",
             swiftSettings: settings),
@@ -284,7 +296,7 @@ let package = Package(
 )
 
 // The thread sanitizer builds the rooms with their tests, and a Mutex that it can see. What is left out are processes: the
-// executable, what starts it, and the example; and with `CARILLON_SANITIZED=core` what needs sockets.
+// executable, what starts it, the benchmarks, and the example; and with `CARILLON_SANITIZED=core` what needs sockets.
 if isSanitized {
     package.products = []
     let withoutSockets = ["CarillonBasics", "CarillonWire", "CarillonCore", "CarillonSQLite"]
@@ -293,8 +305,9 @@ if isSanitized {
             return !["CarillonExpression", "TestSupport", "TestStores", "StoreConformance"].contains(target.name)
                 && !withoutSockets.contains { target.name == $0 || target.name == $0 + "Tests" }
         }
-        return ["CarillonCommand", "CarillonCommandTests", "ClientQuickStart", "EndToEndTests", "StoreWorkload"].contains(
-            target.name)
+        return target.path?.hasPrefix("Benchmarks/") == true
+            || ["CarillonCommand", "CarillonCommandTests", "ClientQuickStart", "EndToEndTests", "StoreWorkload"].contains(
+                target.name)
     }
     for target in package.targets { target.dependencies.append("SanitizedMutex") }
     package.targets.append(.target(name: "SanitizedMutex", swiftSettings: [.swiftLanguageMode(.v5)]))
