@@ -130,7 +130,7 @@ setup-tests:
 setup-bench:
 	@Scripts/setup bench
 
-FORMATTED := Package.swift Sources Tests Examples Benchmarks
+FORMATTED := Package.swift Sources Plugins Tests Examples Benchmarks
 
 ## Format all Swift files.
 format:

@@ -309,6 +309,12 @@ if isSanitized {
             || ["CarillonCommand", "CarillonCommandTests", "ClientQuickStart", "EndToEndTests", "StoreWorkload"].contains(
                 target.name)
     }
-    for target in package.targets { target.dependencies.append("SanitizedMutex") }
-    package.targets.append(.target(name: "SanitizedMutex", swiftSettings: [.swiftLanguageMode(.v5)]))
+    for target in package.targets {
+        target.dependencies.append("SanitizedMutex")
+        target.plugins = [.plugin(name: "MutexAlias")]
+    }
+    package.targets += [
+        .target(name: "SanitizedMutex", exclude: ["Alias"], swiftSettings: [.swiftLanguageMode(.v5)]),
+        .plugin(name: "MutexAlias", capability: .buildTool()),
+    ]
 }
