@@ -7,7 +7,7 @@ import Testing
 @testable import StoreConformance
 
 /// How often a commit reads the row of a subscription that fires.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FiringStatementTests {
     private let start = SubscriptionFixture.start
 

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// The registrations that the registrar reports to its listener, and the removal of the devices of a key.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RegistrarTests {
     /// Notes the devices that changed.
     private final class Listener: DeviceListener {

@@ -5,7 +5,7 @@ import Testing
 @testable import CarillonCore
 
 /// Deletions of devices while a shard moves.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MovedDeletionTests {
     private struct NoListener: DeviceListener {
         func deviceChanged(_ device: DeviceSerial) async throws {}

@@ -5,7 +5,7 @@ import Testing
 @testable import CarillonCore
 
 /// The time for which a move keeps a shard closed.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ShardMoveTimeTests {
     /// Notes the waits of a move, and ends none.
     private final class Waits: Sendable {

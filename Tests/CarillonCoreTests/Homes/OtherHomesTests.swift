@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonCore
 
 /// Questions to other homes that answer, do not answer, or cannot be reached.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct OtherHomesTests {
     private static let shard = Shard(number: 700)
 

@@ -48,7 +48,7 @@ final class ScenarioHTTP: Sendable {
     private let client: HTTPClient
     private let address: String
     /// How long a refused request is repeated.
-    private static let patience = Duration.seconds(10)
+    private static let patience = Duration.seconds(30)
 
     init(port: Int) {
         var configuration = HTTPClient.Configuration()
@@ -76,7 +76,7 @@ final class ScenarioHTTP: Sendable {
             status: Int(response.status.code), headers: response.headers, body: Array(bytes.readableBytesView))
     }
 
-    /// Repeats a request as long as it is refused for now, at most for ten seconds.
+    /// Repeats a request as long as it is refused for now, at most for thirty seconds.
     ///
     /// It waits for a shorter time than the server asks for, so that it meets more moves.
     func repeating(_ request: Request) async throws -> Answer {

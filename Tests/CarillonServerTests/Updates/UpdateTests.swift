@@ -27,16 +27,15 @@ struct UpdateTests {
         #expect(try await world.poll().isEmpty)
     }
 
-    @Test func `what is published reaches a device that waits at once`() async throws {
+    @Test(.timeLimit(.minutes(4))) func `what is published reaches a device that waits at once`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
-        async let copies = world.poll(nil, #""wait":200"#)
+        // Longer than the time limit of the test.
+        async let copies = world.poll(nil, #""wait":300"#)
         let homes = world.routes.domain.homes
         try await eventually { homes.here.contains { $0.population.waiters > 0 } }
-        let began = ContinuousClock.now
         let update = try await world.publish()
         #expect(try await copies.map(\.update) == [update])
-        #expect(ContinuousClock.now - began < .seconds(100), "the poll has 200 seconds")
     }
 
     @Test func `a device that registers later is given what lives`() async throws {

@@ -93,7 +93,7 @@ NOT_RUN = {
         "It kills for many minutes; `make test` runs the same test with fewer kills."),
     ("Sources/CarillonNotification/CarillonNotification.docc/CarillonNotification.md", "import CarillonNotification"): (
         "UserNotifications exists on Apple's platforms only, and the system starts the extension on a device."),
-    ("Benchmarks/README.md", "swift build -c release --package-path .. # the server, and the simulator"): (
+    ("Benchmarks/README.md", "make bench BENCH=--quick # to try it: small counts, one run, about two minutes"): (
         "It builds everything with optimization and measures for minutes; `make check` builds the benchmarks."),
     (
         "docs/command-line.md",

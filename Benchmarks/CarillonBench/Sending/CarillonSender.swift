@@ -10,7 +10,7 @@ struct CarillonSender: Sendable {
         let own = Bundle.main.executableURL?.resolvingSymlinksInPath()
         guard let path = own?.deletingLastPathComponent().appending(path: "apns-load").path,
             FileManager.default.isExecutableFile(atPath: path)
-        else { throw NotMeasured("apns-load is not beside this executable; build the whole package") }
+        else { throw NotMeasured("apns-load is not beside this executable; build it with make bench") }
         executable = path
         self.scratch = scratch
     }

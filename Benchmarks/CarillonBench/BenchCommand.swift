@@ -9,7 +9,7 @@ struct BenchCommand: AsyncParsableCommand {
         discussion: "Exits with 1 when a figure of Carillon could not be measured.")
 
     @Option(help: "The Carillon to measure; a release build.")
-    var executable = "../.build/release/carillon"
+    var executable = ".build/release/carillon"
 
     @Flag(help: "Small counts and one run, to try it.")
     var quick = false
@@ -38,7 +38,7 @@ struct BenchCommand: AsyncParsableCommand {
 
     func run() async throws {
         guard FileManager.default.isExecutableFile(atPath: executable) else {
-            throw ValidationError("\(executable) is no executable; build it with swift build -c release")
+            throw ValidationError("\(executable) is no executable; build it with make release")
         }
         OpenFiles.raiseLimit()
         let scratch = try ScratchDirectory(under: scratch)

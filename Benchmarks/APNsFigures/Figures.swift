@@ -1,15 +1,15 @@
 /// What `apns-load` prints, as one line of JSON, and the bench reads.
-package enum Figures {
+public enum Figures {
     /// One round of pushes.
-    package struct Round: Codable, Sendable {
-        package var pushes: Int
-        package var seconds: Double
+    public struct Round: Codable, Sendable {
+        public var pushes: Int
+        public var seconds: Double
         /// User and system time of the whole process.
-        package var cpuMicroseconds: Double
+        public var cpuMicroseconds: Double
         /// Answered with anything but 200, or not at all.
-        package var failures: Int
+        public var failures: Int
 
-        package init(pushes: Int, seconds: Double, cpuMicroseconds: Double, failures: Int) {
+        public init(pushes: Int, seconds: Double, cpuMicroseconds: Double, failures: Int) {
             self.pushes = pushes
             self.seconds = seconds
             self.cpuMicroseconds = cpuMicroseconds
@@ -18,14 +18,14 @@ package enum Figures {
     }
 
     /// `apns-load push`.
-    package struct Pushing: Codable, Sendable {
+    public struct Pushing: Codable, Sendable {
         /// From making the client until its first push was answered.
-        package var firstMilliseconds: Double
+        public var firstMilliseconds: Double
         /// From making the client on, with the first push.
-        package var cold: Round
-        package var warm: Round
+        public var cold: Round
+        public var warm: Round
 
-        package init(firstMilliseconds: Double, cold: Round, warm: Round) {
+        public init(firstMilliseconds: Double, cold: Round, warm: Round) {
             self.firstMilliseconds = firstMilliseconds
             self.cold = cold
             self.warm = warm
@@ -33,20 +33,20 @@ package enum Figures {
     }
 
     /// `apns-load stall`.
-    package struct Stall: Codable, Sendable {
-        package var offered: Int
-        package var answered: Int
-        package var timedOut: Int
+    public struct Stall: Codable, Sendable {
+        public var offered: Int
+        public var answered: Int
+        public var timedOut: Int
         /// Ended in another way.
-        package var others: Int
-        package var seconds: Double
+        public var others: Int
+        public var seconds: Double
         /// The resident memory when the connection stood and nothing was offered yet.
-        package var residentBefore: Int
-        package var residentAfter: Int
+        public var residentBefore: Int
+        public var residentAfter: Int
         /// The most at any time of the process.
-        package var residentAtMost: Int
+        public var residentAtMost: Int
 
-        package init(
+        public init(
             offered: Int, answered: Int, timedOut: Int, others: Int, seconds: Double, residentBefore: Int,
             residentAfter: Int, residentAtMost: Int
         ) {
@@ -61,20 +61,20 @@ package enum Figures {
         }
     }
 
-    /// `apns-load busy peers`.
-    package struct Crowd: Codable, Sendable {
-        package var offered: Int
+    /// `apns-load crowd`.
+    public struct Crowd: Codable, Sendable {
+        public var offered: Int
         /// The most that may be under way or wait.
-        package var bound: Int
-        package var answered: Int
+        public var bound: Int
+        public var answered: Int
         /// Refused with `queueFull`.
-        package var refused: Int
+        public var refused: Int
         /// Ended in another way while they were offered.
-        package var others: Int
-        package var residentBefore: Int
-        package var residentAfter: Int
+        public var others: Int
+        public var residentBefore: Int
+        public var residentAfter: Int
 
-        package init(
+        public init(
             offered: Int, bound: Int, answered: Int, refused: Int, others: Int, residentBefore: Int, residentAfter: Int
         ) {
             self.offered = offered

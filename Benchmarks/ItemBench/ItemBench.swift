@@ -4,8 +4,8 @@ import CarillonExpression
 import CarillonWire
 import Foundation
 
-/// What an update costs in the engine's index, without a store: prints a figure a line, its name, a tab and its number. `make bench` runs
-/// it, as only this package sees its rooms.
+/// What an update costs in the engine's index, without a store: prints a figure a line, its name, a tab and its number. `carillon-bench`
+/// runs it for the row `items`.
 @main
 struct ItemBench {
     /// How many conditions, items, subscriptions and updates.
