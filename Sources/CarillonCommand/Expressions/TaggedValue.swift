@@ -2,8 +2,8 @@ import CarillonBasics
 import CarillonExpression
 import Foundation
 
-/// Values as JSON with their types: `{"int": "4"}`, `{"list": [{"string": "a"}]}`, `{"map": [[{"string": "k"}, {"null":
-/// null}]]}`.
+/// Values as JSON with their types: `{"int": "4"}`, `{"list": [{"string": "a"}]}`,
+/// `{"map": [[{"string": "k"}, {"null": null}]]}`.
 enum TaggedValue {
     struct Fault: Error {
         let sentence: String

@@ -115,7 +115,7 @@ package struct RequestMachine {
     private(set) var version = HTTPVersion.http1_1
     /// Whether the answer to the last request has a head only.
     private(set) var isHead = false
-    /// The bytes received for the present request since its last complete part.
+    /// The bytes of the present request that count for ``unfinishedLimit``: all bytes of a body, or those since the last part.
     private var unfinishedBytes = 0
     private var closesAfterAnswer = false
     /// The refusal of a connection beyond a limit. All requests except health checks receive it.

@@ -85,7 +85,7 @@ struct DeviceRoutes: Sendable {
                 return profile
             }
         }
-        // Changes without a user token are frequent, and changes with one are rare.
+        // Only a change of the user affects services. Most changes contain no user token.
         let tellsUser = patch[UserRules.tokenMember] != nil
         let registration =
             tellsUser ? try await domain.services.changing(device, update) : try await update()
