@@ -6,8 +6,8 @@ import CarillonServer
 import CarillonWire
 import Foundation
 
-/// The scenario of a price: the app has the server watch it, and sleeps; the back end publishes, and the phone shows a notification when
-/// the price crosses.
+/// The scenario of an item subscription: the app subscribes to a price and disconnects. The backend publishes prices, and the
+/// phone shows a notification when the price crosses a limit.
 struct DemoAlert {
     let client: PushClient
     let token: String

@@ -4,8 +4,8 @@ import NIOHTTP1
 import NIOPosix
 import Synchronization
 
-/// The demo's back end: it takes a channel's endpoint from the app, asks the server to look after it, and answers the
-/// server's pings. What it knows is gone when it is stopped.
+/// The demo's backend: it receives a channel's endpoint from the app, registers a watch at the server, and answers the server's
+/// pings. It loses its state when it is stopped.
 final class DemoBackend: Sendable {
     private struct State {
         var endpoint: String?
@@ -14,7 +14,7 @@ final class DemoBackend: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Says when a ping was answered well.
+    /// Emits a value after each successful ping.
     let answeredPings: AsyncStream<Void>
     private let pingAnswered: AsyncStream<Void>.Continuation
 
@@ -42,7 +42,7 @@ final class DemoBackend: Sendable {
         }
     }
 
-    /// Below the ports that the system gives to whoever asks for any, as it comes back where it was.
+    /// Binds a port below the range of ephemeral ports, because the backend later restarts at the same port.
     private static func bindAnywhere(_ bootstrap: ServerBootstrap) async throws -> any NIOCore.Channel {
         for port in (10_000..<20_000).shuffled().prefix(100) {
             if let listener = try? await bootstrap.bind(host: "127.0.0.1", port: port).get() { return listener }
@@ -50,13 +50,13 @@ final class DemoBackend: Sendable {
         return try await bootstrap.bind(host: "127.0.0.1", port: 0).get()
     }
 
-    /// Nobody can connect any more, and everything is forgotten.
+    /// Closes the listener and removes the stored endpoint.
     func stop() async throws {
         try await state.withLock { $0.listener.take() }?.close()
         state.withLock { $0.endpoint = nil }
     }
 
-    /// The app gives its endpoint: the server is asked to ping every second.
+    /// Stores the app's endpoint, and registers a watch with a ping every second.
     private func take(_ endpoint: String) async throws {
         state.withLock { $0.endpoint = endpoint }
         let watch = PutWatch(pingAddress: "\(address)/ping", pingIntervalSeconds: 1)
@@ -64,7 +64,7 @@ final class DemoBackend: Sendable {
         _ = try await client.call(.PUT, "\(endpoint)/watch", watch, as: WatchBody.self)
     }
 
-    /// 410 says that the token is lost.
+    /// Returns 410 if the token is lost.
     private func answerToPing() -> HTTPResponseStatus {
         guard state.withLock({ $0.endpoint }) != nil else { return .gone }
         pingAnswered.yield()

@@ -8,7 +8,7 @@ struct DemoPush {
     let channel: PushChannel
     let say: @Sendable (String) -> Void
 
-    /// Opens the channel as an app, sends one message as a backend, and shows its way.
+    /// Opens the channel as an app, sends one message as a backend, and shows each step.
     func notify() async throws {
         if channel.state != .open { try await channel.connect() }
         var sending: Task<[Moment], any Error>?
@@ -41,7 +41,7 @@ struct DemoPush {
         }
     }
 
-    /// Ends with the server's answer; its value is awaited above.
+    /// The task ends with the server's answer. The caller awaits its value.
     private func send(to endpoint: String) -> Task<[Moment], any Error> {
         Task {
             let client = APIClient(server: "", key: nil)

@@ -6,9 +6,8 @@ import CarillonWire
 import Foundation
 import ServiceLifecycle
 
-/// The main job in front of the user's eyes: an app opens a channel, a backend sends to it, the app acknowledges, and
-/// the backend is told; then the backend itself is looked after; then an update is published for an audience; then one app asks
-/// another for a service; then the phone sleeps; then the server watches a price for it.
+/// Runs the scenarios of the demo in this order: a push from a backend to an app, a watch, an audience update, a service request
+/// between apps, a wake of an app without a connection, and an item subscription.
 struct DemoScenario: Service {
     let server: AsyncStream<CarillonServer.Running>
     let simulator: APNsSimulator
@@ -34,14 +33,14 @@ struct DemoScenario: Service {
         let app = try AppID.checked(Self.app)
         if try await running.domain.apps.serial(of: app) == nil { _ = try await running.domain.apps.create(app) }
         let key = try await running.domain.keys.createKey(role: .client, app: app, name: "demo").secret.text
-        // Endpoints are addresses of the server: one of another run may be of another.
+        // A stored endpoint contains the server's address, which can differ between runs.
         let state = directory + "/app-" + String(address.map { $0.isLetter || $0.isNumber ? $0 : "-" })
         let endpoint = try await live(running, app, key, state)
         await simulator.stop()
         if staysUp { showCommands(address, key, endpoint, state) }
     }
 
-    /// The app and its channel live through three chapters, and others after them. Answers the endpoint.
+    /// Runs the scenarios of one app and channel, and then the others. Returns the endpoint.
     private func live(
         _ running: CarillonServer.Running, _ app: AppID, _ key: String, _ state: String
     ) async throws -> String {
@@ -66,7 +65,7 @@ struct DemoScenario: Service {
         return channel.endpoint ?? ""
     }
 
-    /// Another phone each time: one that was woken is left alone for a while.
+    /// Uses a new device each time, because a device that was woken is not woken again for a while.
     private func sleep(_ running: CarillonServer.Running, _ app: AppID, _ key: String) async throws {
         let state = directory + "/phone-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: state) }

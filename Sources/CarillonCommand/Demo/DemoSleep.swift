@@ -6,8 +6,8 @@ import CarillonWire
 import Foundation
 import NIOHTTP1
 
-/// The scenario of a phone that sleeps: the app has no connection, the server wakes it through Apple's push service, which is
-/// simulated here, and the app fetches what waits.
+/// The scenario of an app without a connection: the server wakes it through Apple's push service, which is simulated here, and
+/// the app fetches the waiting messages.
 struct DemoSleep {
     let client: PushClient
     let channel: PushChannel
@@ -50,7 +50,7 @@ struct DemoSleep {
         }
     }
 
-    /// The operator gives the server what the app pushes with, and the system gives the app its push token.
+    /// Sets the app's push credentials at the server as an operator, and passes the push token to the app as the system.
     private func prepare() async throws {
         let key = simulator.signingKey
         let members = [("p8", key.privateKey ?? ""), ("keyID", key.id), ("teamID", key.teamID)]

@@ -1,8 +1,8 @@
 import CarillonClient
 import NIOHTTP1
 
-/// The scenario of a back end that is looked after: it is stopped, and the channel is told why; it comes back, says that it
-/// lost the token, and gets it again.
+/// The scenario of a watch: the backend is stopped, and the channel reports the reason. When it restarts, it reports the loss of
+/// the token, and receives the token again.
 struct DemoWatch {
     let channel: PushChannel
     let backend = DemoBackend()

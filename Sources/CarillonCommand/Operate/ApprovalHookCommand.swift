@@ -4,7 +4,7 @@ import CarillonServer
 import CarillonWire
 import NIOHTTP1
 
-/// `carillon apps approval-hook`: the address that the server asks before it admits devices and subscriptions of an app.
+/// `carillon apps approval-hook`: the address that the server calls before it admits devices and item subscriptions of an app.
 struct ApprovalHookCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "approval-hook",

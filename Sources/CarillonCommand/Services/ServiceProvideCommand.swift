@@ -54,7 +54,7 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         for definition in definitions { await client.serviceClient.use(definition) }
         let picture = try icon.map { Data(try InputFile.bytes($0)) }
         try await provider.offer(name: name, version: appVersion, icon: picture, methods)
-        // Both end with the command.
+        // Both tasks end with the command.
         let events = client.serviceProvider.events
         let notifying = [
             Task { await Self.notifyDevice(of: client.serviceProvider, printer) }, Task { await Self.notify(events, printer) },
@@ -79,7 +79,7 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         return { _ in ServiceReply() }
     }
 
-    /// Who this device is, once the server knows the device and its user.
+    /// Reports the identity of this device, when the server knows the device and its user.
     private static func notifyDevice(of provider: ServiceProvider, _ printer: Printer) async {
         guard let fingerprint = await Self.fingerprint({ try await provider.fingerprint }) else { return }
         printer.print(
@@ -88,7 +88,7 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         printer.print(["event": "device", "device": .text(device)], otherwise: "device  \(device)")
     }
 
-    /// Who asks this device to come to the front, and whose identity changed.
+    /// Reports apps that request this device to come to the foreground, and changed identities.
     private static func notify(_ events: AsyncStream<ServiceProviderEvent>, _ printer: Printer) async {
         for await event in events {
             switch event {
@@ -111,10 +111,10 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         }
     }
 
-    /// Reads the fingerprint of this device. Waits while the server cannot be reached, which the client reports, and while the storage
-    /// fails, which is reported once.
+    /// Reads the fingerprint of this device. Waits while the server cannot be reached, which the client reports, and while the
+    /// storage fails, which is reported once.
     ///
-    /// - Returns: Nil when the task is cancelled, or the storage is of no use.
+    /// - Returns: Nil if the task is cancelled or the storage is unusable.
     static func fingerprint(
         retryingAfter wait: Duration = .seconds(1), _ read: () async throws -> String
     ) async -> String? {
@@ -128,7 +128,7 @@ struct ServiceProvideCommand: AsyncParsableCommand {
                 if !isReported { StandardError.print("carillon: \(error.message)") }
                 isReported = true
                 guard error.code == .storageUnavailable else { return nil }
-                // Cancelled: the command ends.
+                // The task was cancelled because the command ends.
                 do { try await Task.sleep(for: wait) } catch { return nil }
             } catch {
                 return nil
@@ -151,7 +151,7 @@ struct ServiceProvideCommand: AsyncParsableCommand {
     }
 }
 
-/// Lets a program answer a request.
+/// Runs a program that answers a request.
 enum AnsweringProgram {
     static func run(_ path: String, _ request: ServiceRequest) async throws -> ServiceReply {
         let input = JSONValue.object([

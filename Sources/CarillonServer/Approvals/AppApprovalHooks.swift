@@ -5,21 +5,21 @@ import Logging
 import Metrics
 import Synchronization
 
-/// Asks apps' own servers, each signed as other calls to back ends are (Standard Webhooks). An app is allowed nothing while its server
-/// does not answer.
+/// Calls the approval hooks of apps. The calls are signed like other calls to backends (Standard Webhooks). While the approval
+/// hook of an app does not answer, all requests that need an approval are refused.
 package final class AppApprovalHooks: ApprovalHooks {
-    /// The server that an app names.
+    /// The approval hook of an app.
     private struct Hook: Sendable {
-        /// Nil where it cannot be read any more.
+        /// Nil if the stored address cannot be read any more.
         var address: CallAddress?
-        /// Nil where it was sealed with a key that is gone.
+        /// Nil if the secret was encrypted with a key that no longer exists.
         var secret: SigningSecret?
         var setAt: Timestamp
     }
 
-    /// The questions of an app.
+    /// The state of an app's calls.
     private struct Questions {
-        /// Whether the last question had no answer that counts.
+        /// Whether the last call returned no valid answer.
         var isFailing = false
         var underWay = 0
         var underWayOfDevices: [DeviceID: Int] = [:]
@@ -35,11 +35,11 @@ package final class AppApprovalHooks: ApprovalHooks {
     private let logger: Logger
     private let questions = Mutex<[AppSerial: Questions]>([:])
 
-    /// Questions of one app that wait for their answers.
+    /// The largest number of calls of one app that wait for an answer.
     static let mostUnderWay = 64
-    /// The same of one device.
+    /// The largest number of calls for one device that wait for an answer.
     static let mostUnderWayOfDevice = 4
-    /// How long a device waits before it asks again, unless the app's server asks for a longer wait.
+    /// The delay after which a device should retry, unless the approval hook returns a longer one.
     private static let retrySeconds = 5
     private static let codeBytes = 128
     private static let detailBytes = 1024
@@ -76,7 +76,7 @@ package final class AppApprovalHooks: ApprovalHooks {
 
     // MARK: Address
 
-    /// Sets the address of the approval hook, with a new secret.
+    /// Sets the address of the approval hook, and creates a new secret.
     package func set(_ text: String, of app: AppID) async throws -> (address: String, secret: String, setAt: Timestamp) {
         let address: CallAddress
         do throws(Refusal) {
@@ -108,7 +108,7 @@ package final class AppApprovalHooks: ApprovalHooks {
         forget(serial)
     }
 
-    /// Forgets the questions of an app that was deleted, or that has no approval hook any more.
+    /// Removes the state of an app that was deleted or that no longer has an approval hook.
     package func forget(_ app: AppSerial) { questions.withLock { $0[app] = nil } }
 
     private func serial(of app: AppID) async throws -> AppSerial {
@@ -125,7 +125,8 @@ package final class AppApprovalHooks: ApprovalHooks {
 
     package func ask(_ question: ApprovalQuestion, of app: AppID, serial known: AppSerial?) async throws {
         var serial = known
-        // A device that registers has the name of its app. The list has the apps with a hook, and is read once for each version.
+        // A device that registers knows only the name of its app. The list contains the apps that have a hook, and is read once
+        // for each version.
         if serial == nil { serial = try await documents.apps(with: .approvalHook)[app] }
         guard let serial, let hook = try await hook(of: serial) else { return }
         let asked = Asked(app: app, serial: serial)
@@ -158,7 +159,7 @@ package final class AppApprovalHooks: ApprovalHooks {
         }
     }
 
-    /// An app whose server is asked.
+    /// An app whose approval hook is called.
     private struct Asked {
         var app: AppID
         var serial: AppSerial
@@ -184,7 +185,7 @@ package final class AppApprovalHooks: ApprovalHooks {
             if let device, let ofDevice = present.underWayOfDevices[device] {
                 present.underWayOfDevices[device] = ofDevice > 1 ? ofDevice - 1 : nil
             }
-            // An app without open questions and failures has no entry.
+            // An app without waiting calls and failures has no entry.
             questions[asked.serial] = present.underWay == 0 && !present.isFailing ? nil : present
         }
     }
@@ -198,9 +199,9 @@ package final class AppApprovalHooks: ApprovalHooks {
         if wasFailing { logger.notice("an app's server answers again", metadata: ["app": "\(asked.app)"]) }
     }
 
-    /// The log withholds what is the same within a minute.
+    /// The log suppresses equal messages within a minute.
     ///
-    /// - Parameter wait: The wait that the app's server asked for.
+    /// - Parameter wait: The delay that the approval hook returned.
     private func cannotAsk(_ reason: String, _ asked: Asked, _ wait: Duration? = nil) -> Refusal {
         unavailable.increment()
         questions.withLock { $0[asked.serial]?.isFailing = true }
@@ -210,7 +211,7 @@ package final class AppApprovalHooks: ApprovalHooks {
             retryAfterSeconds: max(Self.retrySeconds, Int(wait?.components.seconds ?? 0)))
     }
 
-    /// The refusal has the code and the detail of the answer.
+    /// Returns a refusal with the code and the detail of the answer.
     private static func refusal(_ body: JSONValue?) -> Refusal {
         var refusal = Refusal(.approvalRefused, "The app's approval hook refused the request.")
         if case .string(let text)? = body?["detail"], (1...detailBytes).contains(text.utf8.count) { refusal.detail = text }

@@ -1,7 +1,7 @@
 package import CarillonCore
 import CarillonWire
 
-/// Where apps' own servers are asked.
+/// Sends calls to approval hooks.
 package struct ApprovalHookSource: Sendable {
     package struct Question: Sendable {
         package var address: CallAddress
@@ -10,9 +10,9 @@ package struct ApprovalHookSource: Sendable {
     }
 
     package enum Answer: Sendable, Equatable {
-        /// `wait` is what a refusal asked for.
+        /// `wait` is the delay that a refusal contained.
         case answered(status: Int, body: [UInt8], wait: Duration? = nil)
-        /// Why not, for the operator's log.
+        /// The reason, for the operator's log.
         case failed(String)
     }
 
@@ -20,13 +20,13 @@ package struct ApprovalHookSource: Sendable {
 
     package init(_ ask: @escaping @Sendable (Question) async -> Answer) { self.ask = ask }
 
-    /// For those who work on the data directory without a server.
+    /// For commands that use the data directory without a server.
     package static let none = ApprovalHookSource { _ in .failed("there is no server") }
 
     static let patience = Duration.seconds(2)
     private static let answerBytes = 4096
 
-    /// With the guard of all calls outward.
+    /// Applies the same rules for addresses as all outgoing calls.
     static func over(_ caller: OutwardCaller) -> ApprovalHookSource {
         ApprovalHookSource { question in
             let request = OutwardCaller.Request(

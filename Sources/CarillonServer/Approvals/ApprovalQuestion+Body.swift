@@ -2,7 +2,7 @@ import CarillonBasics
 import CarillonCore
 import CarillonWire
 
-/// How an app's own server is asked.
+/// The JSON body of a call to an approval hook.
 extension ApprovalQuestion {
     private var type: String {
         switch self {

@@ -12,19 +12,19 @@ import Synchronization
     import Foundation
 #endif
 
-/// The credentials of apps, and the ways to vendors' services that are open with them.
+/// The push credentials of apps, and the open gateways that use them.
 package final class Gateways: Sendable {
     private struct State {
         var open: [PushQueue: any PushGateway] = [:]
-        /// Push queues whose credentials cannot be used, and why.
+        /// Push queues whose push credentials cannot be used, with the reasons.
         var unusable: [PushQueue: String] = [:]
         var names: [AppSerial: AppID] = [:]
         var isOpen = false
-        /// Whether the ways are open for all credentials that there were.
+        /// Whether the gateways of all push credentials in the store have been opened.
         var areAllOpen = false
         /// The outboxes of the homes.
         var outboxes: [Outbox] = []
-        /// The outboxes whose pushes are sent.
+        /// The outboxes that send pushes.
         var senders: Set<ObjectIdentifier> = []
     }
 
@@ -38,7 +38,8 @@ package final class Gateways: Sendable {
     private let time: TimeSource
     private let logger: Logger
     private let state = Mutex(State())
-    /// What is in use is what was stored last.
+    /// Changes of the store and of the open gateways are made in the same order, so that the last stored push credentials are
+    /// used.
     private let turns = Turns()
 
     package init(
@@ -59,7 +60,7 @@ package final class Gateways: Sendable {
         self.logger = logger
     }
 
-    /// Adds the outbox of a home. The outbox is informed of changed credentials from now on.
+    /// Adds the outbox of a home. From now on, the outbox is notified of changed push credentials.
     package func serve(_ outbox: Outbox) { state.withLock { $0.outboxes.append(outbox) } }
 
     // MARK: Sending
@@ -79,16 +80,16 @@ package final class Gateways: Sendable {
         }
     }
 
-    /// What would have been sent in the environment `test`, the oldest first.
+    /// Returns the pushes of the environment `test`, which were stored instead of sent, the oldest first.
     package func testPushes(of app: AppSerial) -> [TestGateway.Sent] {
         let queue = PushQueue(app: app, environment: .test)
         return (state.withLock { $0.open[queue] } as? TestGateway)?.remembered ?? []
     }
 
-    /// Opens the gateways of all stored credentials, if they are not open. Credentials that cannot be used are logged, and shown
-    /// by ``faults``.
+    /// Opens the gateways of all stored push credentials, unless they are open. Push credentials that cannot be used are logged,
+    /// and appear in ``faults``.
     ///
-    /// - Parameter outbox: The outbox whose pushes are sent, until ``close(for:)``.
+    /// - Parameter outbox: The outbox that sends pushes, until ``close(for:)``.
     package func open(for outbox: Outbox? = nil) async throws {
         if let outbox { state.withLock { _ = $0.senders.insert(ObjectIdentifier(outbox)) } }
         try await turns.take {
@@ -104,12 +105,13 @@ package final class Gateways: Sendable {
         }
     }
 
-    /// Returns the credentials of an app, ordered by environment.
+    /// Returns the push credentials of an app, ordered by environment.
     private func stored(of app: AppID, _ serial: AppSerial) async throws -> [GatewayCredential] {
         var credentials: [GatewayCredential] = []
         for environment in PushEnvironment.allCases.sorted(by: { $0.rawValue < $1.rawValue }) {
             let queue = PushQueue(app: serial, environment: environment)
-            // Credentials are read at a start and for operators: they would take the room of documents that are in use.
+            // Push credentials are read at the start and for operators. In the cache they would displace documents that are in
+            // use.
             if let document = try await documents.document(queue.credential) {
                 credentials.append(try GatewayCredential(document, of: app, for: queue))
             }
@@ -140,7 +142,7 @@ package final class Gateways: Sendable {
         }
     }
 
-    /// Whether a gateway can be made of it: those before go on to work until one that can takes their place.
+    /// Checks that a gateway can use the push credentials. The earlier ones stay in use until valid ones replace them.
     private func checkUsable(_ secret: GatewaySecret, _ queue: PushQueue) async throws {
         let gateway: APNsGateway
         do {
@@ -160,7 +162,7 @@ package final class Gateways: Sendable {
             return (earlier, state.outboxes)
         }
         for outbox in outboxes { outbox.renewed(queue) }
-        // Ends by itself, when what is under way has its answers.
+        // The task ends when all pending pushes are answered.
         if let earlier { Task { await earlier.close() } }
     }
 
@@ -182,10 +184,10 @@ package final class Gateways: Sendable {
         for gateway in all { await gateway.close() }
     }
 
-    /// The pushes of all homes that have no answer yet.
+    /// The number of pushes of all homes that wait for an answer.
     var underWay: Int { state.withLock { $0.outboxes }.reduce(0) { $0 + $1.underWay } }
 
-    /// The push queues whose pushes wait because of a fault, and why.
+    /// The push queues that are paused because of a fault, with the reasons.
     package var faults: [PushQueue: String] {
         let (outboxes, unusable) = state.withLock { ($0.outboxes, $0.unusable) }
         var reasons = unusable
@@ -193,7 +195,7 @@ package final class Gateways: Sendable {
         return reasons
     }
 
-    /// The same, in the words of the API, in order.
+    /// The paused push queues in the form of the API, sorted.
     package var held: [(app: String, environment: String, reason: String)] {
         let names = state.withLock { $0.names }
         return faults.map { queue, reason in
@@ -203,9 +205,9 @@ package final class Gateways: Sendable {
 
     // MARK: Credentials
 
-    /// Checks credentials and sets them, in place of those before.
+    /// Checks push credentials and stores them in place of the earlier ones.
     ///
-    /// - Throws: ``Refusal``; then those before go on to work.
+    /// - Throws: ``Refusal``. In this case the earlier push credentials stay in use.
     package func set(
         _ body: JSONValue, of app: AppID, for environment: PushEnvironment
     ) async throws -> (credential: GatewayCredential, summary: GatewaySummary) {
@@ -260,7 +262,7 @@ package final class Gateways: Sendable {
         }
     }
 
-    /// The app was deleted.
+    /// Removes the gateways of a deleted app.
     package func forget(_ app: AppSerial) async {
         _ = try? await turns.take {
             for environment in PushEnvironment.allCases {
@@ -270,7 +272,7 @@ package final class Gateways: Sendable {
         }
     }
 
-    /// How an app is called, for the log.
+    /// Returns the name of an app, for the log.
     func name(of app: AppSerial) -> String { state.withLock { $0.names[app]?.text } ?? "\(app.rawValue)" }
 
     // MARK: Alerts
@@ -280,7 +282,7 @@ package final class Gateways: Sendable {
         let key = AlertTexts.key(known.serial)
         guard let text else {
             let isRemoved = try await documents.remove(key)
-            // The app had no alert text, or was deleted since it was looked up.
+            // The app had no alert text, or was deleted meanwhile.
             if !isRemoved, try await apps.app(app) == nil { throw Self.unknown(app) }
             return
         }

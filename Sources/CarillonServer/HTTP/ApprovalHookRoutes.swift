@@ -3,7 +3,7 @@ import CarillonCore
 import CarillonWire
 import Hummingbird
 
-/// Which server of an app's own is asked whether something may be. All want an admin key.
+/// The routes for the approval hook of an app. All require an admin key.
 struct ApprovalHookRoutes: Sendable {
     let domain: HomeDomain
 

@@ -3,7 +3,7 @@ import CarillonCore
 import CarillonWire
 import Hummingbird
 
-/// What a device does by HTTP: it registers, describes and deletes itself, and opens channels without a socket.
+/// The routes of a device. It registers, describes and deletes itself, and opens channels without a socket.
 struct DeviceRoutes: Sendable {
     let domain: HomeDomain
     let addresses: Addresses
@@ -56,7 +56,7 @@ struct DeviceRoutes: Sendable {
         Response(status: .ok, json: try await domain.describe(try await device(request, context)))
     }
 
-    /// All that a device says of itself; what is absent is not so.
+    /// Replaces the whole description of the device. Members that are left out are cleared.
     @Sendable private func replace(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request, context)
         let body = try await request.object(of: DeviceProfile.memberNames.union([UserRules.tokenMember]))
@@ -85,7 +85,7 @@ struct DeviceRoutes: Sendable {
                 return profile
             }
         }
-        // Where a device is, is said often; whose it is, seldom.
+        // Only a change of the user affects services. Most changes contain no user token.
         let tellsUser = patch[UserRules.tokenMember] != nil
         let registration =
             tellsUser ? try await domain.services.changing(device, update) : try await update()

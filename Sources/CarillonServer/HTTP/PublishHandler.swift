@@ -4,9 +4,10 @@ import Logging
 import NIOCore
 import NIOHTTP1
 
-/// The sender's door (RFC 8030 section 5): `POST /push/{token}`. With one home, most requests are answered without a task: only a
-/// channel that is not remembered, and a request for which the ``Publisher`` must wait, take a task. With several homes, each request
-/// takes a task, and the link to the home of the device.
+/// The route of senders (RFC 8030 section 5): `POST /push/{token}`.
+///
+/// With one home, most requests are answered without a task. A task is necessary only if the channel is not cached or the
+/// ``Publisher`` must wait. With several homes, each request uses a task, and the link to the home of the device.
 final class PublishHandler: Sendable {
     typealias Reply = @Sendable (HTTPAnswer) -> Void
 
@@ -20,7 +21,7 @@ final class PublishHandler: Sendable {
         self.logger = logger
     }
 
-    /// The last part of an endpoint, of a normalised target; nil for any other address.
+    /// Returns the last part of an endpoint, from a normalised target; nil for any other address.
     static func token(of uri: String) -> Substring? {
         guard uri.utf8.starts(with: "/push/".utf8) else { return nil }
         var token = uri.dropFirst(6)
@@ -42,7 +43,7 @@ final class PublishHandler: Sendable {
         } catch {
             return reply(answer(error))
         }
-        // Ends with the answer of the store.
+        // The task ends with the answer of the store.
         Task(executorPreference: executor) { [self, token = String(token)] in
             do {
                 publish(request, to: try await domain.publisher.channel(of: token), then: reply)
@@ -56,7 +57,7 @@ final class PublishHandler: Sendable {
     private func forward(
         _ request: RequestMachine.Request, at shard: Shard, on executor: EventLoopExecutor, then reply: @escaping Reply
     ) {
-        // Ends with the answer of the home.
+        // The task ends with the answer of the home.
         Task(executorPreference: executor) { [self] in
             do {
                 let head = request.head

@@ -3,7 +3,7 @@ import CarillonWire
 import HTTPTypes
 import Hummingbird
 
-/// What a sender can ask of a message that ``PublishHandler`` took, and what UnifiedPush asks of an endpoint.
+/// The routes of senders for messages that ``PublishHandler`` accepted, and UnifiedPush's discovery for endpoints.
 struct SenderRoutes: Sendable {
     let domain: HomeDomain
     let addresses: Addresses
@@ -16,7 +16,7 @@ struct SenderRoutes: Sendable {
         routes.on(.get, "/v1/messages/:id", outcomeForSender)
     }
 
-    /// UnifiedPush's discovery: removed from its specification, still asked by older software.
+    /// UnifiedPush's discovery. It was removed from the specification, but older software still uses it.
     @Sendable private func discover(_ request: Request, _ context: RouteContext) async throws -> Response {
         _ = try await domain.publisher.channel(of: try context.parameters.require("token"))
         return Response(status: .ok, text: Array(#"{"unifiedpush":{"version":1}}"#.utf8), type: "application/json")
@@ -57,7 +57,7 @@ struct SenderRoutes: Sendable {
             try domain.home.checkHas(Shard(of: id.position))
             throw Self.unknown
         }
-        // A position from before positions had shards can lead to another home than that of the device.
+        // The position of a message from before positions had shards can determine another home than that of the device.
         try domain.home.checkHas(record.device)
         return (id, record)
     }

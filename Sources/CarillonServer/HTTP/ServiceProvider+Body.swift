@@ -41,7 +41,7 @@ extension ServiceProvider.Profile {
 }
 
 extension ServiceProvider {
-    /// - Parameter isLive: Whether it is connected.
+    /// - Parameter isLive: Whether the provider is connected.
     func json(isLive: Bool) -> JSONValue {
         var members: [JSONValue.Member] = [
             .init(name: "app", value: .string(appID.text)), .init(name: "device", value: .string(id.description)),

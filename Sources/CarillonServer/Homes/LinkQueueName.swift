@@ -1,7 +1,7 @@
 import CarillonCore
 import CarillonWire
 
-/// The name of a queue of a link (``LinkQueues``): the first name of the device that a call has.
+/// The name of a queue of a link (``LinkQueues``): the first name of the device in a call.
 enum LinkQueueName: Hashable, Sendable {
     case id(DeviceID)
     case credential([UInt8])

@@ -1,16 +1,18 @@
 import CarillonCore
 
-/// The calls about devices that wait on a link. A queue has the calls about one device, in their order. Queues do not wait for each other.
+/// The calls about devices that wait on a link. A queue contains the calls about one device, in their order. Queues are
+/// independent of each other.
 ///
 /// - *idle*: no call waits. The next call makes the queue busy.
 /// - *busy*: one task takes the calls of the queue (``next(in:at:)``). The queue becomes idle when that task finds no call.
 ///
-/// A queue is removed when it is idle and has no sessions. The number of waiting calls has no limit here: ``LinkState`` admits them.
+/// A queue is removed when it is idle and has no sessions. The number of waiting calls has no limit here, because ``LinkState``
+/// limits them.
 struct LinkQueues<Call: Sendable, Session: AnyObject & Sendable>: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     enum Step {
-        /// No call can be taken before this moment.
+        /// No call can be taken before this time.
         case wait(until: Instant)
         case call(Call, bytes: Int)
         /// The queue is idle.
@@ -20,9 +22,9 @@ struct LinkQueues<Call: Sendable, Session: AnyObject & Sendable>: Sendable {
     private struct Queue {
         var calls = DelayedQueue<Call>()
         var isBusy = false
-        /// The sessions that arrived by this queue, or are about to.
+        /// The sessions that arrived, or are arriving, through this queue.
         var sessions: [ObjectIdentifier: Session] = [:]
-        /// The devices of the sessions. Calls with their serial numbers pass by this queue as well.
+        /// The devices of the sessions. Calls with their serial numbers use this queue as well.
         var devices: Set<DeviceSerial> = []
     }
 
@@ -38,7 +40,7 @@ struct LinkQueues<Call: Sendable, Session: AnyObject & Sendable>: Sendable {
 
     // MARK: Calls
 
-    /// Adds a call, which can be taken from a moment on, and after the earlier calls of its queue.
+    /// Adds a call, which can be taken from the given time on, after the earlier calls of its queue.
     ///
     /// - Returns: The queue if it became busy: a task must begin to take its calls. Nil if it was busy.
     mutating func append(_ call: Call, to name: LinkQueueName, bytes: Int = 0, due: Instant) -> LinkQueueName? {
@@ -77,24 +79,24 @@ struct LinkQueues<Call: Sendable, Session: AnyObject & Sendable>: Sendable {
 
     // MARK: Sessions and devices
 
-    /// A session arrives by a queue that has a call.
+    /// Adds a session that arrives through a queue with a waiting call.
     mutating func add(_ session: Session, to name: LinkQueueName) {
         queues[name]?.sessions[ObjectIdentifier(session)] = session
     }
 
-    /// A session that arrived by a queue is gone, or did not arrive.
+    /// Removes a session that left or did not arrive.
     mutating func remove(_ session: Session, from name: LinkQueueName) {
         queues[name]?.sessions[ObjectIdentifier(session)] = nil
         removeIfUnused(name)
     }
 
-    /// A session of the device arrived by a queue. Calls with the serial number of the device pass by this queue from now on.
+    /// A session of the device arrived through a queue. From now on, calls with the serial number of the device use this queue.
     mutating func connect(_ device: DeviceSerial, to name: LinkQueueName) {
         queues[name]?.devices.insert(device)
         queueOfDevice[device] = name
     }
 
-    /// Returns the sessions of the queue by which the calls about a device pass.
+    /// Returns the sessions of the queue for calls about a device.
     func sessions(inQueueOf device: DeviceSerial) -> [Session] {
         queues[queue(.serial(device))].map { Array($0.sessions.values) } ?? []
     }

@@ -2,12 +2,13 @@ package import CarillonCore
 import CarillonWire
 import Synchronization
 
-/// A home over a link that behaves like a link to another process: calls and answers take a while, and the link can be cut.
+/// A home over a link that behaves like a link to another process: calls and answers are delayed, and the link can be cut.
 ///
-/// A server with several homes reaches each of them in this way, so that its tests find what relies on one process.
+/// A server with several homes reaches each of them in this way, so that its tests find code that depends on a single process.
 ///
-/// - **Order.** The calls about one device pass in the order in which they are made, and so do the calls of the home to one session. The
-///   home's answer to a call does not hold up the next call. Requests and questions overtake each other and all other calls.
+/// - **Order.** The calls about one device are sent in the order in which they are made, and so are the calls of the home to one
+///   session. A call does not wait for the home's answer to the call before. Requests and questions can overtake each other and
+///   all other calls.
 /// - **Delay.** A call, its answer, and a call of the home to a session take up to 20 milliseconds each.
 /// - **Cut.** See ``cut()``.
 /// - **Limits.** See ``Limits``.
@@ -27,7 +28,7 @@ package final class LinkedHome: Home {
     private static let bytesOfQuestion = 1024
 
     /// - Parameters:
-    ///   - random: Decides the delays.
+    ///   - random: Determines the delays.
     ///   - longestDelay: In milliseconds.
     package init(_ home: any Home, random: RandomSource, longestDelay: Int = 20, limits: Limits = Limits()) {
         self.home = home
@@ -40,22 +41,22 @@ package final class LinkedHome: Home {
 
     /// Cuts the link.
     ///
-    /// - A call that was not sent fails with ``HomeFault/unreachable``, as each call does until ``restore()``.
-    /// - A call that was sent and has no answer fails with ``HomeFault/outcomeUnknown``. It can still take effect at the home, and its answer is
-    ///   dropped. If its body comes in parts, it is cancelled at the home.
-    /// - Each session that arrived over the link, or is about to, ends with ``SessionEnd/linkLost`` and leaves the home.
+    /// - A call that was not sent fails with ``HomeFault/unreachable``, and so does each call until ``restore()``.
+    /// - A call that was sent and has no answer fails with ``HomeFault/outcomeUnknown``. It can still take effect at the home,
+    ///   and its answer is ignored. If its body is streamed, the call is cancelled at the home.
+    /// - Each session that arrived over the link, or is arriving, ends with ``SessionEnd/linkLost`` and leaves the home.
     package func cut() { link.cut() }
 
-    /// The link takes calls again.
+    /// Restores the link, so that it accepts calls again.
     package func restore() { link.restore() }
 
-    /// Sessions of devices that move find the new homes here. The link does not keep the homes.
+    /// Sets the homes in which sessions of moving devices find their new home. The link refers to the homes weakly.
     package func connect(_ homes: Homes) { others.withLock { $0.homes = homes } }
 
     /// The number of calls that were not sent yet.
     var waitingCalls: Int { link.waitingCalls }
 
-    /// Waits until the home has taken all calls about devices that were made before.
+    /// Waits until the home has received all earlier calls about devices.
     package func flush() async { await link.flush() }
 
     // MARK: Arrivals
@@ -70,7 +71,7 @@ package final class LinkedHome: Home {
         }
     }
 
-    /// What a session arrives with.
+    /// The parameters of an arrival.
     private struct Arrival: Sendable {
         var name: DeviceName
         var proof: DeviceProof
@@ -121,7 +122,7 @@ package final class LinkedHome: Home {
         if !isSent { link.loseAnswer(of: device) }
     }
 
-    /// The link finds the device of the session itself: the home would search all its sessions for a name.
+    /// The link finds the device of the session itself. The home would have to search all its sessions for a name.
     package func leave(_ session: any LiveSession, of name: DeviceName) { leave(session) }
 
     package func leave(_ session: any LiveSession, of device: DeviceSerial) { leave(session) }
@@ -130,7 +131,7 @@ package final class LinkedHome: Home {
         if let arrived = link.arrived(session) { left(arrived.session, arrived.queue) }
     }
 
-    /// Removes a session from the home, behind its arrival and the other calls about its device.
+    /// Removes a session from the home, after its arrival and the other calls about its device.
     private func left(_ session: LinkedSession, _ queue: LinkQueueName) {
         link.leave(session, by: queue) { [home, link] in
             if let device = session.device { home.leave(session, of: device) }
@@ -138,9 +139,9 @@ package final class LinkedHome: Home {
         }
     }
 
-    /// The home gave the device of a session away, and does not have the session any more.
+    /// The home passed the device of a session to another home, and no longer has the session.
     ///
-    /// - Returns: How the session arrives at the new home.
+    /// - Returns: A function with which the session arrives at the new home.
     private func moved(
         _ session: LinkedSession, from queue: LinkQueueName, _ arrival: Arrival
     ) -> @Sendable () async -> ArrivedAgain {
@@ -189,7 +190,7 @@ package final class LinkedHome: Home {
 }
 
 extension HomeRequest {
-    /// The bytes of the request, without a body that comes in parts.
+    /// The size of the request in bytes, without a streamed body.
     fileprivate var byteCount: Int {
         let head = method.utf8.count + path.utf8.count
         let fields = fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }

@@ -1,7 +1,7 @@
 import CarillonCore
 
 extension HomeDomain {
-    /// Adds the answers to questions about updates for an audience.
+    /// Adds the answers to questions about audience updates.
     func addUpdateAnswers(to answers: inout HomeAnswers) {
         answers.on(UpdatePublished.self, at: self) { home, published in
             home.updateDelivery.notify(published.update, of: published.app)

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import Logging
 
-/// Finds out who says hello.
+/// Identifies the client that sent a hello.
 struct SocketIdentifier: Sendable {
     struct Refused: Error {
         var code: CloseCode
@@ -10,12 +10,12 @@ struct SocketIdentifier: Sendable {
     }
 
     let homes: Homes
-    /// The app of devices that never registered; nil refuses them.
+    /// The app of devices without registration; nil refuses them.
     let anonymousApp: AppID?
-    /// Gets a line for each connection that cannot use the home of its device.
+    /// Receives a message for each connection that cannot use the home of its device.
     let logger: Logger
 
-    /// The answer to a client that never was here, for which nothing need be looked up; nil for any other.
+    /// Returns the identity of a new client, which needs no look-up; nil for any other client.
     func identifyNewcomer(_ hello: ClientFrame.Hello) -> SessionMachine.Identity? {
         guard anonymousApp != nil, hello.credential == nil, hello.device == nil, hello.uaid == nil else { return nil }
         return newcomer()
@@ -26,7 +26,7 @@ struct SocketIdentifier: Sendable {
         return .init(owner: .provisional(userAgent), uaid: userAgent.text)
     }
 
-    /// Finds the device, and makes the session its own.
+    /// Finds the device, and connects the session to it.
     func identify(
         _ hello: ClientFrame.Hello, _ load: PageRequest, as session: any LiveSession
     ) async -> Result<Identified, Refused> {
@@ -58,7 +58,7 @@ struct SocketIdentifier: Sendable {
         }
     }
 
-    /// As Mozilla's service does: a known user agent is itself, and any other gets a new name.
+    /// As in Mozilla's service, a known user agent keeps its identity, and any other client receives a new identifier.
     private func anonymous(
         _ hello: ClientFrame.Hello, _ load: PageRequest, _ session: any LiveSession
     ) async throws -> Identified {
@@ -81,7 +81,7 @@ struct SocketIdentifier: Sendable {
         return await arrive(.credential(hash), .userAgent(hash), load, speaking: version, as: session)
     }
 
-    /// Connects a device, and returns a fault of its home like a fault of the store: the connection ends with both.
+    /// Connects a device. Returns a fault of its home as a fault of the store, because both end the connection.
     private func arrive(
         _ name: DeviceName, _ proof: DeviceProof, _ load: PageRequest, speaking version: Int, as session: any LiveSession
     ) async -> Arrived {
@@ -93,11 +93,11 @@ struct SocketIdentifier: Sendable {
     }
 }
 
-/// Who says hello, and what waits for it.
+/// The identity of a client, and its waiting envelopes.
 struct Identified: Sendable {
     let identity: SessionMachine.Identity
     let page: InboxPage
-    /// What the server has of what the device said.
+    /// The revisions of the device's description and offers that the server has.
     let said: SaidRevisions
 
     fileprivate init(_ arrived: ArrivedDevice, uaid: String) {

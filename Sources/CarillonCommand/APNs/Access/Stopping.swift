@@ -2,13 +2,13 @@ import CarillonAPNs
 import Synchronization
 import UnixSignals
 
-/// Work with a client that the person can stop: at Ctrl-C or SIGTERM the client is shut down, which ends the work.
+/// Runs work with a client that the user can stop. Ctrl-C or SIGTERM shuts the client down, which ends the work.
 enum Stopping {
     private final class StopRequest: Sendable {
         let isThere = Mutex(false)
     }
 
-    /// - Throws: what the work throws, or the fault when it was stopped.
+    /// - Throws: The error of the work, or the fault if the user stopped it.
     static func perform<Value>(
         with client: APNsClient, otherwise fault: CommandFault, _ work: () async throws -> Value
     ) async throws -> Value {

@@ -73,7 +73,7 @@ struct APNsSendCommand: AsyncParsableCommand {
         try await reportingFaults {
             let push = try PreparedPush(content, topic: topic, channel: recipients.channel, now: Date())
             let client = try makeClient(push)
-            // What is wrong with the notification is known before anything is opened.
+            // Faults of the notification are reported before a connection is opened.
             let headers = try reportingAPNsFaults { try client.headers(of: push.notification, toChannel: push.channel) }
             if dryRun { return show(push, headers) }
             if let channel = recipients.channel {

@@ -4,7 +4,7 @@ import CarillonWire
 import Logging
 
 extension ServeSetting {
-    /// The settings that are options of the command line as well.
+    /// The settings that are also options of the command line.
     static let options: [ServeSetting] = [
         ServeSetting(
             "data", "a directory", isOption: true,
@@ -98,7 +98,7 @@ extension ServeSetting {
             return true
         },
     ]
-    /// Whether a Unix socket can have the path. `sockaddr_un` has room for 103 bytes on every system.
+    /// Whether a path is valid for a Unix socket. `sockaddr_un` has space for 103 bytes on every system.
     private static func isSocketPath(_ path: String) -> Bool {
         path.hasPrefix("/") && path.utf8.count <= 103 && !path.utf8.contains(0)
     }

@@ -3,7 +3,7 @@ import CarillonCore
 import CarillonServer
 
 extension ServeSetting {
-    /// Calls to other servers.
+    /// The settings of calls to other servers.
     static let outward: [ServeSetting] = [
         number(
             "shortest-ping-seconds", \.outward.shortestPingSeconds, connectionSeconds,
