@@ -53,7 +53,7 @@ package final class AppApprovalHooks: ApprovalHooks {
     ) {
         self.apps = apps
         self.documents = documents
-        sealer = SecretSealer(keys: keys, for: .hook, random: random)
+        sealer = SecretSealer(keys: keys, for: .approvalHook, random: random)
         self.source = source
         self.rules = rules
         self.time = time

@@ -8,14 +8,14 @@ import Synchronization
 final class WaitingPoll: LiveSession {
     /// Reads the inbox again. Returns nil if there is still no envelope. If `isLast` is true, the poll returns an answer in any
     /// case.
-    typealias EvaluationSnapshot = @Sendable (_ isLast: Bool) async throws -> Response?
+    typealias ReadInbox = @Sendable (_ isLast: Bool) async throws -> Response?
 
     private struct State {
         /// Whether an envelope was stored since the last read.
         var hasNews = false
         var end: SessionEnd?
         var isOver = false
-        var look: EvaluationSnapshot?
+        var read: ReadInbox?
         var wake: (@Sendable () -> Void)?
     }
 
@@ -37,19 +37,19 @@ final class WaitingPoll: LiveSession {
         home.addWaiter(self, for: device)
     }
 
-    /// - Parameter look: Reads the inbox again.
-    func wait(_ look: @escaping EvaluationSnapshot) { state.withLock { $0.look = look } }
+    /// - Parameter read: Reads the inbox again.
+    func wait(_ read: @escaping ReadInbox) { state.withLock { $0.read = read } }
 
     /// Reads the inbox again. The poll ends if there is an answer.
     func look(isLast: Bool) async throws -> Response? {
-        let (look, end) = state.withLock { state in
+        let (read, end) = state.withLock { state in
             (state.hasNews, state.wake) = (false, nil)
-            return (state.look, state.end)
+            return (state.read, state.end)
         }
-        guard let look else { return nil }
+        guard let read else { return nil }
         do {
             if end == .deviceGone { throw DeviceRegistrar.credentialInvalid }
-            guard let response = try await look(isLast || end != nil) else { return nil }
+            guard let response = try await read(isLast || end != nil) else { return nil }
             self.end()
             return response
         } catch {
@@ -72,7 +72,7 @@ final class WaitingPoll: LiveSession {
     /// Ends the poll, because its request is over.
     func end() {
         let isFirst = state.withLock { state in
-            defer { (state.isOver, state.look, state.wake) = (true, nil, nil) }
+            defer { (state.isOver, state.read, state.wake) = (true, nil, nil) }
             return !state.isOver
         }
         if isFirst { home.removeWaiter(self, for: device) }
