@@ -2,7 +2,7 @@ package import CarillonWire
 
 /// Requests approvals from the approval hooks of apps. Apps without an approval hook allow everything.
 package protocol ApprovalHooks: RegistrationApproval, SubscriptionApproval {
-    /// - Parameter serial: The serial number of the app; nil if the caller does not know it. A lookup by the name can read a list of apps.
+    /// - Parameter serial: The serial number of the app; nil if the caller does not have it. A lookup by the name can read a list of apps.
     /// - Throws: ``Refusal`` if the approval hook refuses or does not answer in time.
     func ask(_ question: ApprovalQuestion, of app: AppID, serial: AppSerial?) async throws
 }

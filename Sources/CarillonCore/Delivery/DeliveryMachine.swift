@@ -201,10 +201,10 @@ package struct DeliveryMachine: Sendable {
     /// The device acknowledged or rejected an envelope.
     package mutating func settled(_ id: MessageID) -> [Action] { given.remove(id) ? nextLoad() : [] }
 
-    /// The peer does not read what was sent. Nothing more is delivered until it does.
+    /// The peer does not read the sent data. Nothing more is delivered until it does.
     package mutating func outputPaused() { isOutputPaused = true }
 
-    /// The peer read what was sent.
+    /// The peer read the sent data.
     package mutating func outputResumed(at now: Timestamp) -> [Action] {
         isOutputPaused = false
         given.removeExpired(at: now)

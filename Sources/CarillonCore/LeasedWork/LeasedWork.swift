@@ -5,8 +5,8 @@ import Synchronization
 /// devices and hosts share the slots fairly.
 ///
 /// The store contains the due work and the leases, so that a restart neither loses work nor does all of it at once. This class
-/// keeps only the owners of the work in progress, and results that could not be written yet. The ``WorkUser`` decides what is
-/// done for an item and what follows from its result.
+/// keeps only the owners of the work in progress, and results that could not be written yet. The ``WorkUser`` makes the
+/// call of an item and applies its result.
 package final class LeasedWork<User: WorkUser>: Sendable {
     /// Work that must be done now.
     @dynamicMemberLookup

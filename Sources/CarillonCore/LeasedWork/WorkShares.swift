@@ -11,8 +11,8 @@
 /// - Calls to peers *on trial* (``EndpointHealth``) have half of all slots, shared by the same rules. So calls to reliable peers
 ///   do not wait for any number of unreliable addresses.
 ///
-/// Of the calls that may begin, those are first whose app, kind, device and host have the fewest calls in progress, and then
-/// those that have waited the longest since the last turn of their queue.
+/// Of the calls that may begin, the first is the one whose app, kind, device and host have the fewest calls in progress. Of equal
+/// calls, the first is the one that has waited the longest since the last turn of its queue.
 package struct WorkShares: Sendable {
     /// The parties for which calls are counted.
     private enum Party: Hashable {

@@ -125,7 +125,7 @@ package struct SessionMachine: Sendable {
     private static let queuedRequests = 2 * Limits.channelsPerDevice
     private static let queuedRequestBytes = 512 << 10
     private static let performedAtOnce = 16
-    /// The first version in which clients can send over the socket what they could request by HTTP.
+    /// The first version in which clients can send the requests of the HTTP API over the socket.
     private static let asksSince = 3
     private static let hearsServicesSince = EnvelopeKind.serviceNotice.behaviour.knownSince
 
@@ -353,7 +353,7 @@ package struct SessionMachine: Sendable {
     /// See ``DeliveryMachine/moved(at:)``.
     package mutating func moved(at now: Timestamp) -> [Action] { withDelivery { $0.moved(at: now) } }
 
-    /// See ``DeliveryMachine/arrivedAgain(at:)``. The connection cannot know whether the providers changed meanwhile.
+    /// See ``DeliveryMachine/arrivedAgain(at:)``. The providers can have changed meanwhile.
     package mutating func arrivedAgain(at now: Timestamp) -> [Action] {
         let actions = withDelivery { $0.arrivedAgain(at: now) }
         return actions + providersChanged()
@@ -381,7 +381,7 @@ package struct SessionMachine: Sendable {
 
     // MARK: Whether the peer reads
 
-    /// The peer does not read what was sent. No envelope is delivered and no request is performed until it does.
+    /// The peer does not read the sent data. No envelope is delivered and no request is performed until it does.
     package mutating func outputPaused() {
         isOutputPaused = true
         guard case .open(var open) = state else { return }
@@ -404,7 +404,7 @@ package struct SessionMachine: Sendable {
         }
     }
 
-    /// The peer read too little of what was sent for too long.
+    /// The peer read too little of the sent data for too long.
     package mutating func outputStalled() -> [Action] {
         close(.outputStalled, "output_stalled: read what is sent")
     }

@@ -28,7 +28,7 @@ package struct DisconnectCallback: Equatable, Sendable {
     }
 }
 
-/// The maximum number of waiting callbacks. Beyond it, the oldest are given up for the newest.
+/// The maximum number of waiting callbacks. Beyond it, the oldest are dropped for the newest.
 package struct CallbackLimits: Equatable, Sendable {
     package var perApp: Int
     /// The limit of one app for one host and port.

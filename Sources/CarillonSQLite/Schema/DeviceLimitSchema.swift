@@ -26,7 +26,7 @@ enum DeviceLimitSchema {
             BEGIN \(remember) END;
         """
 
-    /// Remembers a released token, and removes some released tokens of earlier days. The statement that fires a trigger decides
+    /// Stores a released token, and removes some released tokens of earlier days. The statement that fires a trigger decides
     /// how its conflicts are resolved.
     private static let remember = """
         DELETE FROM released_token WHERE app = old.app AND platform = old.platform AND token = old.token;

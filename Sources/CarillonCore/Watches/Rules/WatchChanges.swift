@@ -120,7 +120,7 @@ package struct WatchChanges: Equatable, Sendable {
     package var attempts: [Int64: Int] = [:]
     package var removedCallbacks: [Int64] = []
     package var usage: [AppSerial: Usage] = [:]
-    /// The number of callbacks that were given up for newer ones.
+    /// The number of callbacks that were dropped for newer ones.
     package var dropped = 0
 
     package init() {}

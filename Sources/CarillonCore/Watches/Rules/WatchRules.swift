@@ -1,5 +1,5 @@
 /// Decides what a call changes in watches and in their pings and callbacks: which watches are accepted, which results count,
-/// which callbacks are made when a channel ends, and which callbacks are given up.
+/// which callbacks are made when a channel ends, and which callbacks are dropped.
 ///
 /// The rules read no store. They receive facts and return changes of rows. If they need more facts, they return the missing ones.
 package struct WatchRules: Sendable {
@@ -155,7 +155,7 @@ package struct WatchRules: Sendable {
     private func questions(
         for callbacks: [WatchChanges.NewCallback], _ limits: CallbackLimits, _ facts: ChannelEndFacts
     ) -> ChannelEndQuestions {
-        // Each callback that enters can cause up to two callbacks to be given up.
+        // Each callback that enters can cause up to two callbacks to be dropped.
         let most = 2 * callbacks.count
         var questions = ChannelEndQuestions()
         for (queue, entering) in Dictionary(grouping: callbacks, by: \.queue) {

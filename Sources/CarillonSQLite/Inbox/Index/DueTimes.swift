@@ -24,7 +24,7 @@ final class DueTimes: Sendable {
 
     init(outcomeSeconds: Int64) { self.outcomeSeconds = outcomeSeconds }
 
-    /// Returns the latest time of outcomes whose retention time is over.
+    /// Returns the time up to which outcomes that became final are past their retention time.
     func lastForgotten(at now: Timestamp) -> Timestamp { now.adding(milliseconds: -1000 * outcomeSeconds) }
 
     func cutoff(by retention: RetentionTime) -> RetentionCutoff { retention.cutoff(afterSeconds: outcomeSeconds) }
