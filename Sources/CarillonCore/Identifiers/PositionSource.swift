@@ -3,7 +3,7 @@ import Synchronization
 /// Assigns positions to envelopes. The positions of one device increase, also after a move to another home, because each home has
 /// an epoch of its own. A position contains its shard.
 ///
-///   0 │ epoch, 24 bits │ sequence, 29 bits │ shard, 10 bits
+///     0 │ epoch, 24 bits │ sequence, 29 bits │ shard, 10 bits
 ///
 /// Positions from before the introduction of epochs are smaller than those of the first epoch.
 package final class PositionSource: Sendable {
