@@ -1,9 +1,9 @@
-/// Decides which lines of a log are written. Of the lines with one text about one owner, the first is written at once, and then one a
-/// minute, which says how many were withheld. So nobody fills a log with requests that fail.
+/// Decides which log entries are written. Of the entries with one text and one owner, the first is written at once. After that,
+/// one per minute is written, with the number of withheld entries. So failing requests cannot fill a log.
 package struct LogAllowance: Sendable {
     package struct Key: Hashable, Sendable {
         package var text: String
-        /// Whom the line is about, such as an app; empty for the whole server.
+        /// The subject of the entry, such as an app; empty for the whole server.
         package var owner: String
 
         package init(text: String, owner: String) {
@@ -14,8 +14,8 @@ package struct LogAllowance: Sendable {
 
     package enum Decision: Equatable, Sendable {
         /// - Parameters:
-        ///   - key: The key that counts for the line.
-        ///   - withheld: The number of lines of the key that were withheld before.
+        ///   - key: The key under which the entry is counted.
+        ///   - withheld: The number of entries of the key that were withheld before.
         case write(Key, withheld: Int)
         case withhold(Key)
     }
@@ -26,7 +26,7 @@ package struct LogAllowance: Sendable {
     }
 
     package static let intervalNanoseconds: Int64 = 60_000_000_000
-    /// Beyond it, lines of further owners share the key of their text.
+    /// The maximum number of keys. Entries of further owners are counted under the key of their text.
     package static let mostKeys = 10_000
 
     private var states: [Key: State] = [:]
@@ -48,8 +48,8 @@ package struct LogAllowance: Sendable {
         return .write(key, withheld: state.withheld)
     }
 
-    /// The keys whose minute is over while lines were withheld, with their numbers; each is to be written now. Keys without such lines
-    /// are forgotten.
+    /// Returns the keys whose minute is over and that have withheld entries, with their numbers. Each must be written now. Keys
+    /// without withheld entries are removed.
     package mutating func due(at now: Int64) -> [(key: Key, withheld: Int)] {
         let over = states.filter { Self.isOver($0.value, at: now) }
         for (key, state) in over { states[key] = state.withheld > 0 ? State(writtenAt: now) : nil }

@@ -1,9 +1,9 @@
 package import CarillonWire
 
-/// Asks apps' own servers whether they allow something. Apps that name no server allow everything.
+/// Requests approvals from the approval hooks of apps. Apps without an approval hook allow everything.
 package protocol ApprovalHooks: RegistrationApproval, SubscriptionApproval {
-    /// - Parameter serial: The serial number of the app; nil if the caller does not know it. A lookup by the name can read a list of apps.
-    /// - Throws: ``Refusal`` if the app's server refuses, or does not answer in time.
+    /// - Parameter serial: The serial number of the app; nil if the caller does not have it. A lookup by the name can read a list of apps.
+    /// - Throws: ``Refusal`` if the approval hook refuses or does not answer in time.
     func ask(_ question: ApprovalQuestion, of app: AppID, serial: AppSerial?) async throws
 }
 
@@ -17,7 +17,7 @@ extension ApprovalHooks {
     }
 }
 
-/// A question that an app can answer with a refusal.
+/// A request that an approval hook can refuse.
 package enum ApprovalQuestion: Sendable {
     case device(RegistrationQuestion)
     case subscription(SubscriptionQuestion)
@@ -31,7 +31,7 @@ package enum ApprovalQuestion: Sendable {
     }
 }
 
-/// Allows everything, for apps and tests without a server to ask.
+/// Allows everything. This is for apps and tests without an approval hook.
 package struct NoApprovalHooks: ApprovalHooks {
     package init() {}
     package func isAsked(_ app: AppSerial) -> Bool { false }

@@ -1,14 +1,14 @@
 import CarillonWire
 
-/// What one connection was given and its device has not answered for.
+/// The envelopes that were delivered to one connection and that its device has not answered.
 struct GivenEnvelopes: Sendable {
     private struct Slot {
         var id: MessageID
-        /// Nil for what stays when its origin ends.
+        /// Nil for an envelope that stays when its origin ends.
         var origin: OriginKey?
         var expiresAt: Timestamp
         var bytes: Int32
-        /// TTL 0: the store does not know it.
+        /// TTL 0: the envelope is not in the store.
         var isVolatile: Bool
     }
 
@@ -28,7 +28,7 @@ struct GivenEnvelopes: Sendable {
                 bytes: Int32(clamping: envelope.byteCount), isVolatile: isVolatile))
     }
 
-    /// Answers whether it was here, as do the others.
+    /// Returns whether the envelope was present, as do the other methods of this name.
     mutating func remove(_ id: MessageID) -> Bool { remove { $0.id == id } }
 
     mutating func remove(_ withdrawal: DeliveryMachine.Withdrawal) -> Bool {
@@ -39,23 +39,23 @@ struct GivenEnvelopes: Sendable {
         }
     }
 
-    /// An envelope that expired after it was given takes no room any more; looked for when room is needed.
+    /// Removes envelopes that expired after their delivery. The caller calls this when it needs room.
     mutating func removeExpired(at now: Timestamp) { _ = remove { $0.expiresAt <= now } }
 
-    /// Forgets all envelopes, and returns the identifiers of those of TTL 0.
+    /// Removes all envelopes, and returns the identifiers of the envelopes of TTL 0.
     mutating func takeVolatile() -> [MessageID] {
         defer { (slots, bytes) = ([], 0) }
         return slots.filter(\.isVolatile).map(\.id)
     }
 
-    /// Forgets the envelopes behind a position, and returns their identifiers.
+    /// Removes the envelopes after a position, and returns their identifiers.
     mutating func take(after position: Int64) -> (stored: [MessageID], volatile: [MessageID]) {
         let taken = slots.filter { $0.id.position > position }
         _ = remove { $0.id.position > position }
         return (taken.filter { !$0.isVolatile }.map(\.id), taken.filter(\.isVolatile).map(\.id))
     }
 
-    /// Forgets all but what was of TTL 0.
+    /// Removes all envelopes except those of TTL 0.
     mutating func forgetStored() { _ = remove { !$0.isVolatile } }
 
     private mutating func remove(where isOver: (Slot) -> Bool) -> Bool {

@@ -1,11 +1,11 @@
 package import CarillonWire
 
-/// The credential of an app for a vendor's push service in an environment.
+/// The push credentials of an app for a gateway in an environment.
 package struct GatewayCredential: Equatable, Sendable {
     package var app: AppID
     package var queue: PushQueue
     package var sealed: [UInt8]
-    /// A description for operators that list credentials. It contains no secret.
+    /// A description of the push credentials for operators. It contains no secret.
     package var summary: String
     package var setAt: Timestamp
 
@@ -25,11 +25,11 @@ package struct GatewayCredential: Equatable, Sendable {
         self.init(app: app, queue: queue, sealed: parts.sealed, summary: parts.text, setAt: document.setAt)
     }
 
-    /// The bytes of its document.
+    /// The bytes of the document.
     package var bytes: [UInt8] { SealedDocument(text: summary, sealed: sealed).bytes }
 }
 
 extension PushQueue {
-    /// The document of the push queue's credential.
+    /// The document of the push queue's push credentials.
     package var credential: AppDocument.Key { AppDocument.Key(.credential, of: app, name: environment.rawValue) }
 }

@@ -1,7 +1,7 @@
 package import CarillonWire
 
-/// The pushes of one app through one of its vendor's services. They share credentials, and wait together when the
-/// credentials fail.
+/// The pushes of one app through one environment of a gateway. They share push credentials, and the queue pauses after a fault of
+/// its push credentials.
 package struct PushQueue: Hashable, Sendable {
     package var app: AppSerial
     package var environment: PushEnvironment

@@ -1,11 +1,11 @@
 package import CarillonWire
 
-/// The names that a device gave to what it said last of itself and of its services, as the server has them: by these a device notices that
-/// the server has something else. Nil where nothing was named, or where the server has nothing.
+/// The revisions of the last reports of a device about itself and its services, as the server has them. A device compares them to
+/// notice that the server has other data. Nil if the device named no revision, or if the server has no report.
 package struct SaidRevisions: Equatable, Sendable {
-    /// Of ``DeviceProfile``.
+    /// The revision of ``DeviceProfile``.
     package var device: String?
-    /// Of ``ServiceProvider/Profile``.
+    /// The revision of ``ServiceProvider/Profile``.
     package var services: String?
 
     package init(device: String? = nil, services: String? = nil) {

@@ -1,16 +1,16 @@
 import CarillonBasics
 
-/// How a host and port that is called has behaved towards one app.
+/// The reliability of a host and port for one app.
 ///
-/// - *on trial*: it never answered, or did not the last time, or took long. Left by an answer that comes soon.
-/// - *proven*: its last answer came soon. Left by a failure, or by an answer that took long.
+/// - *on trial*: the peer never answered, its last call failed, or its last answer was slow. Left by a prompt answer.
+/// - *proven*: the last answer was prompt. Left by a failure or a slow answer.
 ///
-/// A peer that fails more than twice in a row rests before its next call: the longer, the longer its failure took and
-/// the more there were, so that it holds a slot for ever less of the time. One that refuses at once costs next to
-/// nothing, and rests a tenth of a second only: there may be many channels to be told of it.
+/// After more than two failures in a row, a peer is not called for some time. This rest grows with the duration and the number of
+/// the failures, so that the peer uses a slot for ever less of the time. A peer that refuses at once costs little, and rests only
+/// a tenth of a second, because many channels may have to be notified of the failure.
 package struct EndpointHealth: Equatable, Sendable {
     package private(set) var isOnTrial: Bool
-    /// In a row.
+    /// The number of failures in a row.
     package private(set) var failures: Int
 
     package init(isOnTrial: Bool = true, failures: Int = 0) {
@@ -18,15 +18,15 @@ package struct EndpointHealth: Equatable, Sendable {
         self.failures = failures
     }
 
-    /// An answer that takes longer holds its slot for so long that it is no proof.
+    /// A slower answer occupies its slot for so long that it does not count as prompt.
     package static let promptMilliseconds: Int64 = 3000
     package static let longestRestMilliseconds: Int64 = 60_000
     private static let shortestRestMilliseconds: Int64 = 100
     private static let freeFailures = 2
 
-    /// Answers until when the peer is not called.
+    /// Returns the time until which the peer is not called.
     package mutating func called(_ result: CallResult, begunAt: Timestamp, at now: Timestamp) -> Timestamp {
-        // A clock that was set back while the call was made measured nothing.
+        // If the clock was set back during the call, the duration is not known.
         let took = max(0, now.milliseconds - begunAt.milliseconds)
         switch result {
         case .answered:

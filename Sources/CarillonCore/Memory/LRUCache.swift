@@ -1,6 +1,7 @@
-/// A memory of limited size. When the newer half is full, the older half is forgotten; what is looked at becomes new.
+/// A cache of limited size. When the newer half is full, the older half is removed. A value that is read moves to the newer half.
 ///
-/// It holds at most twice its capacity. Inlinable, so that other rooms have it made for their own types.
+/// The cache contains at most twice its capacity. The methods are inlinable, so that other modules can specialize them for their
+/// types.
 package struct LRUCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline var newer: [Key: Value] = [:]
     @usableFromInline var older: [Key: Value] = [:]
@@ -10,7 +11,7 @@ package struct LRUCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     @inlinable package var count: Int { newer.count + older.count }
 
-    /// Whether a key is here. The answer makes the key no newer.
+    /// Whether the cache contains a key. This does not move the key to the newer half.
     @inlinable package func contains(_ key: Key) -> Bool { newer[key] != nil || older[key] != nil }
 
     @inlinable package subscript(key: Key) -> Value? {

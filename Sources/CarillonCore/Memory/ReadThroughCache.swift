@@ -1,16 +1,16 @@
 import Synchronization
 
-/// What was read of a store, known until it is forgotten.
+/// Caches values of a store until they are removed.
 package final class ReadThroughCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Reading {
         var readers = 0
-        /// The store's value was changed meanwhile: what is read may be what was before.
+        /// Whether the value in the store was changed during the reading, so that the read value can be outdated.
         var isStale = false
     }
 
     private struct State {
         var known: LRUCache<Key, Value>
-        /// Of keys that are being read.
+        /// The readings in progress, by key.
         var readings: [Key: Reading] = [:]
     }
 
@@ -20,12 +20,12 @@ package final class ReadThroughCache<Key: Hashable & Sendable, Value: Sendable>:
 
     package func known(_ key: Key) -> Value? { state.withLock { $0.known[key] } }
 
-    /// Returns which of some keys are known, or are being read.
+    /// Returns the keys that are cached or being read.
     package func known(among keys: some Sequence<Key>) -> Set<Key> {
         state.withLock { state in Set(keys.filter { state.known.contains($0) || state.readings[$0] != nil }) }
     }
 
-    /// - Parameter read: Reads the value from the store, where it is not known.
+    /// - Parameter read: Reads the value from the store if it is not cached.
     package func value(of key: Key, read: () async throws -> Value) async throws -> Value {
         let known = state.withLock { state -> Value? in
             if let known = state.known[key] { return known }
@@ -52,7 +52,7 @@ package final class ReadThroughCache<Key: Hashable & Sendable, Value: Sendable>:
         return reading
     }
 
-    /// The store's value was changed in this way; what is not known is not made known by it.
+    /// The store's value was changed in this way. A value that is not cached is not added.
     package func change(_ key: Key, _ change: (inout Value) -> Void) {
         state.withLock { state in
             state.readings[key]?.isStale = true
@@ -70,7 +70,7 @@ package final class ReadThroughCache<Key: Hashable & Sendable, Value: Sendable>:
         }
     }
 
-    /// Forgets a value that meets a condition. A value that is being read is still remembered afterwards.
+    /// Removes a value that meets a condition. A value that is being read is still cached afterwards.
     package func forget(_ key: Key, where isUnwanted: (Value) -> Bool) {
         state.withLock { state in
             guard let value = state.known[key], isUnwanted(value) else { return }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Gathers the answers to a number of questions, from whatever threads they come; each comes once.
+/// Collects the answers to a number of requests. Each answer may come once, from any thread.
 final class ResultCollector<Answer: Sendable>: Sendable {
     private struct State {
         var answers: [Answer?]
@@ -23,7 +23,7 @@ final class ResultCollector<Answer: Sendable>: Sendable {
         waiter?.resume()
     }
 
-    /// Waits for all; to be called once.
+    /// Waits for all answers. This must be called once.
     func all() async -> [Answer] {
         await withCheckedContinuation { continuation in
             let isDone = state.withLock { state in

@@ -1,6 +1,6 @@
 package import Metrics
 
-/// Everything that the server counts and measures: the one list of the names, in Prometheus' words.
+/// All metrics of the server, with their Prometheus names.
 package enum ServerMetric: String, CaseIterable, Sendable {
     case buildInfo = "carillon_build_info"
 
@@ -102,7 +102,7 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     package enum Kind: Equatable, Sendable {
         case counter
         case gauge
-        /// With the upper ends of its buckets, in seconds or, when it measures no time, in what it counts.
+        /// A histogram with the upper bounds of its buckets, in seconds, or in the counted unit if it does not measure time.
         case histogram([Double])
     }
 }
@@ -223,7 +223,7 @@ extension ServerMetric {
         }
     }
 
-    /// What tells the series of one name apart; each has few values, which nobody outside can add to.
+    /// The labels of the metric. Each label has few values, and no client can add values.
     package var labels: [String] {
         switch self {
         case .buildInfo: ["version"]
@@ -243,7 +243,7 @@ extension ServerMetric {
 
 extension ServerMetric {
     /// - Parameters:
-    ///   - values: Of the labels, in their order.
+    ///   - values: The values of the labels, in their order.
     ///   - factory: Makes the counter.
     package func counter(_ values: String..., by factory: any MetricsFactory = MetricsSystem.factory) -> Counter {
         assert(kind == .counter && values.count == labels.count)

@@ -2,7 +2,7 @@ import CarillonBasics
 package import CarillonWire
 import Metrics
 
-/// Takes back ends' watches on their tokens, shows them, and ends them.
+/// Stores, returns and removes the watches of backends on their channel tokens.
 package struct WatchRegistrar: Sendable {
     package struct Settings: Equatable, Sendable {
         package var rules: CallRules
@@ -22,7 +22,7 @@ package struct WatchRegistrar: Sendable {
     package struct Put: Equatable, Sendable {
         package var watch: Watch
         package var isNew: Bool
-        /// The secret, when it was made by this.
+        /// The signing secret if this call made it.
         package var secret: SigningSecret?
     }
 
@@ -49,7 +49,7 @@ package struct WatchRegistrar: Sendable {
 
     private static let defaultIntervalSeconds = 60
 
-    /// - Parameter vapid: What a channel wants that takes messages of one key only.
+    /// - Parameter vapid: The VAPID credentials, which a restricted channel requires.
     package func put(_ request: PutWatch, token: String, vapid: VapidCredentials?) async throws -> Put {
         let channel = try await channel(token, vapid)
         let now = time.now()
@@ -61,7 +61,7 @@ package struct WatchRegistrar: Sendable {
         }
         let earlier = try await watches.watch(of: channel.serial)
         try await vouch(for: earlier) { ping == nil || $0 == .tokenLost }
-        // One that cannot be read any more cannot be signed with: who registers again is given another.
+        // A secret that cannot be opened cannot sign calls. A new registration receives a new secret.
         let isLost = earlier.map { sealer.open($0.sealed.secret, for: channel.serial.rawValue) == nil } ?? false
         let renewsSecret = isLost || request.renewSecret == true
         let secret = SigningSecret(bytes: random.bytes(SigningSecret.byteCount))
@@ -112,8 +112,8 @@ package struct WatchRegistrar: Sendable {
         return channel
     }
 
-    /// A back end that speaks with its token is there, and has the token. When it wants no more pings, who was told
-    /// otherwise would never hear of it again; and a token that is lost once more would not be news.
+    /// Notes that the backend sent a request with its token, so it can be reached and has the token. Without further pings, the
+    /// app would never be notified of the recovery, and a token that is lost again would not be reported.
     private func vouch(for watch: Watch?, when refutes: (PingFailure) -> Bool) async throws {
         guard let watch, let notified = watch.machine.notified, refutes(notified) else { return }
         _ = try await news.notify(.recovered, on: watch, with: .vouchedFor(watch.channel))
@@ -144,7 +144,7 @@ package struct WatchRegistrar: Sendable {
     private static let unknown = Refusal(.watchUnknown, "No watch is registered on this token; PUT makes one.")
 }
 
-/// The name of one event, as Standard Webhooks has it: `msg_` and 128 random bits.
+/// Makes the identifier of one event, as in Standard Webhooks: `msg_` and 128 random bits.
 enum WebhookID {
     static func make(_ random: RandomSource) -> String { "msg_" + Base64URL.encode(random.bytes(16)) }
 }

@@ -1,7 +1,7 @@
 import CarillonWire
 import Metrics
 
-/// What is to be called for watches: pings, and the callbacks of channels that ended.
+/// The outgoing calls of watches: pings, and callbacks for channels that ended.
 package struct WatchWork: WorkUser {
     private let watches: any WatchStore
     private let shards: @Sendable () -> ShardSet
@@ -89,7 +89,7 @@ package struct WatchWork: WorkUser {
     }
 }
 
-/// One call to a back end.
+/// One call to a backend.
 package struct BackendCall: Sendable {
     package enum Content: Equatable, Sendable {
         case ping

@@ -8,7 +8,7 @@ import GRDB
     import Foundation
 #endif
 
-/// The rows of attachments, inside of a transaction.
+/// Reads and changes the rows of attachments, inside a transaction.
 struct AttachmentTable {
     let db: Database
 
@@ -84,7 +84,7 @@ struct AttachmentTable {
         """
     }
 
-    /// What is used of an app's allowance, and of an allowance in it.
+    /// Returns the used bytes of an app's quota, and of one quota in it.
     ///
     /// - Parameter except: An upload that is not counted.
     private func usage(
@@ -171,12 +171,12 @@ struct AttachmentTable {
         try write(totals)
     }
 
-    /// Writes in the order of the keys, so that transactions of several writers do not wait for each other in a circle.
+    /// Writes the totals in the order of the keys, so that transactions of several writers do not deadlock.
     func write(_ totals: AttachmentTotals) throws {
         let changes = totals.changes.sorted { one, other in
             (one.key.app.rawValue, one.key.allowance) < (other.key.app.rawValue, other.key.allowance)
         }
-        // An unused allowance has no row.
+        // A quota without used bytes has no row.
         let counters = CounterTable(db)
         for (key, bytes) in changes {
             try counters.add(attachmentBytes: bytes, of: key.allowance, in: key.app)
@@ -185,7 +185,8 @@ struct AttachmentTable {
 
     // MARK: Owners
 
-    /// Whose bytes they are: the device's user's, where it has one. Nil when the owner is gone.
+    /// Returns the name of the owner's quota: the quota of the device's user, or of a device without a user. Nil if the owner was
+    /// deleted.
     func allowance(of owner: AttachmentUser) throws -> String? {
         guard case .device(let device) = owner.party else {
             let app = "SELECT 's' FROM app WHERE serial = ? AND ended_at IS NULL"
@@ -211,7 +212,7 @@ struct AttachmentTable {
 }
 
 extension Attachment {
-    /// - Parameter row: As the table's columns give it.
+    /// - Parameter row: A row with the table's columns.
     fileprivate init(row: Row) throws {
         guard let id = row.bytes(at: 1).flatMap(AttachmentID.init) else {
             throw StoreFault(.unavailable, "an attachment's row cannot be read")

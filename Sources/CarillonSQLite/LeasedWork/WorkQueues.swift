@@ -8,15 +8,15 @@ import GRDB
     import Foundation
 #endif
 
-/// The rows of work that is owed, and the queues of this work, inside one transaction.
+/// The rows of scheduled work and the queues of this work, inside one transaction.
 ///
-/// A queue exists as long as it has work. Each change of work also writes the amount of work of its queue, and the time at
-/// which the first of it is ready.
+/// A queue exists as long as it has work. Each change of work also writes the amount of work in its queue, and the time at which
+/// the queue's first work is ready.
 struct WorkQueues {
-    /// A row of `leased_work` as it begins.
+    /// A new row of `leased_work`.
     struct NewWork {
         var kind: WorkKind
-        /// The number of what it is for, in the table of its kind.
+        /// The number of the work's subject in the table of its kind.
         var subject: Int64
         var app: Int64
         var device: Int64
@@ -29,13 +29,14 @@ struct WorkQueues {
 
     init(_ db: Database) { self.db = db }
 
-    // MARK: Entering and moving
+    // MARK: Adding and moving
 
-    /// The queue of an app's work with a peer, made when it is missing, with the standing that the peer has with the app.
+    /// Returns the queue of an app's work with a peer. Creates the queue if it is missing, with the reliability of the peer for
+    /// the app.
     private func queue(of work: NewWork) throws -> Int64 {
         let select = try db.cachedStatement(sql: "SELECT serial FROM work_lane WHERE app = ? AND peer = ? AND kind = ?")
         if let queue = try Int64.fetchOne(select, arguments: [work.app, work.peer, work.kind.rawValue]) { return queue }
-        // A peer is a host, a colon and a port; a host of IPv6 has colons of its own.
+        // A peer is a host, a colon and a port. An IPv6 host also contains colons.
         let host = work.peer.lastIndex(of: ":").map { String(work.peer[..<$0]) } ?? work.peer
         return try db.inserted(
             """
@@ -60,7 +61,7 @@ struct WorkQueues {
         try changed(queue, adding: 1)
     }
 
-    /// Moves what is owed of the same subject to the peer and the moment of the work.
+    /// Moves the work of the same subject to the peer and the due time of the work.
     func move(_ work: NewWork, at now: Timestamp) throws {
         let select = try db.cachedStatement(
             sql: """
@@ -103,11 +104,11 @@ struct WorkQueues {
         if db.changesCount == 0 { try changed(queue, adding: -1) }
     }
 
-    // MARK: Looking
+    // MARK: Reading
 
     /// See ``LeasedWorkStore/dueWork(in:at:besides:limit:)``.
     func due(in homeShards: ShardSet, at now: Timestamp, besides busy: BusyPeerSets, limit: Int) throws -> [DueWork] {
-        // One look at the index for each app, kind and standing that there is.
+        // Searches the index once for each combination of app, kind and reliability.
         let select = try db.cachedStatement(
             sql: """
                 WITH RECURSIVE share (id) AS (
@@ -130,7 +131,7 @@ struct WorkQueues {
     private static let endingWithApp = WorkKind.allCases.filter(\.endsWithApp).map { String($0.rawValue) }
         .joined(separator: ", ")
 
-    /// The most pieces of work that one statement answers with.
+    /// The maximum number of items that one statement returns.
     private static let mostDue = 2048
 
     private func due(
@@ -174,7 +175,7 @@ struct WorkQueues {
 
     // MARK: Leases
 
-    /// - Parameter subject: Reads what a piece of work is for.
+    /// - Parameter subject: Reads the subject of an item of work.
     func lease<Subject>(
         _ work: [DueWork], at now: Timestamp, until end: Timestamp,
         subject: (WorkKind, Int64) throws -> Subject
@@ -184,7 +185,7 @@ struct WorkQueues {
             do {
                 if let item = try lease(work, at: now, until: end, subject) { leased.items.append(item) }
             } catch let error where !(error is DatabaseError) {
-                // A row that cannot be read holds up no other.
+                // A row that cannot be read does not delay the others.
                 try setDue(work.serial, now.adding(seconds: 3600), at: now)
                 leased.unreadable += 1
             }
@@ -220,25 +221,25 @@ struct WorkQueues {
             standing: EndpointHealth(isOnTrial: row["on_trial"] != 0, failures: row["failures"]), subject: subject)
     }
 
-    /// Ends a lease. The work is due when it was due before.
+    /// Ends a lease. The work stays due at the same time.
     func release(_ work: Int64) throws {
         try update("UPDATE leased_work SET held_until = 0 WHERE serial = ?", [work])
     }
 
-    /// Ends a lease. The work is due at a moment, which was set at `now`.
+    /// Ends a lease. The work is due at a new time, which was set at `now`.
     func release(_ work: Int64, dueAt: Timestamp, at now: Timestamp) throws {
         try update(
             "UPDATE leased_work SET held_until = 0, due_at = ?, set_at = ? WHERE serial = ?",
             [dueAt.milliseconds, now.milliseconds, work])
     }
 
-    /// - Parameter sql: Changes the time at which one piece of work is ready.
+    /// - Parameter sql: Changes the time at which one item of work is ready.
     private func update(_ sql: String, _ arguments: StatementArguments) throws {
         let queues = try Int64.fetchAll(db.cachedStatement(sql: sql + " RETURNING lane"), arguments: arguments)
         for queue in queues { try changed(queue) }
     }
 
-    /// Stores what the end of a lease says of its peer, for all work of the app with the peer.
+    /// Stores the reliability of the peer at the end of a lease, for all work of the app with the peer.
     func note(_ end: WorkEnd) throws {
         try db.run(
             "UPDATE work_lane SET on_trial = ?, failures = ?, rests_until = ? WHERE app = ? AND peer = ?",
@@ -299,7 +300,7 @@ struct WorkQueues {
 }
 
 extension DueWork {
-    /// Nil for a kind that this version does not know.
+    /// Returns nil for a kind that this version does not support.
     init?(row: Row) {
         guard let kind = WorkKind(rawValue: row["kind"]) else { return nil }
         self.init(

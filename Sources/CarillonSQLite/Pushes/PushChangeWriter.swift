@@ -8,8 +8,8 @@ struct PushChangeWriter {
 
     init(_ db: Database) { self.db = db }
 
-    /// - Parameter fence: The change is written only if the push has the lease with this fence. Nil writes it in any case,
-    ///   and is for changes that end no lease.
+    /// - Parameter fence: The change is written only if the push has the lease with this fence. Nil writes the change in any
+    ///   case, and is for changes that end no lease.
     /// - Returns: Whether the change was written.
     func write(_ change: PushChange, to push: Int64, ifLeased fence: Int64?) throws -> Bool {
         switch change {
@@ -97,7 +97,7 @@ struct PushChangeWriter {
 
     // MARK: Addresses
 
-    /// Begins an alert anew.
+    /// Starts an alert again.
     func readdress(_ alert: UnacceptedAlerts.Sending, to queue: PushQueue, at now: Timestamp) throws {
         try db.run(
             """
@@ -131,7 +131,7 @@ struct PushChangeWriter {
             [queue.number, now.milliseconds, push.dueAt.milliseconds, push.serial])
     }
 
-    /// Moves the pushes of a device that are under way or parked to a push queue.
+    /// Moves the pushes of a device that are leased or parked to a push queue.
     func moveUnscheduled(of device: DeviceSerial, to queue: PushQueue) throws {
         try db.run(
             """

@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Pushes that are due are given out, after another look at whether they are still to be sent.
+/// Leases due pushes, after a check that they must still be sent.
 extension PushTable {
     /// Returns the push queues with due work. The statement searches the index once for each push queue.
     func dueQueues(in shards: ShardSet, at now: Timestamp) throws -> [PushQueue] {
@@ -45,7 +45,7 @@ extension PushTable {
         var turns = AlertTurns()
         for row in due {
             let push = row.push
-            // What gathered while the push queue was closed does not come all at once.
+            // Alerts that were collected while the push queue was paused are not sent all at once.
             if turns.concerns(push.kind) {
                 let last = try reader.reach(of: push.device).alertLeasedAt
                 if let later = turns.later(push.device, after: last, at: now) {
@@ -56,7 +56,7 @@ extension PushTable {
             do {
                 if let push = try lease(row, at: now, until: end) { leased.pushes.append(push) }
             } catch is StoreFault {
-                // What cannot be read holds up nothing else.
+                // A push that cannot be read does not delay the others.
                 let parked = rules.finish(
                     push.kind, as: .parked, because: OutboxRules.unreadable, expiresAt: push.expiresAt, at: now)
                 try apply(.finished(parked), to: push.serial, of: push.device)
@@ -134,7 +134,7 @@ extension PushTable {
         return wakes
     }
 
-    /// Returns SQL that joins the address of a device. It finds no profile if the device cannot be pushed to, or its app was
+    /// Returns SQL that joins the address of a device. It finds no profile if no push can be sent to the device, or its app was
     /// deleted.
     private static func joinAddress(of table: String) -> String {
         """
@@ -144,7 +144,7 @@ extension PushTable {
         """
     }
 
-    /// Looks at it again: much may have happened since it was decided.
+    /// Checks the push again, because its facts can have changed since it was scheduled.
     private func lease(_ row: DueRow, at now: Timestamp, until end: Timestamp) throws -> LeasedPush? {
         let push = row.push
         var facts = LeaseFacts()
@@ -220,7 +220,7 @@ extension PushTable {
 }
 
 extension PushAddress {
-    /// Nil if the statement found no address.
+    /// Returns nil if the statement found no address.
     ///
     /// - Parameter place: The column of the token. The revision follows.
     fileprivate init?(ifAny columns: StatementColumns, from place: Int32) {

@@ -4,7 +4,7 @@ import GRDB
 
 /// Changes of pushes when their device has another address, or can or cannot be reached.
 extension PushTable {
-    /// Holds back the alerts of a device that cannot be reached, until it can be reached or the alerts expire.
+    /// Postpones the alerts of a device that cannot be reached, until it can be reached or the alerts expire.
     func hold(of device: DeviceSerial) throws {
         try db.run(
             "UPDATE push SET due_at = NULL WHERE device = ? AND state = \(PushState.scheduled.rawValue)",
@@ -21,7 +21,7 @@ extension PushTable {
     /// Moves the pushes that were not accepted to a push queue. Returns the position of the first message that is now covered by a
     /// wake; nil if there is none.
     ///
-    /// - Parameter hasOtherAddress: Whether the address is another one, and not only of use again.
+    /// - Parameter hasOtherAddress: Whether the address is a different one, and not only usable again.
     func readdress(
         of device: DeviceSerial, to queue: PushQueue, hasOtherAddress: Bool, at now: Timestamp
     ) throws -> Int64? {
@@ -42,7 +42,8 @@ extension PushTable {
 
     private static let folded = ServerMetric.pushesFolded.counter()
 
-    /// Returns the pushes of a device that were not accepted, the oldest first. The envelope is read only if a push can begin anew.
+    /// Returns the pushes of a device that were not accepted, the oldest first. The envelope is read only if a push can start
+    /// again.
     func unaccepted(_ device: DeviceSerial, at now: Timestamp) throws -> [UnacceptedPush] {
         var select = try BoundStatement(
             db,
@@ -72,7 +73,7 @@ extension PushTable {
         return pushes
     }
 
-    /// Answers the position of its message, if that waits.
+    /// Replaces an alert by a wake. Returns the position of its message if the message is waiting.
     private func fold(_ alert: Readdressing.Fold, at now: Timestamp) throws -> Int64? {
         if alert.isCancelled { db.count(1, of: Self.cancelled) }
         try writer.fold(alert, at: now)

@@ -39,13 +39,13 @@ extension SQLiteStore: PushStore {
         }
     }
 
-    // MARK: Looking
+    // MARK: Reading
 
     package func pushes(
         for message: MessageID, of device: DeviceSerial, at now: Timestamp
     ) async throws -> [PushRecord] {
         try await read { db in
-            // A wake says nothing of a message that wakes nobody, though it stands between two that do.
+            // A wake does not concern a message that wakes no device, even if its position is between two messages that do.
             var select = try BoundStatement(
                 db,
                 """
@@ -93,7 +93,7 @@ extension SQLiteStore: PushStore {
     package func requeueParkedPushes(of app: AppSerial, in shards: ShardSet, at now: Timestamp) async throws -> Int {
         var requeued = 0
         for queue in Self.queues(of: app) {
-            // What is parked meanwhile is newer, or was requeued: it is not looked at again.
+            // Pushes that are parked meanwhile are newer or were requeued, and are not requeued again.
             var oldest: Int64? = .max
             while let before = oldest {
                 let some = try await group.run { [memory, settings] db in
@@ -127,7 +127,7 @@ extension PushRecord {
             id: try columns.bytes16(5), reason: columns.text(6), isShortened: columns.integer(8) != 0)
     }
 
-    /// What the device is owed for a message beside what stands in the outbox; nil when it is nothing.
+    /// Returns the pending wake of a device for a message that is not in the outbox yet; nil if there is none.
     fileprivate static func owed(
         for position: Int64, of device: DeviceSerial, at now: Timestamp, in db: Database
     ) throws -> PushRecord? {

@@ -7,13 +7,13 @@ struct WakeChangeWriter {
 
     init(_ db: Database) { self.db = db }
 
-    /// - Parameter push: The number of the push that was added with the row, if there is one.
+    /// - Parameter push: The serial number of the push that was added with the row, if there is one.
     func write(_ row: WakeChanges.Row, of device: DeviceSerial, push: Int64? = nil) throws {
         switch row {
         case .due(let queue, let dueAt, let at): try put(device, queue, dueAt, at: at)
         case .idle: try db.run("UPDATE wake SET due_at = NULL WHERE device = ?", [device.rawValue])
         case .pushed:
-            // Without the number, nothing would end the wake.
+            // Without the serial number, the wake would never end.
             guard let push else { throw StoreFault(.unavailable, "the push of a wake was not inserted") }
             var update = try BoundStatement(db, "UPDATE wake SET due_at = NULL, push = ? WHERE device = ?")
             update.bind(push)

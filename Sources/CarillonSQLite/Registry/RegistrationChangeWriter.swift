@@ -10,7 +10,7 @@ struct RegistrationChangeWriter {
 
     // MARK: Devices
 
-    /// Inserts a device. Returns its serial, which has the shard that the id of the device names.
+    /// Inserts a device. Returns its serial number, which has the shard in the id of the device.
     func insert(_ new: RegistrationChanges.NewRow) throws -> DeviceSerial {
         let device = new.device
         var insert = try BoundStatement(db, Self.insertDevice)
@@ -134,7 +134,7 @@ struct RegistrationChangeWriter {
 
     // MARK: Channels
 
-    /// Inserts a channel. Returns its serial.
+    /// Inserts a channel. Returns its serial number.
     func insert(_ channel: PushChannel, isOfUser: Bool) throws -> ChannelSerial {
         var insert = try BoundStatement(
             db,

@@ -18,7 +18,7 @@ struct RegistrationReader {
         return try select.first { try DeviceRegistration($0) }
     }
 
-    /// Nil if there is no such device.
+    /// Returns nil if there is no such device.
     func facts(of device: DeviceSerial) throws -> RegistrationFacts? {
         var select = try BoundStatement(db, Self.selectFacts)
         select.bind(device.rawValue)
@@ -67,7 +67,7 @@ struct RegistrationReader {
         return try select.first { Int($0.integer(0)) } ?? 0
     }
 
-    /// Reads the facts that the removal of a device needs, and its channels. Nil if there is no such device.
+    /// Reads the facts that the removal of a device needs, and its channels. Returns nil if there is no such device.
     func endFacts(of device: DeviceSerial) throws -> (facts: DeviceEndFacts, channels: [ChannelSerial])? {
         var select = try BoundStatement(db, Self.selectEnd)
         select.bind(device.rawValue)
@@ -84,7 +84,7 @@ struct RegistrationReader {
 
     // MARK: Channels
 
-    /// Nil if there is no such device.
+    /// Returns nil if there is no such device.
     func facts(of request: ChannelRequest) throws -> OpenChannelFacts? {
         var select = try BoundStatement(db, Self.selectChannel)
         select.bind(request.id.value)
@@ -149,7 +149,7 @@ struct RegistrationReader {
         WHERE device.serial = ?
         """
 
-    /// Counts the channels of the device only if the channel must be opened.
+    /// Counts the channels of the device only if the channel is not open yet.
     private static let selectChannel = """
         SELECT device.app,
             CASE WHEN channel.serial IS NULL
@@ -183,7 +183,7 @@ extension TokenFacts {
     /// The columns that ``init(_:from:)`` reads.
     fileprivate static let columns = "released.takings, released.taken_on, \(DeviceRegistration.columns(of: "holder"))"
 
-    /// - Parameter place: The first of the columns.
+    /// - Parameter place: The index of the first of the columns.
     fileprivate init(_ columns: StatementColumns, from place: Int32 = 0) throws {
         self.init(
             holder: try DeviceRegistration(ifAny: columns, from: place + 2),
@@ -205,13 +205,13 @@ extension DeviceRegistration {
 
     fileprivate static var columnCount: Int32 { Int32(columnNames.count) }
 
-    /// Nil if the statement found no registration.
+    /// Returns nil if the statement found no registration.
     fileprivate init?(ifAny columns: StatementColumns, from place: Int32) throws {
         guard columns.integerIfAny(place) != nil else { return nil }
         try self.init(columns, from: place)
     }
 
-    /// - Parameter place: The first of the columns.
+    /// - Parameter place: The index of the first of the columns.
     fileprivate init(_ columns: StatementColumns, from place: Int32 = 0) throws {
         self.init(device: DeviceSerial(columns.integer(place)), at: columns.timestamp(place + 9))
         let unreadable = StoreFault(.unavailable, "a device's registration cannot be read")

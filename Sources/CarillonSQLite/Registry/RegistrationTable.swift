@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Registrations of devices, inside a transaction, as ``RegistrationRules`` decides.
+/// Reads and changes registrations of devices, inside a transaction, as ``RegistrationRules`` decides.
 struct RegistrationTable {
     private let db: Database
     private let memory: InboxMemory
@@ -16,10 +16,10 @@ struct RegistrationTable {
         writer = RegistrationChangeWriter(db)
     }
 
-    /// Nil of a device that said nothing yet.
+    /// Returns nil if the device has not reported anything yet.
     func registration(of device: DeviceSerial) throws -> DeviceRegistration? { try reader.registration(of: device) }
 
-    /// The names of what a device said last.
+    /// Returns the revisions of a device's last reports.
     func saidRevisions(of device: DeviceSerial) throws -> SaidRevisions {
         var select = try BoundStatement(
             db,
@@ -77,7 +77,7 @@ struct RegistrationTable {
     }
 
     /// - Parameter inboxes: Ends the envelopes of a former user.
-    /// - Returns: The positions of envelopes that ended with the former user. Nil if the user stays.
+    /// - Returns: The positions of envelopes that ended with the former user. Nil if the user did not change.
     func write(_ changes: RegistrationChanges, _ inboxes: InboxTransaction, at now: Timestamp) throws -> [Int64]? {
         if let renewed = changes.renewed { try writer.renewCredential(of: renewed) }
         var ended: [Int64]?

@@ -78,7 +78,7 @@ extension SQLiteStore: ChannelStore {
 }
 
 extension PushChannel {
-    /// - Parameter row: As `selectChannels` gives it.
+    /// - Parameter row: A row of `selectChannels`.
     init(row: Row) throws {
         self.init(
             serial: ChannelSerial(row[0]), device: DeviceSerial(row[1]), app: AppSerial(row[2]),

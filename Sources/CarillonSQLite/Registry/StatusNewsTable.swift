@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// Which devices are to be told of their status, inside a transaction.
+/// The devices that must be notified of their status, inside a transaction.
 struct StatusNewsTable {
     private let db: Database
 

@@ -1,4 +1,4 @@
-/// What version 13 adds: apps whose own servers are asked whether something may be.
+/// Version 13 adds the approval hooks of apps.
 enum ApprovalHookSchema {
     static let changes = """
         CREATE TABLE app_veto (

@@ -1,4 +1,4 @@
-/// Adds the size of a throttled firing to its row and its indexes, and removes the table that counted what is held for a device.
+/// Adds the size of a throttled firing to its row and its indexes, and removes the table with the usage of throttled firings.
 enum HeldUsageSchema {
     static let changes = """
         DROP TRIGGER held_firing_enters;

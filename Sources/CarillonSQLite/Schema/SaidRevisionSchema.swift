@@ -1,4 +1,4 @@
-/// What version 24 adds: the names that devices give to what they say of themselves and of their services.
+/// Version 24 adds the revisions of the reports of devices about themselves and their services.
 enum SaidRevisionSchema {
     static let changes = """
         ALTER TABLE device_profile ADD COLUMN said_revision TEXT;

@@ -1,15 +1,15 @@
 import GRDB
 
-/// The tables, and how a file of an earlier version becomes one of this.
+/// The tables, and the steps that migrate a file of an earlier version.
 enum Schema {
     static let version = 41
     /// "Cari": marks the file as Carillon's (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4361_7269
 
-    /// Brings a new file, or one of an earlier version, to this one, in the transaction of the caller.
+    /// Migrates a new file, or a file of an earlier version, to this version, in the transaction of the caller.
     static func bringUpToDate(_ db: Database) throws { try bring(db, to: version) }
 
-    /// - Parameter version: This one, or an earlier.
+    /// - Parameter version: This version or an earlier one.
     static func bring(_ db: Database, to version: Int) throws {
         let found = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         guard found < version else { return }
@@ -66,7 +66,7 @@ enum Schema {
         { try $0.execute(sql: DeviceKeySchema.changes) },
     ]
 
-    /// Devices of earlier files belong to no key that is known.
+    /// Devices of earlier files have no known key.
     private static func rememberKeysOfDevices(in db: Database) throws {
         try db.execute(
             sql: """

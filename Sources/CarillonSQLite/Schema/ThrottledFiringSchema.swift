@@ -1,4 +1,4 @@
-/// What version 14 adds: firings that wait until their subscription may be told again, and pushes that go out whatever was acknowledged.
+/// Version 14 adds throttled firings, and pushes that are sent even if their envelope was acknowledged.
 enum ThrottledFiringSchema {
     static let changes = """
         -- Firings a second, and how many of an item wait.

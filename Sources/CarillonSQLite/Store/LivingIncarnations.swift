@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// The table `node` is read once and not in each transaction. This is as safe as a statement in each transaction: only the
 /// process with the lock of the data directory writes the file, on one connection, and each change of the table clears this
-/// memory. The next check, also one later in the same transaction, reads the table as the transaction left it.
+/// cache. The next check, also one later in the same transaction, reads the table with the transaction's changes.
 final class LivingIncarnations: Sendable {
     /// Nil if the table was not read since it changed.
     private let known = Mutex<Set<HomeFence>?>(nil)
@@ -19,6 +19,6 @@ final class LivingIncarnations: Sendable {
         return read.contains(fence)
     }
 
-    /// Clears the memory after a change of the table, or after the rollback of a change.
+    /// Clears the cache after a change of the table, or after the rollback of a change.
     func forget() { known.withLock { $0 = nil } }
 }

@@ -3,20 +3,20 @@ import Dispatch
 import GRDB
 import Synchronization
 
-/// The ways to the store's reading connections. Each kind of question has readers of its own, so that those that take long
-/// hold up none but their like.
+/// The groups of the store's reading connections. Each kind of read has its own connections, so that slow reads delay only reads
+/// of the same kind.
 struct ReadGroups: Sendable {
-    /// Who somebody is, what a token leads to, what became of a message.
+    /// Reads of credentials, of channels by their token, and of outcomes of messages.
     let lookUps: ReadGroup
-    /// Reads of a device that sends a hello or polls, and then of its inbox. ``InboxIndex`` is asked between both, before
-    /// the transaction of the second read.
+    /// Reads of a device that sends a hello or polls, and then of its inbox. ``InboxIndex`` is read between both, before the
+    /// transaction of the second read.
     let arrivals: ReadGroup
     private let pages: ReadGroup
     private let largePages: ReadGroup
-    /// Lists, counts and the devices of an audience: what reads many rows for one request.
+    /// Reads of many rows for one request: lists, counts and the devices of an audience.
     let scans: ReadGroup
 
-    /// How many readers may be at work at once.
+    /// The number of connections that can read at the same time.
     static let count = 7
     private static let largeBytes = 256 << 10
 
@@ -28,12 +28,12 @@ struct ReadGroups: Sendable {
         scans = ReadGroup(reader: reader, gate: gate, readers: 1)
     }
 
-    /// For pages of envelopes of so many bytes at the most.
+    /// Returns the group for pages of envelopes with at most this number of bytes.
     func pages(of bytes: Int) -> ReadGroup { bytes > Self.largeBytes ? largePages : pages }
 }
 
-/// Answers many questions in few reads: what is asked while others are being answered shares the next transaction. A
-/// question sees everything that was committed before it was asked.
+/// Runs many reads in few transactions. Reads that arrive while others run share the next transaction. A read sees everything
+/// that was committed before it was requested.
 final class ReadGroup: Sendable {
     private typealias Job = @Sendable (Result<Database, any Error>) -> Void
 
@@ -52,8 +52,8 @@ final class ReadGroup: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - readers: How many reads may be under way at once.
-    ///   - inOneTransaction: False: each statement sees everything that was committed before itself.
+    ///   - readers: The maximum number of concurrent transactions.
+    ///   - inOneTransaction: If false, each statement sees everything that was committed before it.
     init(reader: any DatabaseReader, gate: StoreGate = StoreGate(), readers: Int, inOneTransaction: Bool = true) {
         self.reader = reader
         self.gate = gate

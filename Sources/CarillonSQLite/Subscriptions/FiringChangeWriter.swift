@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// Writes what ``FiringRules`` decided, inside a transaction.
+/// Writes the decisions of ``FiringRules``, inside a transaction.
 struct FiringChangeWriter {
     private let db: Database
 
@@ -63,7 +63,7 @@ struct FiringChangeWriter {
     private func update(_ subscriptions: [SubscriptionSerial: SubscriptionMachine]) throws {
         var update = try BoundStatement(db, "UPDATE subscription SET fired_at = ? WHERE serial = ?")
         for (serial, machine) in subscriptions {
-            // Other policies keep the status. SQLite updates indexes whose conditions contain the status with each write of it.
+            // Other policies do not change the status. Each write of the status updates the indexes whose conditions contain it.
             guard machine.policy != .once else {
                 try updateStatus(machine, of: serial)
                 continue

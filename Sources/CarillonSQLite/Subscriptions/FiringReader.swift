@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// Answers what ``FiringRules`` asks, inside a transaction.
+/// Reads the facts that ``FiringRules`` needs, inside a transaction.
 struct FiringReader {
     private let db: Database
 
@@ -13,7 +13,7 @@ struct FiringReader {
         return facts
     }
 
-    /// Replaces what the facts contain of the same rows.
+    /// Reads facts, and replaces earlier facts of the same rows.
     func answer(_ questions: FiringQuestions, into facts: inout FiringFacts) throws {
         if !questions.watches.isEmpty { try readWatches(questions.watches, into: &facts) }
         if !questions.held.isEmpty { try readHeld(questions.held, into: &facts) }
@@ -45,7 +45,7 @@ struct FiringReader {
                 )
             }
             facts.watches[key] = found?.watch
-            // Without a row it may be known through another of its items.
+            // A subscription without a row for this item may have been read through another of its items.
             if let subscription = found?.subscription { facts.subscriptions[key.subscription] = subscription }
         }
     }

@@ -228,7 +228,7 @@ extension SQLiteStore: SubscriptionStore {
         try await group.run { db in try FiringTable(db).advance(firing, to: count, refused: refused) }
     }
 
-    // MARK: Firings that wait
+    // MARK: Throttled firings
 
     package func hold(_ firings: [ThrottledFiring], at now: Timestamp) async throws -> [HoldResult] {
         try await group.run { db in try ThrottledFiringTable(db).hold(firings, at: now) }

@@ -2,8 +2,8 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Firings that wait until their subscription may be told again, inside a transaction. Of a subscription and an item the first has a
-/// time; those behind it wait for it.
+/// Firings that wait for the minimum interval of their subscription, inside a transaction. Of the firings of a subscription and
+/// an item, the first has a due time, and the others wait for it.
 struct ThrottledFiringTable {
     private let db: Database
 
@@ -27,12 +27,12 @@ struct ThrottledFiringTable {
         var rules = FiringRules(knowing: facts)
         for number in numbers { rules.drop(number, at: now) }
         var changes = rules.changes
-        // A firing without facts is not there, or its item cannot be read: it must not be due for ever.
+        // A firing without facts does not exist, or its item cannot be read. It must not stay due forever.
         changes.removed += numbers.filter { facts.held[$0] == nil }
         try FiringChangeWriter(db).write(changes)
     }
 
-    /// The clock was set back.
+    /// Corrects due times after the clock was set back.
     func bringBack(in shards: ShardSet, at now: Timestamp) throws {
         var select = try BoundStatement(
             db,

@@ -9,7 +9,7 @@ struct BindingReader {
 
     private static let columns = "binding.serial, binding.revision, binding.needs_resync, binding.ended_at"
 
-    /// Reads a device and its bindings. The binding with the device's user and the profile is marked.
+    /// Reads a device and its bindings. The binding with the device's present user and the profile is marked.
     func beginFacts(of device: DeviceSerial, profile: String) throws -> BeginFacts {
         var select = try BoundStatement(
             db,
@@ -36,7 +36,7 @@ struct BindingReader {
         return facts
     }
 
-    /// Reads the bindings of a device that did not end. Those of the user are marked.
+    /// Reads the bindings of a device that did not end. The bindings of the user are marked.
     func openBindings(of device: DeviceSerial, user: UserID?) throws -> [BindingRow] {
         var select = try BoundStatement(
             db,
@@ -92,7 +92,7 @@ struct BindingReader {
         return missed ?? MissedContent(endedWithBinding: false, isWithoutResult: false)
     }
 
-    /// Whether completions of the binding are still to be released.
+    /// Whether completions of the binding must still be released.
     func needsCleanup(_ binding: BindingSerial) throws -> Bool {
         var select = try BoundStatement(db, "SELECT 1 FROM binding WHERE serial = ? AND is_left_over")
         select.bind(binding.rawValue)
@@ -145,7 +145,7 @@ extension CursorFacts {
             WHERE expired.app = binding.app AND expired.status = 3 AND expired.kind = 'content'), 0)
         """
 
-    /// - Parameter place: The first of ``columns``.
+    /// - Parameter place: The index of the first of ``columns``.
     init(_ columns: StatementColumns, from place: Int32) {
         self.init(
             revision: columns.integer(place),

@@ -74,7 +74,7 @@ struct CompletionChangeWriter {
             [key.binding.rawValue, key.update.rawValue, key.entry])
     }
 
-    /// Replaces a completion by a later update, and everything that the completion replaced.
+    /// Marks a completion as coalesced into a later update, together with the completions that it replaced.
     private func write(_ coalescence: CompletionChanges.Coalescence) throws {
         let key = coalescence.key
         try db.run(
@@ -84,7 +84,7 @@ struct CompletionChangeWriter {
 }
 
 extension BoundStatement {
-    /// Binds the columns from `state` to `changed_at`, which a new row and a changed one have in this order.
+    /// Binds the columns from `state` to `changed_at`, in the order that inserts and updates share.
     fileprivate mutating func bindState(of completion: Completion) {
         let machine = completion.machine
         bind(machine.state.rawValue)

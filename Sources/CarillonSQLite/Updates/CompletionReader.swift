@@ -15,7 +15,7 @@ struct CompletionReader {
 
     /// Reads a completion with its update and its binding.
     ///
-    /// - Parameter needsCursor: Whether the place of the binding is also read.
+    /// - Parameter needsCursor: Whether the cursor of the binding is also read.
     func facts(of key: CompletionKey, needsCursor: Bool = false) throws -> CompletionFacts {
         var select = try BoundStatement(
             db,
@@ -140,7 +140,7 @@ extension ConsequenceFacts.Content {
 }
 
 extension UpdateStanding {
-    /// Nil if there is no update, or its status is unknown.
+    /// Returns nil if there is no update, or its status is unknown.
     fileprivate init?(_ columns: StatementColumns, from place: Int32) {
         guard let number = columns.integerIfAny(place), let status = Update.Status(rawValue: Int(number)) else { return nil }
         self.init(

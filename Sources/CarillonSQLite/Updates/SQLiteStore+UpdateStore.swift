@@ -68,7 +68,7 @@ extension SQLiteStore: UpdateStore {
     package func resumeUpdate(
         _ update: Update, by key: KeyID, audienceBytes limit: Int, at now: Timestamp
     ) async throws -> UpdateResumption {
-        // The update is paused until all of it is due.
+        // The update stays paused until all its completions are due.
         while try await !group.run({ db in try CompletionTable(db).bringForward(update.serial, limit: 1000) }) {}
         return try await group.run { db in
             let resumption = try UpdateTable(db).resume(update, audienceBytes: limit)
@@ -114,7 +114,8 @@ extension SQLiteStore: UpdateStore {
     ) async throws -> [DeviceCompletion] {
         let states = state.map { [$0] } ?? CompletionMachine.State.allCases
         return try await scan { db in
-            // The index has them by state: of each a page, and of all the first.
+            // The index is ordered by state, so a page of each state is read, and the first completions of all pages are
+            // returned.
             let table = CompletionTable(db)
             let pages = try states.flatMap { try table.page(of: update, in: $0, after: after, limit: limit) }
             guard states.count > 1 else { return pages }
@@ -217,7 +218,7 @@ extension SQLiteStore: UpdateStore {
                 visit?.waiting = []
                 return visit
             }
-            // Asked before the transaction begins.
+            // The index in memory is read before the transaction begins.
             let slots = WaitingSlots(
                 key, inMemory: try memory.index.slotsForReaders(of: key), after: 0, in: db)
             try db.inTransaction(.deferred) {

@@ -33,7 +33,7 @@ struct UpdateTable {
         return found
     }
 
-    /// Reads the entries of two indices alone, and no row of an update.
+    /// Reads only entries of two indexes, and no row of an update.
     func mark(of app: AppSerial) throws -> UpdateLogMark? {
         var select = try BoundStatement(
             db,
@@ -128,7 +128,7 @@ struct UpdateTable {
         return counts ?? PublishFacts.Counts(live: 0, unindexed: 0)
     }
 
-    /// Of the live updates that are not paused.
+    /// Returns the size of the audiences of the live updates that are not paused.
     private func audienceBytes(of app: AppSerial) throws -> Int {
         try Int.first(
             db,
@@ -171,7 +171,7 @@ struct UpdateTable {
         try db.inserted("INSERT INTO shared_content (body) VALUES (?) RETURNING serial", [Data(body)])
     }
 
-    /// That by which an app's devices are told to fetch everything: made when the first is told.
+    /// Returns the update that notifies an app's devices to fetch everything. It is created with the first notification.
     func resync(of app: AppSerial, _ request: ResyncRequest, at now: Timestamp) throws -> UpdateSerial {
         if let known = try Int64.first(
             db, "SELECT serial FROM audience_update WHERE app = ? AND is_resync", [app.rawValue])
@@ -191,7 +191,7 @@ struct UpdateTable {
         return UpdateSerial(serial)
     }
 
-    /// Content of an app after a place that expired; nil where some of it was forgotten.
+    /// Returns expired content of an app after a position; nil if some of it was removed.
     func expiredContent(of app: AppSerial, after place: UpdateSerial, limit: Int) throws -> [Update]? {
         let forgotten = try Int64.first(db, "SELECT up_to FROM forgotten_content WHERE app = ?", [app.rawValue]) ?? 0
         guard forgotten <= place.rawValue else { return nil }
@@ -215,7 +215,7 @@ struct UpdateTable {
 
     // MARK: Waking
 
-    /// Of each app the first whose devices are to be woken still.
+    /// Returns the first update of each app whose devices must still be woken.
     func waking(limit: Int) throws -> [WakingUpdate] {
         var select = try BoundStatement(
             db,
@@ -245,12 +245,12 @@ struct UpdateTable {
 
     // MARK: Pausing
 
-    /// Pauses all updates that live.
+    /// Pauses all live updates.
     func pauseAll(at now: Timestamp) throws {
         try db.run(
             "UPDATE audience_update SET paused_at = ? WHERE status = 0 AND NOT is_resync AND paused_at IS NULL",
             [now.milliseconds])
-        // A device that connects is noted where there may be something for it later.
+        // The apps of paused updates may have updates for a device later, so devices that connect are noted.
         try db.run(
             """
             UPDATE app SET log_revision = log_revision + 1
@@ -287,7 +287,8 @@ struct UpdateTable {
         try db.run("UPDATE app SET log_revision = log_revision + 1 WHERE serial = ?", [update.app.rawValue])
     }
 
-    /// Of content that was paused, no binding saw anything: what follows it in the log does not show that the device has it.
+    /// Content that was paused was seen by no binding. Without this change, later content that a device received would show that
+    /// it has this content, too.
     private func unsee(_ update: Update) throws {
         guard update.kind == .content else { return }
         try db.run(
@@ -320,7 +321,8 @@ struct UpdateTable {
         return expired.map { EndedUpdate(app: $0.app, update: $0.serial) }
     }
 
-    /// Notes of ended updates after a place that completions of them are not final, where that is not known. Answers where to go on.
+    /// Marks ended updates after a position that have unfinished completions. Returns the position for the next call; nil at the
+    /// end.
     func findUnfinished(in shards: ShardSet, after place: UpdateSerial, limit: Int) throws -> UpdateSerial? {
         let end = try Int64.first(
             db, "SELECT serial FROM audience_update WHERE serial > ? ORDER BY serial LIMIT 1 OFFSET ?",
@@ -336,7 +338,7 @@ struct UpdateTable {
         return end.map { UpdateSerial($0) }
     }
 
-    /// Completions of ended updates that are not final. An update of which none is left is stale no more.
+    /// Returns unfinished completions of ended updates. Clears the mark of updates without such completions.
     func unfinished(in shards: ShardSet, limit: Int) throws -> [EndedCompletion] {
         var found: [EndedCompletion] = []
         let ofShards = shards.condition(on: "binding.device")
@@ -387,7 +389,7 @@ struct UpdateTable {
             """)
     }
 
-    /// Forgets some that ended long ago, with what became of them. Answers whether nothing is left to forget.
+    /// Removes an old ended update with its completions, in parts. Returns whether nothing is left to remove.
     func forget(_ limits: UpdateLimits, by retention: RetentionTime?, limit: Int) throws -> Bool {
         let old = try retention.flatMap { retention in
             let cutoff = retention.cutoff(afterSeconds: limits.endedSeconds)
@@ -399,7 +401,7 @@ struct UpdateTable {
                 """, [cutoff.wall.milliseconds, cutoff.served])
         }
         guard let serial = try old ?? tooMany(limits) else { return true }
-        // Of expired content, whoever was away and is back later is to know that he missed it.
+        // If content expired, devices that come back later must be notified that they missed it.
         try db.run(
             """
             UPDATE binding SET needs_resync = TRUE WHERE serial IN
@@ -440,7 +442,7 @@ struct UpdateTable {
     /// Removes all updates of a deleted app.
     func remove(of app: AppSerial) throws { try remove("app = ?", [app.rawValue]) }
 
-    /// The oldest of an app that has more than it may.
+    /// Returns the oldest ended update of an app that has too many of them.
     private func tooMany(_ limits: UpdateLimits) throws -> Int64? {
         try Int64.first(
             db,
@@ -451,10 +453,10 @@ struct UpdateTable {
 }
 
 extension Update {
-    /// How many ``UpdateTable/columns`` there are.
+    /// The number of ``UpdateTable/columns``.
     static let columnCount: Int32 = 17
 
-    /// - Parameter place: Of the first of ``UpdateTable/columns``.
+    /// - Parameter place: The index of the first of ``UpdateTable/columns``.
     init(_ columns: StatementColumns, from place: Int32) throws {
         guard let kind = columns.text(place + 3).flatMap(UpdateKind.init),
             let status = Status(rawValue: Int(columns.integer(place + 10)))

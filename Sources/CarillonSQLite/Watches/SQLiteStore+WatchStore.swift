@@ -47,7 +47,7 @@ extension Watch {
         LEFT JOIN leased_work ON leased_work.kind = \(WorkKind.ping.rawValue) AND leased_work.subject = watch.serial
         """
 
-    /// The one row that there must be.
+    /// Returns the row, which must exist.
     static func fetch(_ condition: String, _ serial: Int64, in db: Database) throws -> Watch {
         let select = try db.cachedStatement(sql: Self.select + " WHERE " + condition)
         guard let row = try Row.fetchOne(select, arguments: [serial]) else {
@@ -118,7 +118,7 @@ extension DisconnectCallback {
 }
 
 extension CallAddress {
-    /// One that was checked before it was written.
+    /// Parses an address that was checked before it was stored.
     init(stored text: String) throws(StoreFault) {
         do {
             try self.init(text)

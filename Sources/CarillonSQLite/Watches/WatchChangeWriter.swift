@@ -9,7 +9,7 @@ import Metrics
     import Foundation
 #endif
 
-/// Writes what ``WatchRules`` decided, inside a transaction.
+/// Writes the decisions of ``WatchRules``, inside a transaction.
 struct WatchChangeWriter {
     private let db: Database
     private let queues: WorkQueues
@@ -19,7 +19,7 @@ struct WatchChangeWriter {
         queues = WorkQueues(db)
     }
 
-    /// Returns the serial of the watch that was put, if one was.
+    /// Returns the serial number of the watch that was stored, if there is one.
     @discardableResult
     func write(_ changes: WatchChanges) throws -> WatchSerial? {
         for end in changes.leases { try write(end) }
@@ -38,7 +38,7 @@ struct WatchChangeWriter {
             try queues.remove(.ping, of: watch.rawValue)
             try db.run("DELETE FROM watch WHERE serial = ?", [watch.rawValue])
         }
-        // The rows are written in one order, so that transactions of several writers do not wait for each other in a circle.
+        // The rows are written in one order, so that transactions of several writers do not deadlock.
         for (app, usage) in changes.usage.sorted(by: { $0.key.rawValue < $1.key.rawValue }) { try write(usage, of: app) }
         db.count(changes.dropped, of: Self.dropped)
         return watch

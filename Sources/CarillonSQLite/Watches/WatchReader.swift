@@ -2,7 +2,7 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Reads what ``WatchRules`` must know, inside a transaction.
+/// Reads the facts that ``WatchRules`` needs, inside a transaction.
 struct WatchReader {
     private let db: Database
 
@@ -10,7 +10,7 @@ struct WatchReader {
 
     // MARK: Watches
 
-    /// Everything but the counts.
+    /// Reads all facts except the counts.
     func putFacts(of channel: ChannelSerial) throws -> PutWatchFacts {
         let select = try db.cachedStatement(
             sql: """
@@ -134,8 +134,8 @@ struct WatchReader {
 
     // MARK: Overdue pings
 
-    /// The overdue pings of the next watches in the order of their numbers, and the number of the last of these watches. Nil if no more
-    /// are overdue.
+    /// Returns the overdue pings of the next watches in the order of their serial numbers, and the serial number of the last of
+    /// these watches. Nil if no more pings are overdue.
     func overduePings(
         in shards: ShardSet, at now: Timestamp, after watch: Int64, limit: Int
     ) throws -> (pings: [OverduePing], last: Int64)? {
@@ -180,7 +180,7 @@ extension WatchState {
 extension WatchUsage {
     /// The columns that ``init(_:)`` reads.
     ///
-    /// - Parameter app: The column with the serial number of the app, or its place in the arguments.
+    /// - Parameter app: The column with the serial number of the app, or its parameter in the statement.
     static func columns(of app: String) -> String {
         """
         \(CounterTable.sum(.watches, of: app)) AS watches, \(CounterTable.sum(.callbacks, of: app)) AS callbacks
@@ -195,7 +195,7 @@ extension EndingWatch {
         self.init(
             serial: WatchSerial(row["serial"]), channel: ChannelSerial(row["channel"]), device: DeviceSerial(row["device"]),
             app: AppSerial(row["app"]),
-            // An address that cannot be read was checked when it was written: nobody can be called.
+            // If an address cannot be read, although it was checked before it was stored, no call can be made.
             disconnectAddress: (row["disconnect_address"] as String?).flatMap { try? CallAddress(stored: $0) },
             callbackID: row["callback_id"], sealed: Watch.Sealed(row))
     }

@@ -1,7 +1,7 @@
 import CarillonCore
 import GRDB
 
-/// Changes of watches, and of the calls that they owe, inside one transaction, as ``WatchRules`` decides them.
+/// Changes watches, and their calls, inside one transaction, as ``WatchRules`` decides.
 struct WatchTransaction {
     private let db: Database
     private let rules = WatchRules()
@@ -59,7 +59,7 @@ struct WatchTransaction {
 
     // MARK: Ends of channels
 
-    /// Ends the watches of channels. The caller removes or closes the channels.
+    /// Ends the watches of channels. The caller must remove or close the channels.
     ///
     /// - Parameter condition: Selects rows of `channel`.
     func channelsEnd(
@@ -79,7 +79,7 @@ struct WatchTransaction {
 
     // MARK: Overdue pings
 
-    /// - Parameter limit: Pings that are in memory at once.
+    /// - Parameter limit: The maximum number of pings in memory at once.
     func spreadOverduePings(in shards: ShardSet, at now: Timestamp, atOnce limit: Int = 1000) throws {
         var last: Int64 = 0
         while let (pings, end) = try reader.overduePings(in: shards, at: now, after: last, limit: limit) {

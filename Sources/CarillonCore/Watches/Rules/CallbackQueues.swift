@@ -1,7 +1,7 @@
-/// The callbacks that wait for apps and peers, while new ones enter one after the other. Beyond a limit, the oldest is given up for
-/// each one that enters.
+/// The waiting callbacks of apps and peers, while new callbacks enter one after the other. Beyond a limit, the oldest callback is
+/// dropped for each one that enters.
 struct CallbackQueues {
-    /// A new callback has no number yet; it has its place among the new ones.
+    /// A callback in a queue. A new callback has no serial number yet, and is identified by its index among the new ones.
     private enum Entry: Equatable {
         case stored(Int64)
         case new(Int)
@@ -15,14 +15,14 @@ struct CallbackQueues {
     private let limits: CallbackLimits
     private var counts: [CallbackQueue: Int]
     private var countsOfApps: [AppSerial: Int]
-    /// The oldest is the first. Either all entries are here, or more than are given up.
+    /// The oldest entry is the first. A queue contains all entries, or more than will be dropped.
     private var queues: [CallbackQueue: [Entry]]
     private var apps: [AppSerial: [Queued]]
 
-    /// Numbers of callbacks that are given up.
+    /// The serial numbers of dropped callbacks.
     private(set) var removed: [Int64] = []
     private(set) var removedOfApps: [AppSerial: Int] = [:]
-    /// Places of new ones that are given up.
+    /// The indices of dropped new callbacks.
     private(set) var removedNew: Set<Int> = []
 
     init(_ facts: ChannelEndFacts, _ limits: CallbackLimits) {

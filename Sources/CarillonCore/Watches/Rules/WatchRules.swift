@@ -1,18 +1,18 @@
-/// Decides what a call does to watches, and to the pings and callbacks that they owe: which watches are accepted, which results
-/// count, who is called when a channel ends, and which callbacks are given up.
+/// Decides what a call changes in watches and in their pings and callbacks: which watches are accepted, which results count,
+/// which callbacks are made when a channel ends, and which callbacks are dropped.
 ///
-/// It does not look anything up: it receives facts and returns changes of rows. If more must be known, it says what.
+/// The rules read no store. They receive facts and return changes of rows. If they need more facts, they return the missing ones.
 package struct WatchRules: Sendable {
     package enum PutVerdict: Equatable, Sendable {
         /// Read the counts of the device and the app as well, and decide again.
         case needsCounts(DeviceSerial, AppSerial)
         case refused(PutWatchResult)
-        /// The store assigns the serial of a new watch.
+        /// The store assigns the serial number of a new watch.
         case put(Watch, isNew: Bool, WatchChanges)
     }
 
     package enum EndVerdict: Equatable, Sendable {
-        /// Answer these as well, and decide again.
+        /// Read these facts as well, and decide again.
         case needs(ChannelEndQuestions)
         case decided(WatchChanges)
     }
@@ -68,7 +68,7 @@ package struct WatchRules: Sendable {
 
     // MARK: Results
 
-    /// A ping was answered.
+    /// A ping has a result.
     package func record(_ record: PingRecord, knowing facts: WatchFacts) -> Ruling {
         guard isInForce(record.end.lease, facts) else { return Ruling(counts: false) }
         guard let state = facts.states[record.watch], state.revision == record.revision, state.isPinged else {
@@ -83,14 +83,14 @@ package struct WatchRules: Sendable {
         return Ruling(counts: true, changes: changes)
     }
 
-    /// What a ping found is not stored; the standing of its peer is.
+    /// The result of the ping is not stored, only the reliability of its peer.
     package func giveUp(_ record: PingRecord, knowing facts: WatchFacts) -> WatchChanges {
         var changes = WatchChanges()
         if isInForce(record.end.lease, facts) { changes.leases = [WatchChanges.LeaseEnd(record.end, .stays)] }
         return changes
     }
 
-    /// The back end of a channel spoke for itself. This counts if the channel was told that the back end fails.
+    /// The backend of a channel sent a request. This counts if the channel was notified of a failure of the backend.
     package func vouch(for channel: ChannelSerial, knowing facts: WatchFacts) -> Ruling {
         guard let watch = facts.watches[channel], let state = facts.states[watch], state.machine.notified != nil else {
             return Ruling(counts: false)
@@ -102,7 +102,7 @@ package struct WatchRules: Sendable {
         return Ruling(counts: true, changes: changes)
     }
 
-    /// A callback was made.
+    /// A callback has a result.
     package func record(
         _ step: CallbackMachine.Step, of callback: DisconnectCallback, end: WorkEnd, knowing facts: CallbackFacts
     ) -> Ruling {
@@ -126,7 +126,7 @@ package struct WatchRules: Sendable {
 
     // MARK: Ends of channels
 
-    /// Channels end, and with them their watches. A watch with a disconnect address leaves a callback.
+    /// Channels end together with their watches. A watch with a disconnect address causes a callback.
     package func channelsEnd(
         because reason: DisconnectReason, at now: Timestamp, limits: CallbackLimits, knowing facts: ChannelEndFacts
     ) -> EndVerdict {
@@ -155,7 +155,7 @@ package struct WatchRules: Sendable {
     private func questions(
         for callbacks: [WatchChanges.NewCallback], _ limits: CallbackLimits, _ facts: ChannelEndFacts
     ) -> ChannelEndQuestions {
-        // Each callback that enters gives up two at most.
+        // Each callback that enters can cause up to two callbacks to be dropped.
         let most = 2 * callbacks.count
         var questions = ChannelEndQuestions()
         for (queue, entering) in Dictionary(grouping: callbacks, by: \.queue) {
@@ -189,12 +189,12 @@ package struct WatchRules: Sendable {
         return changes
     }
 
-    /// A prime, so that neighbouring numbers are far apart.
+    /// A prime number, so that consecutive numbers are far apart.
     private static let spreadingFactor: Int64 = 7919
 }
 
 extension Watch {
-    /// The store assigns the serial.
+    /// The store assigns the serial number.
     fileprivate init(_ request: WatchRequest, on channel: WatchedChannel, at now: Timestamp) {
         self.init(
             serial: WatchSerial(0), revision: 1, channel: channel.serial, device: channel.device, app: channel.app,
@@ -202,7 +202,7 @@ extension Watch {
             machine: PingMachine(), lastPing: nil, dueAt: request.dueAt(at: now), createdAt: now)
     }
 
-    /// What was found out about an address is forgotten with it. What the channel was told stays.
+    /// Results of pings of an earlier address are removed. The failure of which the channel was notified is kept.
     fileprivate func changed(by request: WatchRequest, at now: Timestamp) -> Watch {
         var watch = self
         watch.revision += 1
@@ -226,7 +226,7 @@ extension WatchRequest {
 }
 
 extension WatchUsage {
-    /// Neither number becomes less than zero, even if the numbers do not match the rows.
+    /// Neither number becomes less than zero, even if the counts do not match the rows.
     fileprivate func changed(watches: Int = 0, callbacks: Int = 0) -> WatchChanges.Usage {
         let change = WatchUsage(watches: max(watches, -self.watches), callbacks: max(callbacks, -self.callbacks))
         guard self.watches + change.watches > 0 || self.callbacks + change.callbacks > 0 else {
