@@ -76,35 +76,25 @@ public final class PushClient: Sendable, Service {
             }
         }
         let transport = NIOTransport(tls: tls, timeout: configuration.connectTimeout)
-        let recognition = ServerRecognition(
-            configuration.backOff, memory: NamedServers(stored.namedServers, store: store))
+        let api = ServerAPI(
+            server.text, over: transport, backOff: configuration.backOff,
+            recognition: ServerRecognition(memory: NamedServers(stored.namedServers, store: store)),
+            failures: runner.failures
+        ) { [runner] credential in
+            runner.repeatsRegistration(afterRefusalOf: credential)
+        }
         registrar = ClientRegistrar(
-            server: server, app: configuration.app, clientKey: configuration.clientKey, transport: transport,
-            recognition: recognition)
+            server: server, app: configuration.app, clientKey: configuration.clientKey, api: api)
         runner.setDeviceReporter(registrar)
         device = PushDevice(runner: runner, registrar: registrar)
         loop = ConnectionLoop(runner: runner, registrar: registrar, transport: transport)
         updates = PushUpdates(
-            runner: runner, server: server, transport: transport, store: store, backOff: configuration.backOff)
-        let transfers = TransferServer(
-            base: server.text, transport: transport, backOff: configuration.backOff, logger: configuration.logger,
-            recognition: recognition, failures: runner.failures
-        ) { [runner] in
-            runner.usableIdentity?.credential
-        } repeatsRegistration: { [runner] credential in
-            runner.repeatsRegistration(afterRefusalOf: credential)
-        }
+            runner: runner, server: server, api: api, store: store)
+        let transfers = TransferAPI(api: api, files: transport) { [runner] in runner.usableIdentity?.credential }
         attachments = AttachmentStore(directory: storage + "/attachments", storage: storage, server: transfers)
         services = ServiceEngine(
             runner: runner, app: configuration.app, box: ServiceBox(store: store),
-            server: ServiceServer(
-                base: transfers.base, transport: transport, backOff: configuration.backOff, asks: runner.asks,
-                recognition: recognition, failures: runner.failures
-            ) { [runner] in
-                runner.usableIdentity
-            } repeatsRegistration: { [runner] credential in
-                runner.repeatsRegistration(afterRefusalOf: credential)
-            },
+            server: ServiceAPI(api: api, asks: runner.asks) { [runner] in runner.usableIdentity },
             files: AttachmentStore(directory: storage + "/services", storage: storage, server: transfers),
             inbox: MessageFiles(root: storage + "/Inbox", logger: configuration.logger),
             local: configuration.localDirectory.map { LocalSockets(directory: AbsolutePath.of($0)) },

@@ -114,7 +114,7 @@ extension ClientSession {
     private mutating func postpone(
         _ id: ChannelID, _ answer: ServerFrame.Registered, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
-        let hint = answer.retryAfterSeconds.map { Duration.seconds(min(max(1, $0), Self.mostRetrySeconds)) }
+        let hint = answer.retryAfterSeconds.map { max(.seconds(1), RetryAfter.duration(seconds: $0)) }
         registrationRetries.refused(id, retryAfter: hint ?? settings.retryDelay, at: now, random: random)
         guard let identifier = identifiers[id], channels[identifier]?.state == .connecting else { return [] }
         let reason = answer.code.map { String($0.prefix(60)) } ?? "status \(answer.status)"
@@ -138,8 +138,6 @@ extension ClientSession {
         guard let id = due, let identifier = identifiers[id], let channel = channels[identifier] else { return [] }
         return [register(channel, id, identifier)]
     }
-
-    private static let mostRetrySeconds = 86_400
 
     mutating func unregistrationAnswered(
         _ channelID: String, status: Int, at now: ContinuousClock.Instant, random: Double

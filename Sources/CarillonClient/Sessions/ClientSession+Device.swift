@@ -64,8 +64,7 @@ extension ClientSession {
         retryAfter: Duration?, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
         reporting.isUnderWay = false
-        let wait = reporting.schedule.failed(random: random)
-        reporting.retryAt = now + (retryAfter.map { max(wait, $0) } ?? wait)
+        reporting.retryAt = now + reporting.schedule.failed(hint: retryAfter, random: random)
         return []
     }
 

@@ -51,8 +51,7 @@ extension ClientSession {
     ) -> [SessionAction] {
         guard phase == .renewing else { return [] }
         availability.network = isReached
-        let wait = schedule.failed(random: random)
-        phase = .waiting(until: now + (retryAfter.map { max(wait, $0) } ?? wait))
+        phase = .waiting(until: now + schedule.failed(hint: retryAfter, random: random))
         return [.tellAvailability(availability)]
     }
 }

@@ -110,8 +110,7 @@ extension ClientSession {
         retryAfter: Duration?, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
         userReporting.isUnderWay = false
-        let wait = userReporting.schedule.failed(random: random)
-        userReporting.retryAt = now + (retryAfter.map { max(wait, $0) } ?? wait)
+        userReporting.retryAt = now + userReporting.schedule.failed(hint: retryAfter, random: random)
         return []
     }
 }

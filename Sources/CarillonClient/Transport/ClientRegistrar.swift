@@ -13,8 +13,7 @@ struct ClientRegistrar: Sendable {
     let server: WebAddress
     let app: String
     let clientKey: String?
-    let transport: any ClientTransport
-    var recognition = ServerRecognition()
+    let api: ServerAPI
 
     enum Registration: Sendable {
         /// - Parameter isRepeatable: The server answers each repetition with the same credential.
@@ -65,9 +64,8 @@ struct ClientRegistrar: Sendable {
         }
         let body = RegisterDevice(app: app, registration: secret)
         let reply = await ask(
-            question(.post, "/v1/devices", bearer: clientKey, json: try? JSONEncoder().encode(body)),
-            "to register the device"
-        ) { $0.json(201, as: RegisteredDevice.self) }
+            .post, "/v1/devices", bearer: clientKey, json: try? JSONEncoder().encode(body), "to register the device",
+            expecting: .json(201, as: RegisteredDevice.self))
         switch reply {
         case .failed(let fault): return .failure(fault)
         case .refused(let refusal, let wait):
@@ -78,9 +76,8 @@ struct ClientRegistrar: Sendable {
 
     /// Asks the server who it is, and where its sockets are. It is told nothing.
     func locate() async -> Location {
-        let reply = await ask(question(.get, "/v1/server", bearer: nil), "to ask for its sockets") {
-            $0.json(200, as: ServerBody.self)
-        }
+        let reply = await ask(
+            .get, "/v1/server", bearer: nil, "to ask for its sockets", expecting: .json(200, as: ServerBody.self))
         switch reply {
         case .failed(let fault): return .failed(fault.kind, fault.error)
         case .refused(let refusal, let wait):
@@ -101,7 +98,7 @@ struct ClientRegistrar: Sendable {
         }
         guard let secret = farewell.registration else { return .done }
         // The key is for the configured server only. Another server removes the device, which never connected, when it is idle.
-        guard base(farewell.server) == base(server.text) else { return .done }
+        guard ServerAPI.base(farewell.server) == api.base else { return .done }
         switch await requestDevice(as: secret) {
         case .success(let device):
             if let end = await delete(with: device.credential, at: farewell.server) { return end }
@@ -112,13 +109,10 @@ struct ClientRegistrar: Sendable {
         }
     }
 
-    /// An address of a server without a slash at its end.
-    private func base(_ address: String) -> String { address.hasSuffix("/") ? String(address.dropLast()) : address }
-
     /// - Returns: Nil if the server refuses the credential.
     private func delete(with credential: String, at address: String) async -> Deletion? {
-        let reply = await askForNoContent(
-            question(.delete, "/v1/device", at: address, bearer: credential), "to delete the device")
+        let reply = await ask(
+            .delete, "/v1/device", at: address, bearer: credential, "to delete the device", expecting: .noContent)
         switch reply {
         case .done: return .done
         case .failed(let fault): return .failed(fault.kind, fault.error)
@@ -143,8 +137,9 @@ struct ClientRegistrar: Sendable {
         let body = Data(JSONValue.object([.init(name: "secret", value: .string(secret))]).bytes)
         // An earlier attempt may have been taken, whose answer was lost.
         for credential in [identity.credential, identity.renewed(with: secret)] {
-            let reply = await askForNoContent(
-                question(.put, "/v1/device/credential", bearer: credential, json: body), "to renew the credential")
+            let reply = await ask(
+                .put, "/v1/device/credential", bearer: credential, json: body, "to renew the credential",
+                expecting: .noContent)
             switch reply {
             case .done: return .done
             case .failed(let fault): return .failed(fault.kind, fault.error)
@@ -168,15 +163,16 @@ struct ClientRegistrar: Sendable {
 
     /// Says all that there is to say of the device.
     func report(_ report: PushDeviceMachine.Report, _ identity: DeviceIdentity) async -> Reported {
-        let reply = await ask(
-            question(.put, "/v1/device", bearer: identity.credential, json: report.body), "to register the push token"
-        ) { (response: ServerResponse) -> (status: PushDeviceStatus, since: Int64)? in
-            guard let device = response.json(200, as: ReportedDevice.self),
+        let form = SuccessForm<(status: PushDeviceStatus, since: Int64)>.content { answer in
+            guard let device = answer.response().json(200, as: ReportedDevice.self),
                 let status = PushDeviceStatus(device.status, device.reason),
                 let since = Timestamp3339.milliseconds(device.statusAt)
             else { return nil }
             return (status, since)
         }
+        let reply = await ask(
+            .put, "/v1/device", bearer: identity.credential, json: report.body, "to register the push token", expecting: form
+        )
         switch reply {
         case .failed(let fault): return .failed(fault.kind, fault.error)
         case .refused(let refusal, let wait):
@@ -209,12 +205,10 @@ struct ClientRegistrar: Sendable {
         let value = word.token.map { JSONValue.string($0) } ?? .null
         let body = Data(JSONValue.object([.init(name: "userToken", value: value)]).bytes)
         let reply = await ask(
-            question(.patch, "/v1/device", bearer: identity.credential, json: body), "to tell it of the user"
-        ) { (response: ServerResponse) -> String?? in
-            response.json(200, as: ReportedUser.self).map(\.user)
-        }
+            .patch, "/v1/device", bearer: identity.credential, json: body, "to tell it of the user",
+            expecting: .json(200, as: ReportedUser.self))
         switch reply {
-        case .done(let user): return .done(user)
+        case .done(let device): return .done(device.user)
         case .failed(let fault): return .failed(fault.kind, fault.error)
         case .refused(let refusal, let wait):
             let fault = fault(refusal, wait, "take the user token", .userRefused)
@@ -228,8 +222,8 @@ struct ClientRegistrar: Sendable {
 
     /// Has the server count the number on the app's icon from the beginning.
     func resetBadge(_ identity: DeviceIdentity) async throws(PushError) {
-        let reply = await askForNoContent(
-            question(.post, "/v1/device/badge/reset", bearer: identity.credential), "to reset the badge")
+        let reply = await ask(
+            .post, "/v1/device/badge/reset", bearer: identity.credential, "to reset the badge", expecting: .noContent)
         switch reply {
         case .done: break
         case .failed(let fault): throw fault.error
@@ -238,15 +232,6 @@ struct ClientRegistrar: Sendable {
     }
 
     // MARK: One request
-
-    private struct Question {
-        var method: WebQuestion.Method
-        /// The server's address, without a slash at its end.
-        var base: String
-        var path: String
-        var bearer: String?
-        var json: Data?
-    }
 
     private struct Fault: Error {
         var kind: RegistrationFailure
@@ -260,55 +245,28 @@ struct ClientRegistrar: Sendable {
         case failed(Fault)
     }
 
-    /// - Parameter address: Nil: the configured address of the server.
-    private func question(
-        _ method: WebQuestion.Method, _ path: String, at address: String? = nil, bearer: String?, json: Data? = nil
-    ) -> Question {
-        Question(method: method, base: base(address ?? server.text), path: path, bearer: bearer, json: json)
-    }
-
-    private func ask<Value: Sendable>(
-        _ question: Question, _ purpose: String, reading read: @Sendable (ServerResponse) -> Value?
+    /// - Parameter address: The address of a server; nil for the configured one.
+    private func ask<Value>(
+        _ method: WebQuestion.Method, _ path: String, at address: String? = nil, bearer: String?, json: Data? = nil,
+        _ purpose: String, expecting success: SuccessForm<Value>
     ) async -> Reply<Value> {
-        do throws(TransportFault) {
-            let web = try web(question)
-            return reply(try await recognition.ask(web, of: question.base, over: transport, reading: read))
-        } catch {
-            return .failed(unreachable(question.base, error, purpose))
+        let api = address.map(api.at) ?? api
+        guard let question = api.question(method, path, bearer: bearer, json: json) else {
+            return .failed(unreachable(ConnectionFailure(TransportFault(.unreachable, nil), at: api.base), purpose))
         }
-    }
-
-    private func askForNoContent(_ question: Question, _ purpose: String) async -> Reply<Void> {
-        do throws(TransportFault) {
-            let web = try web(question)
-            return reply(try await recognition.askForNoContent(web, of: question.base, over: transport))
-        } catch {
-            return .failed(unreachable(question.base, error, purpose))
-        }
-    }
-
-    private func web(_ question: Question) throws(TransportFault) -> WebQuestion {
-        guard let address = WebAddress(http: question.base + question.path) else { throw TransportFault(.unreachable, nil) }
-        return WebQuestion(
-            method: question.method, address: address, bearer: question.bearer, json: question.json,
-            answerLimit: Limits.apiBodyBytes)
-    }
-
-    private func reply<Value: Sendable>(_ answer: ServerAnswer<Value>) -> Reply<Value> {
-        switch answer {
-        case .success(let value): .done(value)
-        case .refused(let refusal, let wait): .refused(refusal, wait: wait)
-        case .foreign(let error, let wait): .failed(Fault(kind: .unavailable(retryAfter: wait), error: error))
+        switch await api.send(question, expecting: success) {
+        case .success(let value): return .done(value)
+        case .refused(let refusal, let wait): return .refused(refusal, wait: wait)
+        case .foreign(let error, let wait):
+            return .failed(Fault(kind: .unavailable(retryAfter: wait), error: error))
+        case .unreachable(let failure): return .failed(unreachable(failure, purpose))
         }
     }
 
     // MARK: Faults
 
-    private func unreachable(_ base: String, _ fault: TransportFault, _ purpose: String) -> Fault {
-        let address = WebAddress(http: base)?.origin ?? base
-        return Fault(
-            kind: .unreachable,
-            error: ConnectionFailure(fault, at: address).error(.serverUnreachable, purpose))
+    private func unreachable(_ failure: ConnectionFailure, _ purpose: String) -> Fault {
+        Fault(kind: .unreachable, error: failure.error(.serverUnreachable, purpose))
     }
 
     private func fault(

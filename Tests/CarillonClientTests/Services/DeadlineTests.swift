@@ -75,7 +75,7 @@ struct DeadlineTests {
             consumer.web.onFile("PATCH") { _ in throw TransportFault(.unreachable, nil) }
             consumer.web.onFile("DELETE") { _ in
                 guard isThere.withLock(\.self) else { throw TransportFault(.unreachable, nil) }
-                return FileAnswer(status: 204, headers: ["carillon-server": ScriptedWeb.server])
+                return WebAnswer(status: 204, headers: ["carillon-server": ScriptedWeb.server])
             }
         case .unansweredRequest: consumer.web.on("POST /v1/services/requests") { _ in nil }
         }

@@ -65,7 +65,7 @@ struct InterruptedRequestTests {
         await provider.provider.handle(ServiceEngineFixture.method) { _ in ServiceReply() }
         let problem = #"{"type":"t","title":"no","status":403,"detail":"no","code":"call_forbidden"}"#
         provider.web.onFile("GET") { _ in
-            FileAnswer(
+            WebAnswer(
                 status: 403, headers: ["content-type": ProblemDocument.mediaType], body: Data(problem.utf8))
         }
         let long = ServiceValue.string(String(repeating: "x", count: 50_000))

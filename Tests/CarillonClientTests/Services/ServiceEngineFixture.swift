@@ -43,12 +43,12 @@ final class ServiceEngineFixture: Sendable {
         box = ServiceBox(store: store)
         let engine = ServiceEngine(
             runner: runner, app: app, box: box,
-            server: ServiceServer(base: ScriptedWeb.base, transport: web, backOff: backOff, asks: runner.asks) {
+            server: ServiceAPI(base: ScriptedWeb.base, transport: web, backOff: backOff, asks: runner.asks) {
                 identity
             },
             files: AttachmentStore(
                 directory: directory.path + "/services",
-                server: TransferServer(base: ScriptedWeb.base, transport: web, backOff: backOff, logger: logger) { "c" }),
+                server: TransferAPI(base: ScriptedWeb.base, transport: web, backOff: backOff, logger: logger) { "c" }),
             inbox: MessageFiles(root: directory.path + "/Inbox", logger: logger), local: local, logger: logger,
             mostRequests: mostRequests)
         runner.setScopeListener { [weak engine] in engine?.scopeChanged() }

@@ -141,7 +141,7 @@ struct ServiceProgressTests {
                 return count == 1
             }
             if !isFirst { try await Task.sleep(for: .seconds(3600)) }
-            return FileAnswer(
+            return WebAnswer(
                 status: 200, headers: [:], body: Data(#"{"id":"1","expiresAt":"2099-01-31T12:00:00.000Z"}"#.utf8))
         }
         let paths = try ["a.txt", "b.txt"].map { try consumer.file($0) }

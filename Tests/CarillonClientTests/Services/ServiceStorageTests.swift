@@ -236,7 +236,7 @@ struct ServiceStorageTests {
         let files = await fixture.engine.files
         let problem = #"{"type":"t","title":"no","status":403,"detail":"no","code":"call_forbidden"}"#
         fixture.web.onFile("POST") { _ in
-            FileAnswer(status: 403, headers: ["content-type": ProblemDocument.mediaType], body: Data(problem.utf8))
+            WebAnswer(status: 403, headers: ["content-type": ProblemDocument.mediaType], body: Data(problem.utf8))
         }
         let named = try await files.upload(try fixture.file("a"), for: [.device(Fixture.other.device)])
         let abandoned = try await files.upload(try fixture.file("b"), for: [.device(Fixture.other.device)])

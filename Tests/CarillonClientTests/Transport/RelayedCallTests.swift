@@ -142,8 +142,8 @@ struct RelayedCallTests {
         (.post, "/v1/services/requests/a/reply", noContent), (.delete, "/v1/attachments/a", noContent),
     ]
 
-    private func services(_ transport: Relay, _ failures: FailureNote) -> ServiceServer {
-        ServiceServer(
+    private func services(_ transport: Relay, _ failures: FailureNote) -> ServiceAPI {
+        ServiceAPI(
             base: "http://host:1", transport: transport,
             backOff: .init(initial: .milliseconds(1), maximum: .milliseconds(2)), asks: SocketAsks { _ in },
             failures: failures

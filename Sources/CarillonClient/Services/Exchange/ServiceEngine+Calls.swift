@@ -112,7 +112,7 @@ extension ServiceEngine {
         let payload = SealedPayload(.value(call.parameters), files: [])
         try await withKeys(of: call, peer, keys) { keys in
             let (body, _) = try await storing(of: call) { try await seal(call, payload, payload, to: peer, keys) }
-            _ = try await server.persist(until: call.endDate, .post, ServiceServer.path + "/requests", body)
+            _ = try await server.persist(until: call.endDate, .post, ServiceAPI.path + "/requests", body)
         }
     }
 
@@ -192,7 +192,7 @@ extension ServiceEngine {
     }
 
     private func post(_ body: [UInt8], _ id: String, until moment: Date) async throws {
-        _ = try await server.persist(until: moment, .post, ServiceServer.path + "/requests", body)
+        _ = try await server.persist(until: moment, .post, ServiceAPI.path + "/requests", body)
         // The server has the request, and the same again is the same request.
         await change("note request as sent") { [box] in try await box.sent(id) }
     }
@@ -232,7 +232,7 @@ extension ServiceEngine {
     /// - Returns: Whether the server delivered the request or has its result, so that an event ends it.
     private func hasResult(_ id: String, until moment: Date) async throws -> Bool {
         do {
-            _ = try await server.persist(until: moment, .delete, "\(ServiceServer.path)/requests/\(id)")
+            _ = try await server.persist(until: moment, .delete, "\(ServiceAPI.path)/requests/\(id)")
             return false
         } catch let error as ServiceError {
             return error.code == .alreadyDelivered || error.code == .requestFinished

@@ -19,7 +19,7 @@ extension ServiceEngine {
 
     func runLocal() async {
         guard let local else { return }
-        var schedule = ClientReconnectSchedule(server.backOff)
+        var schedule = ClientReconnectSchedule(server.api.backOff)
         var isFailing = false
         while !Task.isCancelled {
             guard let device = ownPeer?.device else {
@@ -125,19 +125,19 @@ extension ServiceEngine {
             throw ServiceError(.serverUnavailable, "The request came from this machine, whose socket is not used any more.")
         }
         let event = ServiceEvent.reply(id, from: own, try SealedContent(json))
-        var schedule = ClientReconnectSchedule(server.backOff)
+        var schedule = ClientReconnectSchedule(server.api.backOff)
         while true {
             try Task.checkCancellation()
             if await local.send(event.body, to: from.device) { return }
             let hint: Duration?
-            switch await server.ask(.post, "\(ServiceServer.path)/requests/\(id)/reply", reply) {
+            switch await server.ask(.post, "\(ServiceAPI.path)/requests/\(id)/reply", reply) {
             case .done: return
             case .refused(let error) where error.code != .requestUnknown: throw error
             case .refused: hint = nil
             case .later(let wait): hint = wait
             }
             guard Date.now < deadline else { throw ServiceError(.deadlineExceeded, "The consumer could not be reached.") }
-            try await server.wait(&schedule, hint: hint, until: deadline)
+            try await server.api.wait(&schedule, hint: hint, until: deadline)
         }
     }
 }

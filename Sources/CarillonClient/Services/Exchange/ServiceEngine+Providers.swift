@@ -17,7 +17,7 @@ extension ServiceEngine {
     ) async throws -> [(provider: FoundProvider, keys: KeyBundle)] {
         let parts = query.compactMap { name, value in value.map { "\(name)=\(Self.percentEncoded($0))" } }
         try await ready(isBounded: call != nil)
-        let path = ServiceServer.path + (parts.isEmpty ? "" : "?" + parts.joined(separator: "&"))
+        let path = ServiceAPI.path + (parts.isEmpty ? "" : "?" + parts.joined(separator: "&"))
         let answer = try await server.persist(until: call?.endDate ?? Date.now + 30, .get, path)
         guard case .array(let providers)? = answer["providers"] else { return [] }
         let found = providers.compactMap { json -> (provider: FoundProvider, keys: KeyBundle)? in
@@ -72,7 +72,7 @@ extension ServiceEngine {
     func icon(of application: ServiceApplication) async throws -> Data? {
         guard let device = application.device, AppID(application.app) != nil, DeviceID(device) != nil else { return nil }
         try await ready()
-        return await server.image("\(ServiceServer.path)/icon?app=\(application.app)&device=\(device)")
+        return await server.image("\(ServiceAPI.path)/icon?app=\(application.app)&device=\(device)")
     }
 
     // MARK: Changes
@@ -84,7 +84,7 @@ extension ServiceEngine {
 
     /// Looks again after each word of the server that somebody came or went, while somebody wants to know.
     func runProviders() async {
-        var schedule = ClientReconnectSchedule(server.backOff)
+        var schedule = ClientReconnectSchedule(server.api.backOff)
         while !Task.isCancelled {
             await runner.providerChanges.wait()
             known.removeAll()

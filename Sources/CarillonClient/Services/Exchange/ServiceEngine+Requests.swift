@@ -305,7 +305,7 @@ extension ServiceEngine {
     private func sayReceived(_ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool) async throws {
         if isLocal, let local, await local.send(ServiceEvent.received(id).body, to: from.device) { return }
         // Whoever began this ends it with the request.
-        _ = try await server.persist(until: .distantFuture, .post, "\(ServiceServer.path)/requests/\(id)/received")
+        _ = try await server.persist(until: .distantFuture, .post, "\(ServiceAPI.path)/requests/\(id)/received")
     }
 
     private static let soon = Duration.milliseconds(20)
@@ -370,7 +370,7 @@ extension ServiceEngine {
         if stored.isLocal, let requestID = ServiceRequestID(id) {
             try await replyLocally(reply, to: requestID, from, until: deadline)
         } else {
-            _ = try await server.persist(until: deadline, .post, "\(ServiceServer.path)/requests/\(id)/reply", reply)
+            _ = try await server.persist(until: deadline, .post, "\(ServiceAPI.path)/requests/\(id)/reply", reply)
         }
         await forget(stored)
         // The device may have another user by now.

@@ -19,7 +19,7 @@ extension ServiceEngine {
     func storing<Value: Sendable>(
         until moment: () async -> Date = { .distantFuture }, _ work: () async throws -> Value
     ) async throws -> Value {
-        var schedule = ClientReconnectSchedule(server.backOff)
+        var schedule = ClientReconnectSchedule(server.api.backOff)
         var failing: (number: UInt64, end: Date)?
         var hasSucceeded = false
         defer { if let failing { health.operationEnded(failing.number, succeeded: hasSucceeded) } }

@@ -18,7 +18,7 @@ extension ServiceEngine {
         }
         if await cancelLocally(call) { return false }
         do {
-            _ = try await server.persist(until: .now + 30, .delete, "\(ServiceServer.path)/requests/\(id)")
+            _ = try await server.persist(until: .now + 30, .delete, "\(ServiceAPI.path)/requests/\(id)")
         } catch let error as ServiceError where error.code == .alreadyDelivered || error.code == .requestFinished {
             return false
         } catch let error as ServiceError where error.code == .requestUnknown {
@@ -52,7 +52,7 @@ extension ServiceEngine {
             // The server hears of the request before it hears that nobody wants it.
             await work?.value
             if let isLocal = await self?.cancelLocally(call) {
-                let request = isLocal ? [] : ["\(ServiceServer.path)/requests/\(call.id)"]
+                let request = isLocal ? [] : ["\(ServiceAPI.path)/requests/\(call.id)"]
                 var isDone = true
                 for path in request + call.files.map({ "/v1/attachments/\($0)" }) where isDone {
                     isDone = await ServiceEngine.isRemoved(path, at: server)
@@ -83,7 +83,7 @@ extension ServiceEngine {
             _ = await cancelLocally(call)
         }
         let answer = try await server.persist(
-            until: .now + 30, .delete, "\(ServiceServer.path)/requests?app=\(application.app)&device=\(device)")
+            until: .now + 30, .delete, "\(ServiceAPI.path)/requests?app=\(application.app)&device=\(device)")
         guard case .array(let ids)? = answer["cancelled"] else { return early }
         for case .string(let id) in ids {
             if let call = try await call(id) { removeAttachments(call.files) }

@@ -149,7 +149,7 @@ extension ServiceEngine {
     /// Has the server remove something, over cuts and faults, for up to ten minutes.
     ///
     /// - Returns: Whether the server answered.
-    static func isRemoved(_ path: String, at server: ServiceServer) async -> Bool {
+    static func isRemoved(_ path: String, at server: ServiceAPI) async -> Bool {
         do {
             _ = try await server.persist(until: Date.now + removalSeconds, .delete, path)
             return true

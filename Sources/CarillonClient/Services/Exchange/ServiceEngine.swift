@@ -17,7 +17,7 @@ actor ServiceEngine {
     let runner: SessionRunner
     let app: String
     let box: ServiceBox
-    let server: ServiceServer
+    let server: ServiceAPI
     let files: AttachmentStore
     let inbox: MessageFiles
     /// Of this machine; nil where the app has no directory for it.
@@ -120,7 +120,7 @@ actor ServiceEngine {
     private let mostRequests: Int
 
     init(
-        runner: SessionRunner, app: String, box: ServiceBox, server: ServiceServer, files: AttachmentStore,
+        runner: SessionRunner, app: String, box: ServiceBox, server: ServiceAPI, files: AttachmentStore,
         inbox: MessageFiles, local: LocalSockets? = nil, logger: Logger, mostRequests: Int = ServiceEngine.mostRequests
     ) {
         self.runner = runner
@@ -350,7 +350,7 @@ actor ServiceEngine {
     private func runOffers() async {
         // Each run says it once.
         said = nil
-        var schedule = ClientReconnectSchedule(server.backOff)
+        var schedule = ClientReconnectSchedule(server.api.backOff)
         while !Task.isCancelled {
             let scope = runner.updateScope
             guard let device = scope.identity?.device, !scope.isUserPending,
@@ -368,7 +368,7 @@ actor ServiceEngine {
                     await wait(until: keys.key.validUntil)
                     continue
                 }
-                let answer: ServiceServer.Answer
+                let answer: ServiceAPI.Answer
                 var saying = SaidOffer(offer: present, device: device, user: scope.user, key: keys.key.name)
                 // What is lost while it is said is said again.
                 said?.isLost = false
@@ -392,7 +392,7 @@ actor ServiceEngine {
                     saying.revision = nil
                     said = saying
                     continue
-                case .later(let hint): try await server.wait(&schedule, hint: hint)
+                case .later(let hint): try await server.api.wait(&schedule, hint: hint)
                 }
             } catch is CancellationError {
                 return
