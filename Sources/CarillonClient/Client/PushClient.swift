@@ -103,7 +103,7 @@ public final class PushClient: Sendable, Service {
         serviceProvider = ServiceProvider(engine: services)
         runner.setScopeListener { [weak services] in services?.scopeChanged() }
         runner.setServicesListener { [weak services] revision, isRestored in
-            services?.serverHas(revision, isRestored: isRestored)
+            services?.offers.serverHas(revision, isRestored: isRestored)
         }
     }
 

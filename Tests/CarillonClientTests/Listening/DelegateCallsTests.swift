@@ -186,7 +186,7 @@ struct DelegateCallsTests {
         let suspects = fixture.engine.suspects
         #expect(suspects.begin(.message(1), at: .now))
         try await fixture.running {
-            try await eventually { await fixture.engine.unconfirmed.isSuspect(call.id) }
+            try await eventually { await fixture.engine.results.unconfirmed.isSuspect(call.id) }
             try await work()
             suspects.end(.message(1))
             try await eventually { try await fixture.box.results().isEmpty }
@@ -299,7 +299,7 @@ struct DelegateCallsTests {
         try await whileHeldUp(fixture) {
             try await runner.perform { session, context in session.userSet(bob, at: context.now) }
             runner.suspects.end(.message(1))
-            try await eventually { await fixture.engine.unconfirmed.told.isEmpty }
+            try await eventually { await fixture.engine.results.unconfirmed.told.isEmpty }
             #expect(delegate.heard.withLock { $0 } == [])
             try await runner.perform { session, context in
                 guard let identity = session.identity else { return [] }
@@ -328,7 +328,7 @@ struct DelegateCallsTests {
             await fixture.engine.finish(id, .failure(ServiceError(.storageUnavailable, "full")), nil)
             try await runner.perform { session, context in session.userSet(bob, at: context.now) }
             runner.suspects.end(.message(1))
-            try await eventually { await fixture.engine.unconfirmed.told.isEmpty }
+            try await eventually { await fixture.engine.results.unconfirmed.told.isEmpty }
             #expect(delegate.heard.withLock { $0 } == [])
             try await runner.perform { session, context in
                 guard let identity = session.identity else { return [] }
@@ -387,22 +387,22 @@ struct DelegateCallsTests {
         #expect(reply?.id == id)
         try await runner.perform { session, context in session.userSet(bob, at: context.now) }
         delegate.hold.release()
-        try await eventually { await engine.heldBack[id] == .delegates }
+        try await eventually { await engine.results.heldBack[id] == .delegates }
         switch end {
         case .confirmed: await reply?.confirm()
         case .removed: await engine.removed([RemovedResult(id: id, application: Self.address, files: [], reason: .limit)])
         case .kept: break
         }
         fixture.client.removeDelegate(delegate)
-        let expected: ServiceEngine.ResultAudience? = end == .kept ? .delegates : nil
-        let heldBack = await engine.heldBack[id]
+        let expected: ServiceResults.Audience? = end == .kept ? .delegates : nil
+        let heldBack = await engine.results.heldBack[id]
         #expect(heldBack == expected)
         try await runner.perform { session, context in
             guard let identity = session.identity else { return [] }
             return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
         }
         await engine.tellHeldBackResults()
-        #expect(await engine.heldBack.isEmpty)
+        #expect(await engine.results.heldBack.isEmpty)
         await engine.finish(next, .success(ServiceReply("y")), nil)
         let second = await iterator.next()
         #expect(second?.id == next)

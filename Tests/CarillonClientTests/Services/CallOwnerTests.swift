@@ -48,7 +48,7 @@ struct CallOwnerTests {
         let call = Task { [client = consumer.client] in
             try await client.call(ServiceEngineFixture.method, of: ServiceApplication(app: "com.example.files"))
         }
-        try await eventually { [engine = consumer.engine] in await engine.underWay.count == 1 }
+        try await eventually { [engine = consumer.engine] in await engine.outgoing.underWay.count == 1 }
         return call
     }
 
@@ -100,7 +100,7 @@ struct CallOwnerTests {
             try await client.call(ServiceEngineFixture.method, of: ServiceApplication(app: "com.example.files"))
         }
         try await eventually { [consumer] in try consumer.postedRequests().count == 1 }
-        try await eventually { [engine = consumer.engine] in await engine.underWay.isEmpty }
+        try await eventually { [engine = consumer.engine] in await engine.outgoing.underWay.isEmpty }
         try await name("bob")
         let second = try await call()
         try await sendAnother()

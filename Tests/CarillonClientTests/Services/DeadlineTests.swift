@@ -87,7 +87,7 @@ struct DeadlineTests {
                 attachments: [path], deadline: .seconds(1))
         }
         #expect(lasted >= .seconds(1), "\(lasted)")
-        let (box, files) = await (consumer.engine.box, consumer.engine.files)
+        let (box, files) = await (consumer.engine.box, consumer.engine.files.attachments)
         try await eventually { try await box.unsent(at: ServiceEngine.now).isEmpty }
         try await eventually { try files.uploads().isEmpty }
         switch obstacle {
@@ -192,7 +192,7 @@ struct DeadlineTests {
         let run = Task { await provider.engine.run() }
         try await eventually { provider.web.asked.contains { $0.hasPrefix("PATCH") } }
         try await eventually { provider.web.asked.contains("DELETE /v1/attachments/1") }
-        let (box, files) = await (provider.engine.box, provider.engine.files)
+        let (box, files) = await (provider.engine.box, provider.engine.files.attachments)
         try await eventually { try await box.events(after: 0, at: 1, limit: 1).events.isEmpty }
         try await eventually { try files.uploads().isEmpty }
         #expect(try provider.postedReplies().isEmpty)

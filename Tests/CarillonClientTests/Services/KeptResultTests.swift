@@ -214,7 +214,7 @@ struct KeptResultTests {
         #expect(suspects.begin(.message(1), at: .now))
         try await fixture.running {
             let other = Task { [engine = fixture.engine] in
-                try await eventually { await engine.unconfirmed.isSuspect(Fixture.id(1)) }
+                try await eventually { await engine.results.unconfirmed.isSuspect(Fixture.id(1)) }
                 suspects.end(.message(1))
             }
             var iterator = fixture.client.replies.makeAsyncIterator()
@@ -306,7 +306,7 @@ struct KeptResultTests {
         try await eventually { listeners.livingDelegates.isEmpty }
         let id = try await fixture.ask(1)
         await fixture.engine.finish(id, .success(ServiceReply("x")), nil)
-        try await eventually { await fixture.engine.unconfirmed.told.isEmpty }
+        try await eventually { await fixture.engine.results.unconfirmed.told.isEmpty }
         let delegate = NotingServiceClientDelegate()
         fixture.client.addDelegate(delegate)
         try await fixture.running { try await eventually { delegate.ids == [id] } }
@@ -456,7 +456,7 @@ struct KeptResultTests {
         _ = try await keep(1, fixture.box, at: ServiceEngine.now)
         try await fixture.box.resultStarted(id)
         try await fixture.running {
-            try await eventually { await engine.unconfirmed.isSuspect(id) }
+            try await eventually { await engine.results.unconfirmed.isSuspect(id) }
             let cancelled = Task {
                 while !Task.isCancelled { await Task.yield() }
                 return await engine.willCallDelegate(with: id)

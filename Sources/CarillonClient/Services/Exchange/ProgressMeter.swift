@@ -106,7 +106,7 @@ extension ServiceEngine {
     }
 
     private func isKnownHere(_ id: String) -> Bool {
-        requestIDs.isOpen(id) || underWay[id] != nil || ownMemory.calls[id] != nil
+        requestIDs.isOpen(id) || outgoing.underWay[id] != nil || ownMemory.calls[id] != nil
     }
 
     /// The progress of a request of another device. The stream of a request that is not known, or has ended, ends at once.
@@ -118,7 +118,7 @@ extension ServiceEngine {
     }
 
     private func endProviderProgressIfUnknown(of id: String) {
-        if requests[id] == nil { providerProgress.ended(id) }
+        if incoming[id] == nil { providerProgress.ended(id) }
     }
 
     /// Measures the files of a request of this device, or of its reply.

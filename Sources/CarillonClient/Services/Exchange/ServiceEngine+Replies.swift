@@ -13,9 +13,9 @@ extension ServiceEngine {
     /// A reply came.
     func takeReply(_ stored: StoredServiceEvent, _ id: String, _ from: ServicePeer, _ content: SealedContent) async {
         let known: StoredCall?
-        defer { keptByStorage.remove(id) }
+        defer { outgoing.keptByStorage.remove(id) }
         do {
-            known = try await storing { try await call(id) }
+            known = try await storage.storing { try await call(id) }
         } catch {
             return logger.error("a reply waits for the next run", metadata: ["reason": "\(error)"])
         }
@@ -26,16 +26,16 @@ extension ServiceEngine {
             return await forget(stored)
         }
         // The reply came in time, however long its files take.
-        localTimes.removeValue(forKey: id)?.cancel()
+        outgoing.cancelTimer(of: id)
         var received: [String] = []
         do {
-            let payload = try await storing(until: { waitForStorage(of: call) }) {
+            let payload = try await storage.storing(until: { waitForStorage(of: call) }) {
                 try await open(content, of: call, stored.number)
             }
             // The provider need not have said it before.
             if payload.saysThatRequestArrived { await tellReceived(id, nil) }
             let application = ServiceApplication(call.peer)
-            let paths = try await receive(
+            let paths = try await files.receive(
                 payload, stored, from: from, until: { waitForStorage(of: call) },
                 measuring: { consumerMeter(.receiving, of: id, $0) }
             ) { count, files in
@@ -82,14 +82,14 @@ extension ServiceEngine {
             return tellReceived(call)
         }
         ownMemory.calls[id]?.isReceived = true
-        await change("note request as received") { [weak self, box] in
+        await storage.change("note request as received") { [weak self, box] in
             if let call = try await box.received(id, event: event) { await self?.tellReceived(call) }
         }
     }
 
     /// The request ends without a result.
     func forgetCall(_ id: String) async {
-        await change("forget request") { [weak self] in _ = try await self?.finishCall(id) }
+        await storage.change("forget request") { [weak self] in _ = try await self?.finishCall(id) }
     }
 
     private func tellReceived(_ call: StoredCall) {
@@ -114,6 +114,6 @@ extension ServiceEngine {
             foreground: call.foreground, files: content.files, fileBytes: content.fileBytes, requestHash: Array(call.hash))
         let bytes = try ServiceSeal.open(
             .init(encapsulated: content.encapsulated, body: content.body), with: key.key, from: content.sender.key, context)
-        return try await payload(bytes, number, content)
+        return try await files.payload(bytes, number, content)
     }
 }
