@@ -9,15 +9,12 @@ extension ClientSession {
         deadline: ContinuousClock.Instant?
     ) throws(PushError) -> [SessionAction] {
         var channel = channels[identifier] ?? ChannelMachine()
-        let former = channel.channelID
         try channel.connectRequested(as: channelID, keys: keys, wake: wake)
         channels[identifier] = channel
-        if let former { identifiers[former] = nil }
-        identifiers[channelID] = identifier
-        connectDeadlines[identifier] = deadline
+        channels.connectDeadlines[identifier] = deadline
         var actions: [SessionAction] = [.write(.saveChannel(identifier: identifier, channel))]
         switch phase {
-        case .live: if user == nil { actions.append(register(channel, channelID, identifier)) }
+        case .live: if user.pending == nil { actions.append(register(channel, channelID, identifier)) }
         case .resting: actions += goOn()
         default: break
         }
@@ -33,7 +30,9 @@ extension ClientSession {
         case .none, .closed, .error:
             return try connectRequested(identifier, as: channelID, keys: keys, wake: wake, deadline: deadline)
         case .connecting:
-            if let deadline { connectDeadlines[identifier] = min(deadline, connectDeadlines[identifier] ?? deadline) }
+            if let deadline {
+                channels.connectDeadlines[identifier] = min(deadline, channels.connectDeadlines[identifier] ?? deadline)
+            }
             return []
         case .open, .disconnecting:
             return []
@@ -56,7 +55,7 @@ extension ClientSession {
     /// No code of the app knows the channel any more.
     mutating func channelDiscarded(_ identifier: String) -> [SessionAction] {
         let former = channels[identifier]
-        guard former != nil || buffers[identifier] != nil else { return [] }
+        guard former != nil || messages.buffers[identifier] != nil else { return [] }
         var actions = forget(identifier)
         if former?.state == .open || former?.state == .connecting || former?.state == .disconnecting {
             actions += withdraw(former?.channelID)
@@ -66,10 +65,9 @@ extension ClientSession {
 
     /// Drops all that is known of a channel here; its readers hear that it is closed, unless it had ended.
     mutating func forget(_ identifier: String) -> [SessionAction] {
-        let former = channels.removeValue(forKey: identifier)
-        if let id = former?.channelID { identifiers[id] = nil }
-        buffers[identifier] = nil
-        connectDeadlines[identifier] = nil
+        let former = channels[identifier]
+        channels.remove(identifier)
+        messages.buffers[identifier] = nil
         var actions: [SessionAction] = [.write(.removeChannel(identifier: identifier)), .dropMessages(of: identifier)]
         switch former?.state ?? .none {
         case .connecting, .open, .disconnecting:
@@ -89,7 +87,7 @@ extension ClientSession {
         if answer.maySucceedLater {
             actions = postpone(id, answer, at: now, random: random)
         } else {
-            registrationRetries.answered(id, isRegistered: answer.status == 200, at: now)
+            channels.registrationRetries.answered(id, isRegistered: answer.status == 200, at: now)
             actions = end(registrationOf: id, with: answer)
         }
         return actions + registerAgain(at: now) + deliverTokens(at: now)
@@ -98,7 +96,7 @@ extension ClientSession {
     private mutating func end(
         registrationOf id: ChannelID, with answer: ServerFrame.Registered
     ) -> [SessionAction] {
-        guard let identifier = identifiers[id] else { return [] }
+        guard let identifier = channels.identifiers[id] else { return [] }
         if answer.status == 200, let endpoint = answer.pushEndpoint.flatMap(ChannelEndpoint.init) {
             return change(identifier) { $0.registered(at: endpoint) }
         }
@@ -115,8 +113,8 @@ extension ClientSession {
         _ id: ChannelID, _ answer: ServerFrame.Registered, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
         let hint = answer.retryAfterSeconds.map { max(.seconds(1), RetryAfter.duration(seconds: $0)) }
-        registrationRetries.refused(id, retryAfter: hint ?? settings.retryDelay, at: now, random: random)
-        guard let identifier = identifiers[id], channels[identifier]?.state == .connecting else { return [] }
+        channels.registrationRetries.refused(id, retryAfter: hint ?? settings.retryDelay, at: now, random: random)
+        guard let identifier = channels.identifiers[id], channels[identifier]?.state == .connecting else { return [] }
         let reason = answer.code.map { String($0.prefix(60)) } ?? "status \(answer.status)"
         return [
             .noteFailure(
@@ -128,14 +126,14 @@ extension ClientSession {
     /// Registers the channel again whose time has come.
     mutating func registerAgain(at now: ContinuousClock.Instant) -> [SessionAction] {
         // All channels are registered when the server knows the user.
-        guard user == nil else {
-            registrationRetries.reset()
+        guard user.pending == nil else {
+            channels.registrationRetries.reset()
             return []
         }
-        guard let dueAt = registrationRetries.dueAt, dueAt <= now else { return [] }
-        let connecting = Set(channels.values.compactMap { $0.state == .connecting ? $0.channelID : nil })
-        let due = registrationRetries.timePassed(to: now, wanted: connecting)
-        guard let id = due, let identifier = identifiers[id], let channel = channels[identifier] else { return [] }
+        guard let dueAt = channels.registrationRetries.dueAt, dueAt <= now else { return [] }
+        let connecting = Set(channels.ids(in: .connecting))
+        let due = channels.registrationRetries.timePassed(to: now, wanted: connecting)
+        guard let id = due, let identifier = channels.identifiers[id], let channel = channels[identifier] else { return [] }
         return [register(channel, id, identifier)]
     }
 
@@ -144,11 +142,11 @@ extension ClientSession {
     ) -> [SessionAction] {
         guard let id = ChannelID(channelID) else { return [] }
         guard status < 500 else {
-            retryAt = now + schedule.delay(after: settings.retryDelay, random: random)
+            channels.unregistrationRetryAt = now + schedule.delay(after: settings.retryDelay, random: random)
             return []
         }
-        if withdrawals.remove(id) != nil { return [.write(.removeWithdrawal(id))] }
-        return identifiers[id].map { change($0) { $0.unregistered() } } ?? []
+        if channels.withdrawals.remove(id) != nil { return [.write(.removeWithdrawal(id))] }
+        return channels.identifiers[id].map { change($0) { $0.unregistered() } } ?? []
     }
 
     mutating func channelEventReceived(
@@ -158,8 +156,8 @@ extension ClientSession {
         if let answered { return [.send(MessageAnswer(id: frame.version, code: answered).frame)] }
         var actions: [SessionAction] = []
         if let id = ChannelID(frame.channelID) {
-            if frame.event.isEnd, withdrawals.remove(id) != nil { actions.append(.write(.removeWithdrawal(id))) }
-            if let identifier = identifiers[id] {
+            if frame.event.isEnd, channels.withdrawals.remove(id) != nil { actions.append(.write(.removeWithdrawal(id))) }
+            if let identifier = channels.identifiers[id] {
                 actions += change(identifier) { channel in
                     switch frame.event {
                     case .closed: channel.closedByServer()
@@ -190,25 +188,25 @@ extension ClientSession {
     // MARK: Time
 
     mutating func connectTimedOut(_ identifier: String) -> [SessionAction] {
-        connectDeadlines[identifier] = nil
+        channels.connectDeadlines[identifier] = nil
         guard let channel = channels[identifier], channel.state == .connecting else { return [] }
         return change(identifier) { $0.connectTimedOut() } + withdraw(channel.channelID)
     }
 
     /// Unregisters a channel that nobody wants: its registration may have reached the server even though no answer did.
     private mutating func withdraw(_ id: ChannelID?) -> [SessionAction] {
-        guard let id, identity != nil else { return [] }
-        withdrawals.insert(id)
+        guard let id, registration.identity != nil else { return [] }
+        channels.withdrawals.insert(id)
         return [.write(.saveWithdrawal(id))] + (phase == .live ? [unregistration(of: id)] : [])
     }
 
     // MARK: Parts of the above
 
     /// What a new connection begins with.
-    func catchUp() -> [SessionAction] { (user == nil ? registrations() : []) + unregistrations() }
+    func catchUp() -> [SessionAction] { (user.pending == nil ? registrations() : []) + unregistrations() }
 
     func registrations() -> [SessionAction] {
-        channels.sorted { $0.key < $1.key }.compactMap { identifier, channel in
+        channels.machines.sorted { $0.key < $1.key }.compactMap { identifier, channel in
             guard channel.state == .connecting, let id = channel.channelID else { return nil }
             return register(channel, id, identifier)
         }
@@ -216,23 +214,23 @@ extension ClientSession {
 
     /// The user is another one. Channels that are open fail with news of their own; the others have nobody else to say it.
     mutating func dropMessagesOfEnded() -> [SessionAction] {
-        buffers.keys.sorted().filter { channels[$0]?.receivesMessages != true }.flatMap { dropMessages(of: $0) }
+        messages.buffers.keys.sorted().filter { channels[$0]?.receivesMessages != true }.flatMap { dropMessages(of: $0) }
     }
 
     /// What waits for the app was another user's.
     private mutating func dropMessages(of identifier: String) -> [SessionAction] {
-        buffers[identifier] = nil
+        messages.buffers[identifier] = nil
         return [.write(.removeMessages(of: identifier)), .dropMessages(of: identifier)]
     }
 
     func unregistrations() -> [SessionAction] {
-        let disconnecting = channels.values.compactMap { $0.state == .disconnecting ? $0.channelID : nil }
-        return (disconnecting + withdrawals).sorted { $0.description < $1.description }.map(unregistration)
+        (channels.ids(in: .disconnecting) + channels.withdrawals).sorted { $0.description < $1.description }.map(
+            unregistration)
     }
 
     /// Lets a fact end the channels that it concerns.
     mutating func endChannels(_ fact: (inout ChannelMachine) -> ChannelMachine.Action) -> [SessionAction] {
-        channels.keys.sorted().flatMap { change($0, fact) }
+        channels.machines.keys.sorted().flatMap { change($0, fact) }
     }
 
     mutating func change(
@@ -242,7 +240,7 @@ extension ClientSession {
         let action = fact(&channel)
         guard action != .none else { return [] }
         channels[identifier] = channel
-        connectDeadlines[identifier] = nil
+        channels.connectDeadlines[identifier] = nil
         return [.write(.saveChannel(identifier: identifier, channel)), .deliver(action, to: identifier)]
     }
 

@@ -11,10 +11,10 @@ extension ClientSession {
         case (.identifying, .hello(let hello)):
             return identified(hello, at: now)
         case (.live, .pong):
-            defer { awaitsPong = false }
-            return awaitsPong ? [.noteCaughtUp] : []
+            defer { connection.awaitsPong = false }
+            return connection.awaitsPong ? [.noteCaughtUp] : []
         case (.identifying, .pong), (.identifying, .goodbye), (.live, .unknownBroadcasts):
-            if case .goodbye(let seconds) = frame { goodbyeDelay = .seconds(seconds) }
+            if case .goodbye(let seconds) = frame { connection.goodbyeDelay = .seconds(seconds) }
             return []
         case (.identifying, _), (.live, .hello):
             return close(.protocolError)
@@ -37,10 +37,10 @@ extension ClientSession {
             return answer.id >= SocketAsks.firstID ? [.tellAsks(answer)] : [.tellSubscriptions(.answered(answer))]
         case (.live, .caughtUp):
             schedule.succeeded()
-            hasCaughtUp = true
+            connection.hasCaughtUp = true
             return [.noteCaughtUp]
         case (.live, .goodbye(let seconds)):
-            goodbyeDelay = .seconds(seconds)
+            connection.goodbyeDelay = .seconds(seconds)
             return []
         case (.stopped, _), (.resting, _), (.parting, _), (.registering, _), (.locating, _), (.renewing, _), (.opening, _),
             (.closing, _), (.waiting, _):
@@ -53,26 +53,25 @@ extension ClientSession {
         // A server that does not answer as Carillon has made a stranger of us: nothing would ever arrive.
         guard let carillon = hello.carillon else { return close(.protocolError) }
         phase = .live
-        hasCaughtUp = false
         let proposed = carillon.keepAliveSeconds > 0 ? Duration.seconds(carillon.keepAliveSeconds) : nil
-        keepAlive = KeepAlive(
+        connection.keepAlive = KeepAlive(
             interval: settings.keepAlive ?? proposed ?? Self.defaultKeepAlive, answerTime: settings.answerTime, at: now)
         availability.service = true
-        liveVersion = carillon.version
-        takesServices = carillon.also.contains("services") || carillon.version >= Self.servicesSince
-        mustLocate = false
+        connection.version = carillon.version
+        connection.takesServices = carillon.also.contains("services") || carillon.version >= Self.servicesSince
+        knownServer.mustLocate = false
         var actions: [SessionAction] = []
-        mustRegisterAgain = false
-        if registration != nil {
-            registration = nil
+        registration.mustRepeat = false
+        if registration.secret != nil {
+            registration.secret = nil
             actions.append(.write(.saveRegistration(nil)))
         }
+        let reports = messages.takeReports()
         actions += reports.map { SessionAction.send($0.frame) }
         if !reports.isEmpty { actions.append(.write(.removeReports)) }
-        reports = []
         // The server knows the credential, and so it is ours, whatever it calls itself by now.
-        if let server = carillon.server, server != serverID {
-            serverID = server
+        if let server = carillon.server, server != knownServer.id {
+            knownServer.id = server
             actions.append(.write(.saveServer(address: settings.server, id: server)))
         }
         actions += compare(with: carillon)

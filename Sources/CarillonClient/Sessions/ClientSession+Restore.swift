@@ -4,23 +4,22 @@ import CarillonWire
 /// before, on the hardware that the backup is of, is another device from then on.
 extension ClientSession {
     /// What follows when it is known where the server is.
-    var reaching: Phase { isRestored ? .renewing : .opening }
+    var reaching: Phase { registration.isRestored ? .renewing : .opening }
 
     /// The secret is stored before the first attempt, and is the same for each: the server may take one whose answer is lost.
     mutating func renewalBegan(secret: String) -> [SessionAction] {
-        guard phase == .renewing, renewal == nil else { return [] }
-        renewal = secret
+        guard phase == .renewing, registration.renewal == nil else { return [] }
+        registration.renewal = secret
         return [.write(.saveRenewal(secret))]
     }
 
     /// The server accepted a credential of the device, and forgot the secret of its registration.
     mutating func credentialRenewed() -> [SessionAction] {
-        guard phase == .renewing, var identity, let renewal else { return [] }
+        guard phase == .renewing, var identity = registration.identity, let renewal = registration.renewal else { return [] }
         identity.credential = identity.renewed(with: renewal)
-        self.identity = identity
-        self.renewal = nil
-        registration = nil
-        isRestored = false
+        registration.identity = identity
+        registration.secret = nil
+        registration.renewalEnded()
         phase = .opening
         availability.network = true
         return [
@@ -32,7 +31,7 @@ extension ClientSession {
     /// The server is of a version that knows no renewal.
     mutating func renewalUnsupported() -> [SessionAction] {
         guard phase == .renewing else { return [] }
-        (isRestored, renewal) = (false, nil)
+        registration.renewalEnded()
         phase = .opening
         return [.write(.saveRenewal(nil))]
     }
@@ -41,7 +40,7 @@ extension ClientSession {
     /// registration replaced the credential.
     mutating func renewalRefused(at now: ContinuousClock.Instant, random: Double) -> [SessionAction] {
         guard phase == .renewing else { return [] }
-        if registration != nil { return repeatRegistration(at: now, random: random) }
+        if registration.secret != nil { return repeatRegistration(at: now, random: random) }
         phase = .resting
         return parted(network: true)
     }

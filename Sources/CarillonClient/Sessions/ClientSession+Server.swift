@@ -10,9 +10,9 @@ extension ClientSession {
     mutating func serverLocated(
         _ server: ServerBody, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
-        guard phase == .locating, var identity else { return [] }
+        guard phase == .locating, var identity = registration.identity else { return [] }
         availability.network = true
-        if let serverID, serverID != server.server, formerServer != nil {
+        if let id = knownServer.id, id != server.server, knownServer.formerAddress != nil {
             phase = .waiting(until: now + schedule.failed(random: random))
             return [
                 .tellAvailability(availability),
@@ -22,15 +22,15 @@ extension ClientSession {
                 ),
             ]
         }
-        mustLocate = false
+        knownServer.mustLocate = false
         phase = reaching
         // One at the same address that has another id now will say whether it knows this device.
-        guard serverID == nil || serverID == server.server else { return [.tellAvailability(availability)] }
-        formerServer = nil
-        serverID = server.server
+        guard knownServer.id == nil || knownServer.id == server.server else { return [.tellAvailability(availability)] }
+        knownServer.formerAddress = nil
+        knownServer.id = server.server
         identity.socket = server.socket
-        self.identity = identity
-        let moves = channels.keys.sorted().flatMap { identifier in
+        registration.identity = identity
+        let moves = channels.machines.keys.sorted().flatMap { identifier in
             change(identifier) { channel in
                 guard let token = channel.endpoint?.token, let endpoint = ChannelEndpoint(server.endpoints + token) else {
                     return .none
@@ -49,9 +49,9 @@ extension ClientSession {
         isReached: Bool, retryAfter: Duration? = nil, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
         guard phase == .locating else { return [] }
-        guard formerServer != nil else {
+        guard knownServer.formerAddress != nil else {
             // The address that the server gave once is as good as any.
-            mustLocate = false
+            knownServer.mustLocate = false
             phase = reaching
             return []
         }
@@ -64,31 +64,24 @@ extension ClientSession {
 
     /// The app wants this device gone.
     mutating func signedOut(at now: ContinuousClock.Instant) -> [SessionAction] {
-        var actions = Set(channels.keys).union(buffers.keys).sorted().flatMap { forget($0) }
-        if let identity {
+        var actions = Set(channels.machines.keys).union(messages.buffers.keys).sorted().flatMap { forget($0) }
+        if let identity = registration.identity {
             let farewell = Farewell(
                 device: identity.device, credential: identity.credential,
-                nextCredential: renewal.map(identity.renewed), registration: registration,
-                server: formerServer ?? settings.server)
-            farewells.append(farewell)
-            isFarewellUnderWay = true
+                nextCredential: registration.renewal.map(identity.renewed), registration: registration.secret,
+                server: knownServer.formerAddress ?? settings.server)
+            deregistrations.signedOut(farewell)
             actions.append(.write(.saveFarewell(farewell)))
-            if registration != nil {
+            if registration.secret != nil {
                 // The next device is another one.
-                registration = nil
+                registration.secret = nil
                 actions.append(.write(.saveRegistration(nil)))
             }
         }
-        identity = nil
-        serverID = nil
-        formerServer = nil
-        mustLocate = false
-        mustRegisterAgain = false
-        awaitsDemand = true
-        reports = []
-        withdrawals = []
-        (user, takenUser) = (nil, nil)
-        (isRestored, renewal) = (false, nil)
+        registration.lost()
+        knownServer.signedOut()
+        forgetReports()
+        (user.pending, user.taken) = (nil, nil)
         actions += [
             .write(.eraseIdentity), .write(.eraseServiceIdentities), .write(.saveUser(nil)), .write(.saveTakenUser(nil)),
         ]
@@ -105,10 +98,7 @@ extension ClientSession {
 
     /// The server knows that the device is gone.
     mutating func farewellSaid(_ farewell: Farewell) -> [SessionAction] {
-        farewells.removeAll { $0 == farewell }
-        isFarewellUnderWay = false
-        farewellRetryAt = nil
-        farewellSchedule.succeeded()
+        deregistrations.succeeded(farewell)
         return [.write(.removeFarewell(device: farewell.device))] + (phase == .parting ? goOn() : nextFarewell())
     }
 
@@ -117,28 +107,17 @@ extension ClientSession {
     mutating func farewellFailed(
         _ farewell: Farewell, retryAfter: Duration? = nil, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
-        isFarewellUnderWay = false
-        guard phase != .stopped else { return [] }
-        farewellRetryAt = now + farewellSchedule.failed(hint: retryAfter, random: random)
-        // Another farewell is sent first.
-        if let place = farewells.firstIndex(of: farewell) { farewells.append(farewells.remove(at: place)) }
+        guard phase != .stopped else {
+            deregistrations.interrupted()
+            return []
+        }
+        deregistrations.failed(farewell, retryAfter: retryAfter, at: now, random: random)
         return phase == .parting ? goOn() : []
-    }
-
-    /// The time at which the failed farewell is sent again; nil if there is none.
-    var farewellDueAt: ContinuousClock.Instant? { isFarewellUnderWay || farewells.isEmpty ? nil : farewellRetryAt }
-
-    /// Returns whether the farewell that failed is due.
-    @discardableResult mutating func endFarewellWait(at now: ContinuousClock.Instant) -> Bool {
-        guard let farewellDueAt, farewellDueAt <= now else { return false }
-        farewellRetryAt = nil
-        return true
     }
 
     /// Sends a farewell beside the live connection.
     mutating func nextFarewell() -> [SessionAction] {
-        guard phase == .live, !isFarewellUnderWay, let farewell = farewells.first else { return [] }
-        isFarewellUnderWay = true
+        guard phase == .live, let farewell = deregistrations.begin() else { return [] }
         return [.sayFarewell(farewell)]
     }
 }

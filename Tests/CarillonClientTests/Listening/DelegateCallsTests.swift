@@ -302,7 +302,7 @@ struct DelegateCallsTests {
             try await eventually { await fixture.engine.results.unconfirmed.told.isEmpty }
             #expect(delegate.heard.withLock { $0 } == [])
             try await runner.perform { session, context in
-                guard let identity = session.identity else { return [] }
+                guard let identity = session.registration.identity else { return [] }
                 return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
             }
         }
@@ -331,7 +331,7 @@ struct DelegateCallsTests {
             try await eventually { await fixture.engine.results.unconfirmed.told.isEmpty }
             #expect(delegate.heard.withLock { $0 } == [])
             try await runner.perform { session, context in
-                guard let identity = session.identity else { return [] }
+                guard let identity = session.registration.identity else { return [] }
                 return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
             }
             try await eventually { delegate.heard.withLock { $0.count } == 2 }
@@ -398,7 +398,7 @@ struct DelegateCallsTests {
         let heldBack = await engine.results.heldBack[id]
         #expect(heldBack == expected)
         try await runner.perform { session, context in
-            guard let identity = session.identity else { return [] }
+            guard let identity = session.registration.identity else { return [] }
             return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
         }
         await engine.tellHeldBackResults()

@@ -31,14 +31,14 @@ struct CallOwnerTests {
     /// The server takes the user whom the app named.
     private func take(_ user: String) async throws {
         try await consumer.engine.runner.perform { session, context in
-            guard let identity = session.identity else { return [] }
+            guard let identity = session.registration.identity else { return [] }
             return session.userTaken(.signedIn(user), of: identity, as: user, at: context.now)
         }
     }
 
     private func refuse(_ user: String) async throws {
         try await consumer.engine.runner.perform { session, context in
-            guard let identity = session.identity else { return [] }
+            guard let identity = session.registration.identity else { return [] }
             return session.userRefused(.signedIn(user), of: identity, PushError(.userRefused, "no"), at: context.now)
         }
     }
@@ -160,7 +160,7 @@ struct CallOwnerTests {
         try await sendAnother()
         #expect(called.withLock(\.self) == 0)
         try await engine.runner.perform { session, context in
-            guard let identity = session.identity else { return [] }
+            guard let identity = session.registration.identity else { return [] }
             return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
         }
         try await eventually { called.withLock(\.self) == 1 }
@@ -243,7 +243,7 @@ struct CallOwnerTests {
             try await sendAnother()
             #expect(delegate.ids.isEmpty)
             try await fixture.engine.runner.perform { session, context in
-                guard let identity = session.identity else { return [] }
+                guard let identity = session.registration.identity else { return [] }
                 return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
             }
             try await eventually { delegate.ids.sorted() == [early, late] }

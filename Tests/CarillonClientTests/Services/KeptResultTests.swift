@@ -372,7 +372,7 @@ struct KeptResultTests {
         // The reader begins.
         for _ in 0..<10 { await runner.settle() }
         try await runner.perform { session, context in
-            guard let identity = session.identity else { return [] }
+            guard let identity = session.registration.identity else { return [] }
             return session.userTaken(bob, of: identity, as: "bob", at: context.now)
         }
         try await eventually { await engine.owner.user == "bob" }

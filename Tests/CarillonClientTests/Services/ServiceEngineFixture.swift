@@ -81,7 +81,7 @@ final class ServiceEngineFixture: Sendable {
     /// The server says that the device belongs to a user.
     func become(_ user: String) async throws {
         try await engine.runner.perform { session, context in
-            guard let identity = session.identity else { return [] }
+            guard let identity = session.registration.identity else { return [] }
             return session.userTaken(.signedIn("t"), of: identity, as: user, at: context.now)
         }
     }

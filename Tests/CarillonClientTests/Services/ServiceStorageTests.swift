@@ -207,7 +207,7 @@ struct ServiceStorageTests {
         #expect(delegate.ids.isEmpty)
         try await fixture.running {
             try await runner.perform { session, context in
-                guard let identity = session.identity else { return [] }
+                guard let identity = session.registration.identity else { return [] }
                 return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
             }
             try await eventually { delegate.ids == [id] }

@@ -196,7 +196,7 @@ struct ClientSessionTests {
         var session = Self.live()
         _ = session.socketClosed(code: 4409, at: Self.start, random: 0)
         #expect(session.deadline == Self.start + .seconds(60))
-        #expect(session.identity == Self.identity)
+        #expect(session.registration.identity == Self.identity)
     }
 
     @Test func `a client that was stopped does nothing until it is started`() {
@@ -262,7 +262,7 @@ struct ClientSessionTests {
         #expect(try want(nil).contains(.send(.register(.init(channelID: Self.id.description, name: Self.name)))))
         for (seconds, deadline) in [(20, 20), (5, 5), (9, 5), (nil, 5)] {
             #expect(try want(seconds).isEmpty)
-            #expect(session.connectDeadlines[Self.name] == Self.start + .seconds(deadline))
+            #expect(session.channels.connectDeadlines[Self.name] == Self.start + .seconds(deadline))
         }
     }
 
@@ -281,7 +281,7 @@ struct ClientSessionTests {
         #expect(throws: PushError.self) {
             _ = try session.connectRequested(Self.name, as: ChannelID(Bytes16(high: 9, low: 9)), deadline: nil)
         }
-        #expect(session.identifiers == [Self.id: Self.name])
+        #expect(session.channels.identifiers == [Self.id: Self.name])
         #expect(session.disconnectRequested("never.connected").isEmpty)
         #expect(session.channels["never.connected"] == nil)
     }
@@ -303,9 +303,9 @@ struct ClientSessionTests {
         let actions = Self.receive(.channelEvent(frame), &session)
         #expect(actions.last == .send(.ack([.init(version: "e", code: 100)])))
         #expect(session.channels[Self.name]?.state == .open)
-        session.withdrawals.insert(Self.id)
+        session.channels.withdrawals.insert(Self.id)
         _ = Self.receive(.channelEvent(frame), &session)
-        #expect(session.withdrawals == [Self.id])
+        #expect(session.channels.withdrawals == [Self.id])
     }
 
     @Test(arguments: [ChannelEventFrame.Event.pingFailed(code: 605), .recovered])

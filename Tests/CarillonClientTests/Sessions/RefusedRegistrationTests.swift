@@ -131,7 +131,7 @@ struct RefusedRegistrationTests {
         /// Refuses the channel, and returns the wait until it is registered again.
         func wait(_ number: UInt64, random: Double = 0) throws -> Duration {
             _ = Self.answer(number, 500, code: "rate_limited", after: 1, &session, at: now, random: random)
-            let wait = try #require(session.registrationRetries.dueAt) - now
+            let wait = try #require(session.channels.registrationRetries.dueAt) - now
             now += wait
             session.receivedSignOfLife(at: now)
             #expect(Self.registered(session.timerFired(at: now)) == [number])

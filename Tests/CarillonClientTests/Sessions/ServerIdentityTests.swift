@@ -33,21 +33,21 @@ struct ServerIdentityTests {
         _ = session.timerFired(at: Self.start + .seconds(60))
         #expect(session.move == .registerDevice)
         #expect(session.registrationBegan(secret: "second").isEmpty)
-        #expect(session.registration == "first")
+        #expect(session.registration.secret == "first")
         let actions = session.deviceRegistered(Base.identity, server: "s1")
         #expect(actions.contains(.write(.saveServer(address: "https://new.example.com", id: "s1"))))
-        #expect(session.registration == "first")
-        #expect(session.serverID == "s1")
+        #expect(session.registration.secret == "first")
+        #expect(session.knownServer.id == "s1")
         _ = session.socketOpened(at: Self.start)
         #expect(Base.receive(.hello(Base.hello), &session).contains(.write(.saveRegistration(nil))))
-        #expect(session.registration == nil)
+        #expect(session.registration.secret == nil)
     }
 
     @Test func `an attempt that an earlier process made is gone on with`() {
         var session = ClientSession(Self.settings, restoring: StoredState(registration: "stored"))
         _ = session.started(at: Self.start)
         #expect(session.registrationBegan(secret: "fresh").isEmpty)
-        #expect(session.registration == "stored")
+        #expect(session.registration.secret == "stored")
     }
 
     // MARK: A server that moves
@@ -77,7 +77,7 @@ struct ServerIdentityTests {
         let actions = session.serverLocated(other, at: Self.start, random: 0)
         #expect(actions.last?.kind == "noteFailure")
         #expect(!actions.contains { $0.kind == "write" })
-        #expect(session.identity == Base.identity)
+        #expect(session.registration.identity == Base.identity)
         #expect(session.move == .rest)
         _ = session.timerFired(at: Self.start + .seconds(60))
         #expect(session.move == .locateServer)
@@ -138,7 +138,7 @@ struct ServerIdentityTests {
         let actions = session.serverLocated(other, at: Self.start, random: 0)
         #expect(actions == [.tellAvailability(Base.reachable)])
         #expect(session.move == .openSocket(Base.identity))
-        #expect(session.serverID == "s1")
+        #expect(session.knownServer.id == "s1")
     }
 
     @Test func `at the address that it was given, a client goes on with a server that does not say who it is`() {
@@ -174,7 +174,7 @@ struct ServerIdentityTests {
         #expect(actions.contains(.write(.removeChannel(identifier: Base.name))))
         #expect(actions.contains(.deliver(.tellClosed(token: "token"), to: Base.name)))
         #expect(actions.last == .closeSocket(code: 1000))
-        #expect(session.identity == nil)
+        #expect(session.registration.identity == nil)
         _ = session.socketClosed(code: 1000, at: Self.start, random: 0)
         _ = session.timerFired(at: Self.start + .seconds(60))
         // Whoever signed out says so himself.
@@ -209,7 +209,7 @@ struct ServerIdentityTests {
     @Test func `a device of a server that moved is deleted where it was`() {
         var session = Self.moved()
         _ = session.signedOut(at: Self.start)
-        #expect(session.farewells.map(\.server) == ["http://old.example.com"])
+        #expect(session.deregistrations.waiting.map(\.server) == ["http://old.example.com"])
     }
 
     @Test func `a farewell that fails does not keep another device from its registration`() throws {

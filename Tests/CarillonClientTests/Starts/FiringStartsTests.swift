@@ -167,7 +167,7 @@ struct FiringStartsTests {
 
     private func answer(_ runner: SessionRunner, isTaken: Bool) async throws {
         try await runner.perform { session, context in
-            guard let identity = session.identity else { return [] }
+            guard let identity = session.registration.identity else { return [] }
             let bob = UserWord.signedIn("bob")
             if isTaken { return session.userTaken(bob, of: identity, as: "bob", at: context.now) }
             return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
