@@ -112,7 +112,7 @@ public final class AttachmentStore: Sendable {
             return true
         }
         guard isFirst else { return }
-        // What the server was not told of before.
+        // What the server was not notified of before.
         for id in folder.ids(.download) {
             try folder.convertPaths(of: id)
             let state = try folder.read(TransferFolder.DownloadState.self, .download, of: id)

@@ -112,7 +112,7 @@ struct DownloadRun: Sendable {
         try await DiskFile.work { () throws(PushError) in
             if access(state.part, F_OK) == 0 { try DiskFile.publish(state.part, as: state.path) }
         }
-        // The server need not keep it for this device. Where it does not hear of it, it is told by the next run.
+        // The server need not keep it for this device. Where it does not hear of it, it is notified by the next run.
         switch try? await server.remove(location) {
         case .success?: folder.remove(.download, id)
         case .refused(let refusal)? where refusal.status == 404: folder.remove(.download, id)

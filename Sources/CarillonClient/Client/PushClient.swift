@@ -35,8 +35,8 @@ public final class PushClient: Sendable, Service {
     public let serviceProvider: ServiceProvider
     private let services: ServiceEngine
     /// How long after a graceful shutdown iterations end that belong to no service of the group. Those that do end when
-    /// their own service is told to, which must come first: a service that ends untold is a fault to its group. The two
-    /// cannot be told apart.
+    /// their own service is shut down, which must come first: a service that ends before is a fault to its group. The two
+    /// cannot be distinguished.
     private let graceOfOutsiders: Duration
     private let loop: ConnectionLoop
     private let running = Mutex(Running.no)
@@ -71,8 +71,8 @@ public final class PushClient: Sendable, Service {
             case .failed(let message):
                 let error = PushError(.storageUnavailable, message)
                 failures.note(error)
-                listeners.tell([.storageFailed(error)])
-            case .recovered: listeners.tell([.storageRecovered])
+                listeners.notify([.storageFailed(error)])
+            case .recovered: listeners.notify([.storageRecovered])
             }
         }
         let transport = NIOTransport(tls: tls, timeout: configuration.connectTimeout)
@@ -291,8 +291,8 @@ public final class PushClient: Sendable, Service {
 
     /// Ends a channel that no code of the app knows any more, and forgets it with all that waits in it.
     ///
-    /// Legal in every state, and for an identifier that is not known; a ``PushChannel`` of it that lives is told
-    /// ``PushChannelEvent/closed(token:)`` unless it had ended. The server is told at once, or at the next connection. The
+    /// Legal in every state, and for an identifier that is not known; a ``PushChannel`` of it that lives is notified of
+    /// ``PushChannelEvent/closed(token:)`` unless it had ended. The server is notified at once, or at the next connection. The
     /// messages that go with it were received, and their senders hear nothing more of them.
     /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; nothing has changed then.
     public func discard(_ identifier: String) async throws(PushError) {

@@ -71,7 +71,7 @@ extension ClientSession {
         var actions: [SessionAction] = [.write(.removeChannel(identifier: identifier)), .dropMessages(of: identifier)]
         switch former?.state ?? .none {
         case .connecting, .open, .disconnecting:
-            actions.append(.deliver(.tellClosed(token: former?.endpoint?.token ?? ""), to: identifier))
+            actions.append(.deliver(.notifyClosed(token: former?.endpoint?.token ?? ""), to: identifier))
         case .none, .closed, .error: break
         }
         return actions
@@ -101,11 +101,11 @@ extension ClientSession {
             return change(identifier) { $0.registered(at: endpoint) }
         }
         if answer.isRefusal {
-            let told = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
-            return note(told, .registrationRefused, "refused to open the channel \"\(identifier)\"", answer)
+            let notifications = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
+            return note(notifications, .registrationRefused, "refused to open the channel \"\(identifier)\"", answer)
         }
-        let told = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.server.lowerBound) }
-        return note(told, .serverUnavailable, "could not open the channel \"\(identifier)\"", answer)
+        let notifications = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.server.lowerBound) }
+        return note(notifications, .serverUnavailable, "could not open the channel \"\(identifier)\"", answer)
     }
 
     /// The channel stays connecting, and is registered again when the server says that it may succeed.
@@ -152,7 +152,7 @@ extension ClientSession {
     mutating func channelEventReceived(
         _ frame: ChannelEventFrame, answered: Int?, at now: ContinuousClock.Instant
     ) -> [SessionAction] {
-        // Its acknowledgement was lost with an earlier connection: the app was told.
+        // Its acknowledgement was lost with an earlier connection: the app was notified.
         if let answered { return [.send(MessageAnswer(id: frame.version, code: answered).frame)] }
         var actions: [SessionAction] = []
         if let id = ChannelID(frame.channelID) {
@@ -244,7 +244,7 @@ extension ClientSession {
         return [.write(.saveChannel(identifier: identifier, channel)), .deliver(action, to: identifier)]
     }
 
-    /// Lets a fact change a channel of which the app is told nothing.
+    /// Lets a fact change a channel of which the app is notified of nothing.
     private mutating func changeQuietly(
         _ identifier: String, _ fact: (inout ChannelMachine) -> ChannelMachine.Action
     ) -> [SessionAction] {
@@ -255,11 +255,12 @@ extension ClientSession {
     }
 
     private func note(
-        _ told: [SessionAction], _ code: PushError.Code, _ what: String, _ answer: ServerFrame.Registered
+        _ notifications: [SessionAction], _ code: PushError.Code, _ what: String, _ answer: ServerFrame.Registered
     ) -> [SessionAction] {
         let reason = answer.code.map { ", \($0.prefix(60))" } ?? ""
         // Before the channel's readers hear of it, so that they can ask for the reason.
-        return told.isEmpty ? [] : [.noteFailure(code, "The server \(what) (status \(answer.status)\(reason)).")] + told
+        return notifications.isEmpty
+            ? [] : [.noteFailure(code, "The server \(what) (status \(answer.status)\(reason)).")] + notifications
     }
 
     private func register(_ channel: ChannelMachine, _ id: ChannelID, _ identifier: String) -> SessionAction {

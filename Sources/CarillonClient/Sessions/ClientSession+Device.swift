@@ -37,7 +37,7 @@ extension ClientSession {
         guard identity.device == registration.identity?.device else { return reportDevice(at: now) }
         deviceReporting.succeeded()
         let events = device.tokenTaken(report, status, at: since)
-        return [.write(.saveDevice(device)), .tellDevice(events)] + reportDevice(at: now)
+        return [.write(.saveDevice(device)), .notifyDevice(events)] + reportDevice(at: now)
     }
 
     mutating func reportRefused(
@@ -47,7 +47,7 @@ extension ClientSession {
         deviceReporting.ended()
         guard identity.device == registration.identity?.device else { return reportDevice(at: now) }
         let events = device.tokenRefused(report, error)
-        return [.write(.saveDevice(device)), .tellDevice(events)] + reportDevice(at: now)
+        return [.write(.saveDevice(device)), .notifyDevice(events)] + reportDevice(at: now)
     }
 
     mutating func reportFailed(
@@ -66,14 +66,14 @@ extension ClientSession {
             // A status of a later version.
             return [.write(.saveAnswer(answer)), .send(answer.frame)]
         }
-        let events = device.statusTold(status, at: frame.at)
-        return [.write(.saveDevice(device)), .write(.saveAnswer(answer)), .send(answer.frame), .tellDevice(events)]
+        let events = device.statusReported(status, at: frame.at)
+        return [.write(.saveDevice(device)), .write(.saveAnswer(answer)), .send(answer.frame), .notifyDevice(events)]
     }
 
     /// The device is another one from now on, or none.
     mutating func pushDeviceLost() -> [SessionAction] {
         let events = device.deviceLost()
-        return [.write(.saveDevice(device)), .tellDevice(events)]
+        return [.write(.saveDevice(device)), .notifyDevice(events)]
     }
 }
 

@@ -1,7 +1,7 @@
 import CarillonWire
 
 extension ClientSession {
-    /// A frame came. `answered` is what the server was told of this message, or news, before, when it came before.
+    /// A frame came. `answered` is what the server was notified of this message, or news, before, when it came before.
     /// `firingStarts` are the starts of the app's code for a firing that ended with the process.
     mutating func received(
         _ frame: ServerFrame, answered: Int?, firingStarts: Int = 0, at now: ContinuousClock.Instant, random: Double
@@ -32,9 +32,9 @@ extension ClientSession {
         // Updates come by their own poll.
         case (.live, .update): return []
         case (.live, .service(let frame)): return serviceReceived(frame, answered: answered)
-        case (.live, .providersChanged): return [.tellProviders]
+        case (.live, .providersChanged): return [.notifyProviders]
         case (.live, .answer(let answer)):
-            return answer.id >= SocketAsks.firstID ? [.tellAsks(answer)] : [.tellSubscriptions(.answered(answer))]
+            return answer.id >= SocketAsks.firstID ? [.notifyAsks(answer)] : [.notifySubscriptions(.answered(answer))]
         case (.live, .caughtUp):
             schedule.succeeded()
             connection.hasCaughtUp = true
@@ -42,7 +42,8 @@ extension ClientSession {
         case (.live, .goodbye(let seconds)):
             connection.goodbyeDelay = .seconds(seconds)
             return []
-        case (.stopped, _), (.resting, _), (.parting, _), (.registering, _), (.locating, _), (.renewing, _), (.opening, _),
+        case (.stopped, _), (.resting, _), (.deregistering, _), (.registering, _), (.locating, _), (.renewing, _),
+            (.opening, _),
             (.closing, _), (.waiting, _):
             // What was under way when the connection ended comes again.
             return []
@@ -76,6 +77,6 @@ extension ClientSession {
         }
         actions += compare(with: carillon)
         return actions + catchUp() + reportUser(at: now) + reportDevice(at: now)
-            + [.tellAvailability(availability)] + resumeSubscriptions()
+            + [.notifyAvailability(availability)] + resumeSubscriptions()
     }
 }

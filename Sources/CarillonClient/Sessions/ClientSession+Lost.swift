@@ -6,7 +6,7 @@ extension ClientSession {
     /// Whether the server stores revisions.
     var namesRevisions: Bool { knownServer.history != nil }
 
-    /// Compares what the server has with what it was told.
+    /// Compares what the server has with what was reported to it.
     mutating func compare(with carillon: ServerFrame.Hello.Carillon) -> [SessionAction] {
         let before = knownServer.history
         knownServer.history = carillon.history
@@ -14,6 +14,6 @@ extension ClientSession {
         let isRestored = before.map { $0 != history } ?? false
         let hasLost = device.serverHas(carillon.deviceRevision, isRestored: isRestored)
         if isRestored || hasLost { knownServer.mayHaveLostSubscriptions = true }
-        return [.tellServicesRevision(carillon.servicesRevision, isRestored: isRestored || hasLost)]
+        return [.notifyServicesRevision(carillon.servicesRevision, isRestored: isRestored || hasLost)]
     }
 }

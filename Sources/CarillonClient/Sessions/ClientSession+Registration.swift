@@ -24,7 +24,7 @@ extension ClientSession {
         if let device = registration.identity?.device, device != identity.device {
             // Another install renewed the credential of the device that this install was, and the server forgot the registration.
             forgetReports()
-            former = [.write(.eraseIdentity), .tellSubscriptions(.deviceLost)] + pushDeviceLost()
+            former = [.write(.eraseIdentity), .notifySubscriptions(.deviceLost)] + pushDeviceLost()
         }
         registration.registered(as: identity)
         knownServer.formerAddress = nil
@@ -39,7 +39,7 @@ extension ClientSession {
             registration.secret = nil
             saveDevice.append(.write(.saveRegistration(nil)))
         }
-        return former + saveDevice + save + [.tellAvailability(availability)]
+        return former + saveDevice + save + [.notifyAvailability(availability)]
     }
 
     /// - Parameter secret: The secret of the registration that failed; nil if none could be stored.
@@ -51,16 +51,16 @@ extension ClientSession {
         case .unreachable:
             availability.network = false
             phase = .waiting(until: now + schedule.failed(random: random))
-            return [.tellAvailability(availability)]
+            return [.notifyAvailability(availability)]
         case .unavailable(let retryAfter):
             availability.network = true
             phase = .waiting(until: now + schedule.failed(hint: retryAfter, random: random))
-            return [.tellAvailability(availability)]
+            return [.notifyAvailability(availability)]
         case .refused:
             availability.network = true
             registration.awaitsDemand = true
             phase = .resting
-            return [.tellAvailability(availability)]
+            return [.notifyAvailability(availability)]
                 + endChannels { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
                 + (registration.mustRepeat ? loseDevice() : [])
         }

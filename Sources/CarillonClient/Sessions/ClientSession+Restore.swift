@@ -24,7 +24,7 @@ extension ClientSession {
         availability.network = true
         return [
             .write(.saveIdentity(identity)), .write(.saveRenewal(nil)), .write(.saveRegistration(nil)),
-            .markInstall(device: identity.device), .tellAvailability(availability),
+            .markInstall(device: identity.device), .notifyAvailability(availability),
         ]
     }
 
@@ -42,7 +42,7 @@ extension ClientSession {
         guard phase == .renewing else { return [] }
         if registration.secret != nil { return repeatRegistration(at: now, random: random) }
         phase = .resting
-        return parted(network: true)
+        return deviceUnknown(network: true)
     }
 
     mutating func renewalFailed(
@@ -51,7 +51,7 @@ extension ClientSession {
         guard phase == .renewing else { return [] }
         availability.network = isReached
         phase = .waiting(until: now + schedule.failed(hint: retryAfter, random: random))
-        return [.tellAvailability(availability)]
+        return [.notifyAvailability(availability)]
     }
 }
 

@@ -15,7 +15,7 @@ extension ClientSession {
         if let id = knownServer.id, id != server.server, knownServer.formerAddress != nil {
             phase = .waiting(until: now + schedule.failed(random: random))
             return [
-                .tellAvailability(availability),
+                .notifyAvailability(availability),
                 .noteFailure(
                     .storageMismatch,
                     "The storage belongs to another server than that at \(settings.server); give the right address, or use another directory."
@@ -25,7 +25,7 @@ extension ClientSession {
         knownServer.mustLocate = false
         phase = reaching
         // One at the same address that has another id now will say whether it knows this device.
-        guard knownServer.id == nil || knownServer.id == server.server else { return [.tellAvailability(availability)] }
+        guard knownServer.id == nil || knownServer.id == server.server else { return [.notifyAvailability(availability)] }
         knownServer.formerAddress = nil
         knownServer.id = server.server
         identity.socket = server.socket
@@ -40,7 +40,7 @@ extension ClientSession {
         }
         return [
             .write(.saveIdentity(identity)), .write(.saveServer(address: settings.server, id: server.server)),
-            .tellAvailability(availability),
+            .notifyAvailability(availability),
         ] + moves + deliverTokens(at: now)
     }
 
@@ -57,7 +57,7 @@ extension ClientSession {
         }
         availability.network = isReached
         phase = .waiting(until: now + schedule.failed(hint: retryAfter, random: random))
-        return [.tellAvailability(availability)]
+        return [.notifyAvailability(availability)]
     }
 
     // MARK: The end of the device
@@ -66,12 +66,12 @@ extension ClientSession {
     mutating func signedOut(at now: ContinuousClock.Instant) -> [SessionAction] {
         var actions = Set(channels.machines.keys).union(messages.buffers.keys).sorted().flatMap { forget($0) }
         if let identity = registration.identity {
-            let farewell = Farewell(
+            let deregistration = Deregistration(
                 device: identity.device, credential: identity.credential,
                 nextCredential: registration.renewal.map(identity.renewed), registration: registration.secret,
                 server: knownServer.formerAddress ?? settings.server)
-            deregistrations.signedOut(farewell)
-            actions.append(.write(.saveFarewell(farewell)))
+            deregistrations.signedOut(deregistration)
+            actions.append(.write(.saveDeregistration(deregistration)))
             if registration.secret != nil {
                 // The next device is another one.
                 registration.secret = nil
@@ -85,39 +85,40 @@ extension ClientSession {
         actions += [
             .write(.eraseIdentity), .write(.eraseServiceIdentities), .write(.saveUser(nil)), .write(.saveTakenUser(nil)),
         ]
-        actions += pushDeviceLost() + [.tellSubscriptions(.signedOut)]
+        actions += pushDeviceLost() + [.notifySubscriptions(.signedOut)]
         switch phase {
         case .identifying, .live: actions += close(.normal)
         case .registering, .locating, .renewing: phase = .resting
         // A socket that opens now finds nobody, and is closed.
         case .opening: phase = .waiting(until: now)
-        case .stopped, .resting, .parting, .closing, .waiting: break
+        case .stopped, .resting, .deregistering, .closing, .waiting: break
         }
         return actions
     }
 
     /// The server knows that the device is gone.
-    mutating func farewellSaid(_ farewell: Farewell) -> [SessionAction] {
-        deregistrations.succeeded(farewell)
-        return [.write(.removeFarewell(device: farewell.device))] + (phase == .parting ? goOn() : nextFarewell())
+    mutating func deregistered(_ deregistration: Deregistration) -> [SessionAction] {
+        deregistrations.succeeded(deregistration)
+        return [.write(.removeDeregistration(device: deregistration.device))]
+            + (phase == .deregistering ? goOn() : nextDeregistration())
     }
 
-    /// Plans to send the farewell again, because the server was not reached or refused it. The client goes on meanwhile, so
-    /// that a farewell that always fails does not stop the work of another device.
-    mutating func farewellFailed(
-        _ farewell: Farewell, retryAfter: Duration? = nil, at now: ContinuousClock.Instant, random: Double
+    /// Plans to send the deregistration again, because the server was not reached or refused it. The client goes on meanwhile, so
+    /// that a deregistration that always fails does not stop the work of another device.
+    mutating func deregistrationFailed(
+        _ deregistration: Deregistration, retryAfter: Duration? = nil, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
         guard phase != .stopped else {
             deregistrations.interrupted()
             return []
         }
-        deregistrations.failed(farewell, retryAfter: retryAfter, at: now, random: random)
-        return phase == .parting ? goOn() : []
+        deregistrations.failed(deregistration, retryAfter: retryAfter, at: now, random: random)
+        return phase == .deregistering ? goOn() : []
     }
 
-    /// Sends a farewell beside the live connection.
-    mutating func nextFarewell() -> [SessionAction] {
-        guard phase == .live, let farewell = deregistrations.begin() else { return [] }
-        return [.sayFarewell(farewell)]
+    /// Sends a deregistration beside the live connection.
+    mutating func nextDeregistration() -> [SessionAction] {
+        guard phase == .live, let deregistration = deregistrations.begin() else { return [] }
+        return [.deregister(deregistration)]
     }
 }

@@ -9,7 +9,7 @@ extension ClientSession {
         guard phase == .live, user.pending == nil else { return [] }
         defer { knownServer.mayHaveLostSubscriptions = false }
         let isRestored = knownServer.mayHaveLostSubscriptions
-        return [.tellSubscriptions(.connected(version: connection.version, isRestored: isRestored))]
+        return [.notifySubscriptions(.connected(version: connection.version, isRestored: isRestored))]
             + (connection.takesServices ? [.openAsks] : [])
     }
 
@@ -37,7 +37,7 @@ extension ClientSession {
                 .noteCrashingFiring(firing, starts: starts),
             ]
         }
-        return [.tellSubscriptions(.fired(firing, starts: starts))]
+        return [.notifySubscriptions(.fired(firing, starts: starts))]
     }
 
     /// The app finished handling a firing.

@@ -44,7 +44,7 @@ extension ClientSession {
         user.pending = word
         user.numbers.say()
         user.reporting.changed()
-        return [.write(.saveUser(word)), .tellSubscriptions(.paused)] + reportUser(at: now)
+        return [.write(.saveUser(word)), .notifySubscriptions(.paused)] + reportUser(at: now)
     }
 
     /// Says what is to be said, unless it is under way or waits.
@@ -69,13 +69,13 @@ extension ClientSession {
         let isOther = user.taken != nil && user.taken != name
         user.taken = name
         var actions: [SessionAction] = [.write(.saveTakenUser(name))]
-        if isOther { actions += dropMessagesOfEnded() + [.tellSubscriptions(.userChanged)] + reopenForUser() }
+        if isOther { actions += dropMessagesOfEnded() + [.notifySubscriptions(.userChanged)] + reopenForUser() }
         // Another word is said after this one.
         guard user.pending == word else { return actions + reportUser(at: now) }
         user.reporting.succeeded()
         user.pending = nil
         user.numbers.take()
-        actions += [.write(.saveUser(nil)), .tellDevice([.userTaken])]
+        actions += [.write(.saveUser(nil)), .notifyDevice([.userTaken])]
         return actions + (phase == .live ? registrations() : []) + resumeSubscriptions()
     }
 
@@ -86,7 +86,7 @@ extension ClientSession {
             let actions = close(.normal)
             connection.goodbyeDelay = .zero
             return actions
-        case .stopped, .resting, .parting, .registering, .locating, .renewing, .opening, .closing, .waiting: return []
+        case .stopped, .resting, .deregistering, .registering, .locating, .renewing, .opening, .closing, .waiting: return []
         }
     }
 
@@ -98,7 +98,7 @@ extension ClientSession {
         guard identity.device == registration.identity?.device, user.pending == word else { return reportUser(at: now) }
         user.reporting.succeeded()
         user.pending = nil
-        return [.write(.saveUser(nil)), .tellDevice([.userRefused(error)])]
+        return [.write(.saveUser(nil)), .notifyDevice([.userRefused(error)])]
             + endChannels { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) } + resumeSubscriptions()
     }
 

@@ -9,8 +9,8 @@ import CarillonWire
 /// | Phase | Left by |
 /// |---|---|
 /// | stopped | `started` |
-/// | resting | an app's `connectRequested`: no device is needed until a channel is wanted; the time of a failed farewell → parting |
-/// | parting | `farewellSaid`, `farewellFailed` → the next of these, or resting |
+/// | resting | an app's `connectRequested`: no device is needed until a channel is wanted; the time of a failed deregistration → deregistering |
+/// | deregistering | `deregistered`, `deregistrationFailed` → the next of these, or resting |
 /// | registering | `deviceRegistered` → opening; `deviceRegistrationFailed` → waiting or resting |
 /// | locating | `serverLocated` → opening or renewing; another server's answer → waiting; none → the same, or waiting when it moved |
 /// | renewing | `credentialRenewed`, `renewalUnsupported` → opening; `renewalRefused` → resting or waiting; `renewalFailed` → waiting |
@@ -18,7 +18,7 @@ import CarillonWire
 /// | identifying | the server's hello → live; no hello in time, or any other frame → closing |
 /// | live | the end of the socket |
 /// | closing | the end of the socket: we asked for it |
-/// | waiting | its time → parting, registering, locating, renewing or opening |
+/// | waiting | its time → deregistering, registering, locating, renewing or opening |
 ///
 /// The end of a socket leads to waiting, or, when its code says that the device is unknown, to resting. If the server never
 /// accepted the credential of the registration, an unknown device leads to waiting and then to registering with the same
@@ -46,7 +46,7 @@ struct ClientSession: Sendable {
     enum Phase: Equatable, Sendable {
         case stopped
         case resting
-        case parting
+        case deregistering
         case registering
         case locating
         case renewing
@@ -82,7 +82,7 @@ struct ClientSession: Sendable {
         schedule = ClientReconnectSchedule(settings.backOff)
         registration = DeviceRegistration(restoring: stored)
         knownServer = KnownServer(id: stored.serverID, formerAddress: stored.formerServer)
-        deregistrations = Deregistrations(stored.farewells, settings.backOff)
+        deregistrations = Deregistrations(stored.deregistrations, settings.backOff)
         channels = SessionChannels(restoring: stored, settings.backOff)
         messages = SessionMessages(restoring: stored)
         device = stored.device
@@ -92,7 +92,7 @@ struct ClientSession: Sendable {
 
     var move: SessionMove {
         switch phase {
-        case .parting: deregistrations.waiting.first.map { .sayFarewell($0) } ?? .rest
+        case .deregistering: deregistrations.waiting.first.map { .deregister($0) } ?? .rest
         case .registering: .registerDevice
         case .locating: .locateServer
         case .renewing: registration.identity.map { .renewCredential($0) } ?? .rest
@@ -114,7 +114,7 @@ struct ClientSession: Sendable {
                 deviceReporting.retryAt, user.reporting.retryAt, deregistrations.dueAt,
             ].compactMap(\.self)
         case .resting: deadlines += [deregistrations.dueAt].compactMap(\.self)
-        case .stopped, .parting, .registering, .locating, .renewing, .opening, .closing: break
+        case .stopped, .deregistering, .registering, .locating, .renewing, .opening, .closing: break
         }
         return deadlines.min()
     }
@@ -168,7 +168,7 @@ struct ClientSession: Sendable {
             }
             actions += registerAgain(at: now)
             actions += reportUser(at: now) + reportDevice(at: now)
-            if deregistrations.endWait(at: now) { actions += nextFarewell() }
+            if deregistrations.endWait(at: now) { actions += nextDeregistration() }
         default: break
         }
         return actions
@@ -184,7 +184,8 @@ struct ClientSession: Sendable {
         case .waiting:
             deregistrations.endWait(at: now)
             return goOn()
-        case .stopped, .resting, .parting, .registering, .locating, .renewing, .opening, .identifying, .closing: return []
+        case .stopped, .resting, .deregistering, .registering, .locating, .renewing, .opening, .identifying, .closing:
+            return []
         }
     }
 
@@ -197,7 +198,7 @@ struct ClientSession: Sendable {
         phase = .identifying(until: now + settings.answerTime)
         availability.network = true
         return [
-            .tellAvailability(availability),
+            .notifyAvailability(availability),
             .send(
                 .hello(
                     .init(
@@ -227,7 +228,7 @@ struct ClientSession: Sendable {
             phase = .resting
             guard registration.identity != nil else { return endConnection(network: true) + goOn() }
             if code == .unauthorized, registration.secret != nil { return repeatRegistration(at: now, random: random) }
-            return parted(network: true)
+            return deviceUnknown(network: true)
         case .replaced:
             phase = .waiting(until: now + schedule.delay(after: settings.replacedDelay, random: random))
             return [
@@ -259,7 +260,7 @@ struct ClientSession: Sendable {
     /// Takes up what is to be done when there is no connection and no reason to wait.
     mutating func goOn() -> [SessionAction] {
         if deregistrations.next != nil {
-            phase = .parting
+            phase = .deregistering
         } else if registration.identity != nil, !registration.mustRepeat {
             phase = knownServer.formerAddress != nil || knownServer.mustLocate ? .locating : reaching
         } else if registration.awaitsDemand, !channels.areConnecting {
@@ -274,11 +275,11 @@ struct ClientSession: Sendable {
         connection = SessionConnection()
         channels.connectionEnded()
         availability = Availability(network: network, service: false)
-        return [.tellAvailability(availability), .tellSubscriptions(.disconnected)]
+        return [.notifyAvailability(availability), .notifySubscriptions(.disconnected)]
     }
 
     /// The server does not know this device any more.
-    mutating func parted(network: Bool) -> [SessionAction] {
+    mutating func deviceUnknown(network: Bool) -> [SessionAction] {
         // Before the channels' readers hear of it, so that they can ask for the reason.
         [.noteFailure(.deviceUnknown, "The server does not know this device any more.")]
             + endConnection(network: network) + loseDevice()
@@ -288,7 +289,8 @@ struct ClientSession: Sendable {
         registration.lost()
         knownServer.id = nil
         forgetReports()
-        return [.write(.eraseIdentity), .tellSubscriptions(.deviceLost)] + pushDeviceLost() + endChannels { $0.deviceLost() }
+        return [.write(.eraseIdentity), .notifySubscriptions(.deviceLost)] + pushDeviceLost()
+            + endChannels { $0.deviceLost() }
     }
 
     /// The server hears no more of the messages and channels of a former device.

@@ -17,7 +17,7 @@ struct ConnectionLoop: Sendable {
         while !Task.isCancelled {
             switch runner.move {
             case .rest: await runner.wakes.wait()
-            case .sayFarewell(let farewell): await sayFarewell(farewell)
+            case .deregister(let deregistration): await deregister(deregistration)
             case .registerDevice: await registerDevice()
             case .locateServer: await locateServer()
             case .renewCredential(let identity): await renewCredential(of: identity)
@@ -105,18 +105,18 @@ struct ConnectionLoop: Sendable {
         }
     }
 
-    private func sayFarewell(_ farewell: Farewell) async {
-        let server = WebAddress(http: farewell.server) ?? registrar.server
-        switch await registrar.delete(farewell) {
+    private func deregister(_ deregistration: Deregistration) async {
+        let server = WebAddress(http: deregistration.server) ?? registrar.server
+        switch await registrar.delete(deregistration) {
         case .done:
             failures.answered(at: server)
-            await take("farewellSaid") { session, _ in session.farewellSaid(farewell) }
+            await take("deregistered") { session, _ in session.deregistered(deregistration) }
         case .failed(let failure, let error):
             failures.failed(at: server, by: .http, error)
-            defer { failures.willRetry(at: server, after: runner.farewellDelay) }
-            await take("farewellFailed") { session, context in
-                session.farewellFailed(
-                    farewell, retryAfter: failure.retryAfter, at: context.now, random: context.random)
+            defer { failures.willRetry(at: server, after: runner.deregistrationDelay) }
+            await take("deregistrationFailed") { session, context in
+                session.deregistrationFailed(
+                    deregistration, retryAfter: failure.retryAfter, at: context.now, random: context.random)
             }
         }
     }
@@ -185,7 +185,7 @@ struct ConnectionLoop: Sendable {
         failures.willRetry(at: address, after: delay)
     }
 
-    /// Lives through one connection, and tells with which code it ended.
+    /// Lives through one connection, and returns the code with which it ended.
     private func read(_ connection: WebSocketConnection, _ intake: FrameIntake) async -> UInt16? {
         await take("socketOpened") { session, context in session.socketOpened(at: context.now) }
         do {

@@ -1,19 +1,19 @@
 /// The devices that were signed out, and that the server may not know of yet. One is deleted at a time.
 struct Deregistrations: Sendable {
-    private(set) var waiting: [Farewell]
+    private(set) var waiting: [Deregistration]
     /// Whether a device is being deleted, by the call that signed out or by a task beside the live connection.
     private(set) var isUnderWay = false
     /// The time of the next attempt after a failure. Until then the client does its other work.
     private var retryAt: ContinuousClock.Instant?
     private var schedule: ClientReconnectSchedule
 
-    init(_ waiting: [Farewell], _ backOff: PushClient.BackOff) {
+    init(_ waiting: [Deregistration], _ backOff: PushClient.BackOff) {
         self.waiting = waiting
         schedule = ClientReconnectSchedule(backOff)
     }
 
     /// The one that is sent now; nil if none is, or one is under way.
-    var next: Farewell? { isUnderWay || retryAt != nil ? nil : waiting.first }
+    var next: Deregistration? { isUnderWay || retryAt != nil ? nil : waiting.first }
 
     /// The time of the next attempt after a failure; nil if there is none.
     var dueAt: ContinuousClock.Instant? { isUnderWay || waiting.isEmpty ? nil : retryAt }
@@ -22,20 +22,20 @@ struct Deregistrations: Sendable {
     mutating func started() { retryAt = nil }
 
     /// The app signed out, and deletes the device itself.
-    mutating func signedOut(_ farewell: Farewell) {
-        waiting.append(farewell)
+    mutating func signedOut(_ deregistration: Deregistration) {
+        waiting.append(deregistration)
         isUnderWay = true
     }
 
     /// Begins with the next one; nil if there is none, or one is under way.
-    mutating func begin() -> Farewell? {
+    mutating func begin() -> Deregistration? {
         guard let next else { return nil }
         isUnderWay = true
         return next
     }
 
-    mutating func succeeded(_ farewell: Farewell) {
-        waiting.removeAll { $0 == farewell }
+    mutating func succeeded(_ deregistration: Deregistration) {
+        waiting.removeAll { $0 == deregistration }
         (isUnderWay, retryAt) = (false, nil)
         schedule.succeeded()
     }
@@ -44,12 +44,12 @@ struct Deregistrations: Sendable {
     mutating func interrupted() { isUnderWay = false }
 
     mutating func failed(
-        _ farewell: Farewell, retryAfter: Duration?, at now: ContinuousClock.Instant, random: Double
+        _ deregistration: Deregistration, retryAfter: Duration?, at now: ContinuousClock.Instant, random: Double
     ) {
         isUnderWay = false
         retryAt = now + schedule.failed(hint: retryAfter, random: random)
         // Another one is sent first.
-        if let place = waiting.firstIndex(of: farewell) { waiting.append(waiting.remove(at: place)) }
+        if let place = waiting.firstIndex(of: deregistration) { waiting.append(waiting.remove(at: place)) }
     }
 
     /// Returns whether the one that failed is due.

@@ -9,7 +9,7 @@ struct SessionMessages: Sendable {
     var buffers: [String: BufferUse]
     /// The position of the message that was stored last.
     var lastPosition: Int64
-    /// Failures that the app told of while there was no connection.
+    /// Failures that the app reported while there was no connection.
     private(set) var reports: [MessageAnswer]
 
     init(restoring stored: StoredState) {

@@ -26,8 +26,8 @@ extension SessionRunner {
         }
     }
 
-    /// The time until the failed farewell is sent again; nil if there is none.
-    var farewellDelay: Duration? {
+    /// The time until the failed deregistration is sent again; nil if there is none.
+    var deregistrationDelay: Duration? {
         session.withLock { session in session.deregistrations.dueAt.map { max(.zero, $0 - .now) } }
     }
 
@@ -67,7 +67,7 @@ extension SessionRunner {
         }
     }
 
-    var farewells: [Farewell] { session.withLock { $0.deregistrations.waiting } }
+    var deregistrations: [Deregistration] { session.withLock { $0.deregistrations.waiting } }
 
     var registration: String? { session.withLock { $0.registration.secret } }
 

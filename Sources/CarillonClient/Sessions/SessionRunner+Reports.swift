@@ -74,17 +74,17 @@ extension SessionRunner {
     }
 
     /// Deletes a device that was signed out, beside the live connection of another one.
-    func say(_ farewell: Farewell) {
+    func say(_ deregistration: Deregistration) {
         guard let registrar = deviceReporter.withLock({ $0 }) else { return }
         // Ends with a few requests, each of which has a time limit.
         Task {
-            let server = WebAddress(http: farewell.server) ?? registrar.server
+            let server = WebAddress(http: deregistration.server) ?? registrar.server
             var retryAfter: Duration?
             do throws(PushError) {
-                switch await registrar.delete(farewell) {
+                switch await registrar.delete(deregistration) {
                 case .done:
                     failures.answered(at: server)
-                    return try await perform { session, _ in session.farewellSaid(farewell) }
+                    return try await perform { session, _ in session.deregistered(deregistration) }
                 case .failed(let failure, let error):
                     failures.failed(at: server, by: .http, error)
                     retryAfter = failure.retryAfter
@@ -97,9 +97,9 @@ extension SessionRunner {
             let wait = retryAfter
             // This stores nothing, so that there is no error to handle.
             try? await perform { session, context in
-                session.farewellFailed(farewell, retryAfter: wait, at: context.now, random: context.random)
+                session.deregistrationFailed(deregistration, retryAfter: wait, at: context.now, random: context.random)
             }
-            failures.willRetry(at: server, after: farewellDelay)
+            failures.willRetry(at: server, after: deregistrationDelay)
         }
     }
 }

@@ -90,8 +90,8 @@ final class SessionRunner: Sendable {
         let listeners = deviceListeners
         subscriptions = NotificationSubscriptions(shared: shared) { request in
             own.runner?.begin({ session, _ in session.asked(request) }) { _ in }
-        } tell: { events in
-            listeners.tell(events)
+        } notify: { events in
+            listeners.notify(events)
         } want: {
             // Nothing is written, so that nothing can fail.
             own.runner?.begin({ session, _ in session.deviceWanted() }) { _ in }

@@ -1,6 +1,6 @@
 /// The user of the device.
 struct SessionUser: Sendable {
-    /// What the server was not told yet of the user.
+    /// What the server was not notified yet of the user.
     var pending: UserWord?
     /// The user that the server named.
     var taken: String?

@@ -19,7 +19,7 @@ struct SubscriptionsMachine: Sendable {
         var statusAt: Int64?
         var id: String?
         var actual: SubscriptionDefinition?
-        /// What the app changed, and the server was not told yet.
+        /// What the app changed, and the server was not notified yet.
         var changed: Set<Change> = []
         /// It may be there: the server was asked for it.
         var wasSent = false
@@ -61,7 +61,7 @@ struct SubscriptionsMachine: Sendable {
     enum Action: Equatable, Sendable {
         case ask(ClientFrame.Request)
         /// An entry is this now, and that happened to it.
-        case tell(Int, Entry, [NotificationSubscriptionEvent])
+        case notify(Int, Entry, [NotificationSubscriptionEvent])
         /// One was found on the server that the app did not make.
         case found(Int, Entry)
         /// It is gone, or another entry stands for it.
@@ -159,11 +159,13 @@ struct SubscriptionsMachine: Sendable {
         guard entries[number] != nil else { return [] }
         entries[number]?.definition = definition
         // What is not sent yet goes as it is then.
-        if questions.contains(.put(number)) { return [.tell(number, entries[number] ?? Entry(definition: definition), [])] }
+        if questions.contains(.put(number)) {
+            return [.notify(number, entries[number] ?? Entry(definition: definition), [])]
+        }
         entries[number]?.changed.insert(change)
         let isAsked = questions.contains { if case .change(number, _) = $0 { true } else { false } }
-        let told: [Action] = entries[number].map { [.tell(number, $0, [])] } ?? []
-        return told + (isAsked ? [] : ask(.change(number, [])))
+        let notifications: [Action] = entries[number].map { [.notify(number, $0, [])] } ?? []
+        return notifications + (isAsked ? [] : ask(.change(number, [])))
     }
 
     // MARK: The connection
@@ -478,7 +480,7 @@ struct SubscriptionsMachine: Sendable {
             entries[other] = nil
             var replaced = present
             (replaced.status, replaced.statusAt, replaced.id) = (.unknown, nil, nil)
-            actions += [.tell(other, replaced, [.statusChanged(.unknown)]), .forget(other)]
+            actions += [.notify(other, replaced, [.statusChanged(.unknown)]), .forget(other)]
         }
         seen.insert(number)
         let actual = SubscriptionDefinition(body)
@@ -514,22 +516,22 @@ struct SubscriptionsMachine: Sendable {
         // What the app changed before it was known what it is called.
         let isAsked = questions.contains { if case .change(number, _) = $0 { true } else { false } }
         if !entry.changed.isEmpty, !isAsked { questions.append(.change(number, [])) }
-        return actions + [.tell(number, entry, events)]
+        return actions + [.notify(number, entry, events)]
     }
 
-    /// A subscription fired, as the device was told.
+    /// A subscription fired, as the device was notified.
     ///
-    /// - Parameter isTold: Whether listeners receive ``NotificationSubscriptionEvent/triggered``. The status changes in any case.
-    mutating func fired(_ id: String, at milliseconds: Int64, isTold: Bool = true) -> [Action] {
+    /// - Parameter isNotified: Whether listeners receive ``NotificationSubscriptionEvent/triggered``. The status changes in any case.
+    mutating func fired(_ id: String, at milliseconds: Int64, isNotified: Bool = true) -> [Action] {
         guard let number = entries.first(where: { $0.value.id == id })?.key, let entry = entries[number] else { return [] }
-        let triggered: [NotificationSubscriptionEvent] = isTold ? [.triggered] : []
+        let triggered: [NotificationSubscriptionEvent] = isNotified ? [.triggered] : []
         guard entry.actual?.policy == .once, entry.status == .subscribed else {
-            return isTold ? [.tell(number, entry, triggered)] : []
+            return isNotified ? [.notify(number, entry, triggered)] : []
         }
         entries[number]?.status = .triggered
         entries[number]?.statusAt = milliseconds
         let events: [NotificationSubscriptionEvent] = [.statusChanged(.triggered)] + triggered
-        return entries[number].map { [.tell(number, $0, events)] } ?? []
+        return entries[number].map { [.notify(number, $0, events)] } ?? []
     }
 
     // MARK: Endings
@@ -537,7 +539,7 @@ struct SubscriptionsMachine: Sendable {
     private mutating func set(_ number: Int, _ status: NotificationSubscription.Status) -> [Action] {
         entries[number]?.status = status
         entries[number]?.statusAt = nil
-        return entries[number].map { [.tell(number, $0, [.statusChanged(status)])] } ?? []
+        return entries[number].map { [.notify(number, $0, [.statusChanged(status)])] } ?? []
     }
 
     /// It is not there any more.
@@ -546,7 +548,7 @@ struct SubscriptionsMachine: Sendable {
         declared?.removeAll { $0 == number }
         questions.removeAll { $0.number == number }
         (entry.status, entry.statusAt, entry.id, entry.actual) = (.unknown, nil, nil, nil)
-        return [.tell(number, entry, [.statusChanged(.unknown), .unsubscribed]), .forget(number)]
+        return [.notify(number, entry, [.statusChanged(.unknown), .unsubscribed]), .forget(number)]
     }
 
     private mutating func failed(_ question: Question, _ error: PushError) -> [Action] {
@@ -557,7 +559,7 @@ struct SubscriptionsMachine: Sendable {
             guard var entry = entries.removeValue(forKey: number) else { return [] }
             declared?.removeAll { $0 == number }
             (entry.status, entry.statusAt) = (.unknown, nil)
-            return [.tell(number, entry, [.subscriptionFailed(error), .statusChanged(.unknown)]), .forget(number)]
+            return [.notify(number, entry, [.subscriptionFailed(error), .statusChanged(.unknown)]), .forget(number)]
         case .change(let number, let changes):
             guard var entry = entries[number] else { return [] }
             // It stays as it was there.
@@ -568,13 +570,13 @@ struct SubscriptionsMachine: Sendable {
             }
             entries[number] = entry
             let properties = changes.map(\.property).sorted { $0.rawValue < $1.rawValue }
-            return [.tell(number, entry, properties.map { .modificationFailed($0, error) })]
+            return [.notify(number, entry, properties.map { .modificationFailed($0, error) })]
         case .remove(let number):
-            return entries[number].map { [.tell(number, $0, [.unsubscriptionFailed(error)])] } ?? []
+            return entries[number].map { [.notify(number, $0, [.unsubscriptionFailed(error)])] } ?? []
         case .removeMany(let filter):
             return entries.keys.sorted().flatMap { number -> [Action] in
                 guard let entry = entries[number], filter.takes(entry.status) else { return [] }
-                return [.tell(number, entry, [.unsubscriptionFailed(error)])]
+                return [.notify(number, entry, [.unsubscriptionFailed(error)])]
             }
         case .compare: return (declared ?? []).flatMap { failed(.put($0), error) }
         case .list: return []

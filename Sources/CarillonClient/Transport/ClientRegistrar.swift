@@ -74,7 +74,7 @@ struct ClientRegistrar: Sendable {
         }
     }
 
-    /// Asks the server who it is, and where its sockets are. It is told nothing.
+    /// Asks the server who it is, and where its sockets are. The request contains nothing.
     func locate() async -> Location {
         let reply = await ask(
             .get, "/v1/server", bearer: nil, "to ask for its sockets", expecting: .json(200, as: ServerBody.self))
@@ -89,19 +89,19 @@ struct ClientRegistrar: Sendable {
         }
     }
 
-    /// Deletes a device. A device whose credentials the server refuses (`credential_invalid`) is deleted, unless the farewell has the
+    /// Deletes a device. A device whose credentials the server refuses (`credential_invalid`) is deleted, unless the deregistration has the
     /// secret of a registration: then a server of an earlier version may have replaced the credential, and the registration is repeated
     /// for a valid one. A refusal of the repetition does not show that the device is gone.
-    func delete(_ farewell: Farewell) async -> Deletion {
-        for credential in [farewell.credential, farewell.nextCredential].compactMap(\.self) {
-            if let end = await delete(with: credential, at: farewell.server) { return end }
+    func delete(_ deregistration: Deregistration) async -> Deletion {
+        for credential in [deregistration.credential, deregistration.nextCredential].compactMap(\.self) {
+            if let end = await delete(with: credential, at: deregistration.server) { return end }
         }
-        guard let secret = farewell.registration else { return .done }
+        guard let secret = deregistration.registration else { return .done }
         // The key is for the configured server only. Another server removes the device, which never connected, when it is idle.
-        guard ServerAPI.base(farewell.server) == api.base else { return .done }
+        guard ServerAPI.base(deregistration.server) == api.base else { return .done }
         switch await requestDevice(as: secret) {
         case .success(let device):
-            if let end = await delete(with: device.credential, at: farewell.server) { return end }
+            if let end = await delete(with: device.credential, at: deregistration.server) { return end }
             let fault = unavailable("refused the credential of a repeated registration", nil)
             return .failed(fault.kind, fault.error)
         case .failure(let fault):
@@ -177,7 +177,7 @@ struct ClientRegistrar: Sendable {
         case .failed(let fault): return .failed(fault.kind, fault.error)
         case .refused(let refusal, let wait):
             let fault = fault(refusal, wait, "register the push token", .registrationRefused)
-            // Whose credential is refused is told so on the socket as well, and begins anew there.
+            // Whose credential is refused is notified on the socket as well, and begins anew there.
             return .failed(refusal.status == 401 ? .unavailable(retryAfter: nil) : fault.kind, fault.error)
         case .done(let device): return .taken(device.status, since: device.since)
         }
@@ -205,7 +205,7 @@ struct ClientRegistrar: Sendable {
         let value = word.token.map { JSONValue.string($0) } ?? .null
         let body = Data(JSONValue.object([.init(name: "userToken", value: value)]).bytes)
         let reply = await ask(
-            .patch, "/v1/device", bearer: identity.credential, json: body, "to tell it of the user",
+            .patch, "/v1/device", bearer: identity.credential, json: body, "to report the user to it",
             expecting: .json(200, as: ReportedUser.self))
         switch reply {
         case .done(let device): return .done(device.user)
@@ -214,7 +214,7 @@ struct ClientRegistrar: Sendable {
             let fault = fault(refusal, wait, "take the user token", .userRefused)
             // Its key may be too young for the server to know.
             if wait != nil { return .failed(.unavailable(retryAfter: wait), fault.error) }
-            // Whose credential is refused is told so on the socket as well, and begins anew there.
+            // Whose credential is refused is notified on the socket as well, and begins anew there.
             let isOfCredential = refusal.status == 401 && refusal.code != .userTokenInvalid
             return .failed(isOfCredential ? .unavailable(retryAfter: nil) : fault.kind, fault.error)
         }

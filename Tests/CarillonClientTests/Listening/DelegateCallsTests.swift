@@ -205,7 +205,7 @@ struct DelegateCallsTests {
             await fixture.engine.finish(id, .success(ServiceReply("x")), nil)
             for number in 0..<1200 {
                 let address = ServiceApplication(app: "com.example.files")
-                listeners.tell([.didFinishSending(to: address, attachments: [], parameters: nil, id: "\(number)")])
+                listeners.notify([.didFinishSending(to: address, attachments: [], parameters: nil, id: "\(number)")])
             }
         }
         try await eventually { delegate.heard.withLock { $0.last } == "sent 1199" }
@@ -244,7 +244,7 @@ struct DelegateCallsTests {
             try await fixture.become("bob")
             try await eventually { await fixture.engine.owner.user == "bob" }
         }
-        listeners.tell([.didFinishSending(to: Self.address, attachments: [], parameters: nil, id: "3")])
+        listeners.notify([.didFinishSending(to: Self.address, attachments: [], parameters: nil, id: "3")])
         try await eventually { delegate.heard.withLock { !$0.isEmpty } }
         #expect(delegate.heard.withLock { $0 } == ["sent 3"])
     }
@@ -277,11 +277,11 @@ struct DelegateCallsTests {
         fixture.provider.addDelegate(delegate)
         let listeners = await fixture.engine.providerListeners
         try await eventually { await fixture.engine.owner.user == "ada" }
-        listeners.tell([Self.request("1"), Self.request("2")])
+        listeners.notify([Self.request("1"), Self.request("2")])
         try await eventually { delegate.heard.withLock { $0 } == ["1"] }
         try await fixture.become("bob")
         try await eventually { await fixture.engine.owner.user == "bob" }
-        listeners.tell([Self.request("3")])
+        listeners.notify([Self.request("3")])
         delegate.hold.release()
         try await eventually { delegate.heard.withLock { $0.last } == "3" }
         #expect(delegate.heard.withLock { $0 } == ["1", "3"])
@@ -299,7 +299,7 @@ struct DelegateCallsTests {
         try await whileHeldUp(fixture) {
             try await runner.perform { session, context in session.userSet(bob, at: context.now) }
             runner.suspects.end(.message(1))
-            try await eventually { await fixture.engine.results.unconfirmed.told.isEmpty }
+            try await eventually { await fixture.engine.results.unconfirmed.notified.isEmpty }
             #expect(delegate.heard.withLock { $0 } == [])
             try await runner.perform { session, context in
                 guard let identity = session.registration.identity else { return [] }
@@ -328,7 +328,7 @@ struct DelegateCallsTests {
             await fixture.engine.finish(id, .failure(ServiceError(.storageUnavailable, "full")), nil)
             try await runner.perform { session, context in session.userSet(bob, at: context.now) }
             runner.suspects.end(.message(1))
-            try await eventually { await fixture.engine.results.unconfirmed.told.isEmpty }
+            try await eventually { await fixture.engine.results.unconfirmed.notified.isEmpty }
             #expect(delegate.heard.withLock { $0 } == [])
             try await runner.perform { session, context in
                 guard let identity = session.registration.identity else { return [] }
@@ -379,7 +379,7 @@ struct DelegateCallsTests {
                 sql: "CREATE TRIGGER full BEFORE DELETE ON service_result BEGIN SELECT raise(ABORT, 'full'); END")
         }
         let (id, next) = (try await fixture.ask(1), try await fixture.ask(2))
-        listeners.tell([.didFinishSending(to: Self.address, attachments: [], parameters: nil, id: "0")])
+        listeners.notify([.didFinishSending(to: Self.address, attachments: [], parameters: nil, id: "0")])
         try await eventually { delegate.heard.withLock { $0 } == ["sent"] }
         await engine.finish(id, .success(ServiceReply("x")), nil)
         var iterator = fixture.client.replies.makeAsyncIterator()
@@ -401,7 +401,7 @@ struct DelegateCallsTests {
             guard let identity = session.registration.identity else { return [] }
             return session.userRefused(bob, of: identity, PushError(.userRefused, "no"), at: context.now)
         }
-        await engine.tellHeldBackResults()
+        await engine.notifyHeldBackResults()
         #expect(await engine.results.heldBack.isEmpty)
         await engine.finish(next, .success(ServiceReply("y")), nil)
         let second = await iterator.next()

@@ -118,20 +118,20 @@ struct CallOwnerTests {
         var provided = consumer.provider.events.makeAsyncIterator()
         let address = ServiceApplication(ServiceEngineFixture.other)
         let error = ServiceError(.storageUnavailable, "no")
-        clients.tell([
+        clients.notify([
             .didFinishSending(to: address, attachments: ["/ada"], parameters: "for ada", id: "1"),
             .willStartReceivingFile(from: address, path: "ada", size: 1, id: "1"),
             .didReceive(from: address, .success(ServiceReply("for ada")), id: "1"),
         ])
-        providers.tell([
+        providers.notify([
             .willStartReceivingFile(from: address, path: "ada", size: 1, id: "2"), .offerRefused(error),
             .requestFailed(from: address, error, id: "2"),
         ])
         try await name("bob")
         try await take("bob")
         try await eventually { await engine.owner.user == "bob" }
-        clients.tell([.identityChanged(address, fingerprint: "for bob")])
-        providers.tell([.cancelled(id: "3")])
+        clients.notify([.identityChanged(address, fingerprint: "for bob")])
+        providers.notify([.cancelled(id: "3")])
         let first = await consumed.next()
         if case .identityChanged? = first {} else { Issue.record("the consumer hears of the former user") }
         let refused = await provided.next()
@@ -196,12 +196,12 @@ struct CallOwnerTests {
         try await consumer.running {
             try await eventually { await engine.isRunning }
             try await name("bob")
-            providers.tell([.didReceive(request)])
+            providers.notify([.didReceive(request)])
             try await sendAnother()
             #expect(delegate.all.isEmpty)
             if isTaken { try await take("bob") } else { try await refuse("bob") }
             try await eventually { await !engine.isBetweenUsers }
-            providers.tell([.frontRequested(by: application)])
+            providers.notify([.frontRequested(by: application)])
             try await eventually { delegate.all.last == "front" }
             #expect(delegate.all == (isTaken ? ["front"] : ["for ada", "front"]))
         }

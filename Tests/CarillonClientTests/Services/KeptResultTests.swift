@@ -230,7 +230,7 @@ struct KeptResultTests {
     @Test func `a result that a delegate and a reader have is counted once, and ends with the last of them`() {
         var results = UnconfirmedResults()
         let unknown = results.begins("a", with: .reader)
-        results.kept("a", isTold: true)
+        results.kept("a", isNotified: true)
         let (first, second) = (results.begins("a", with: .reader), results.begins("a", with: .delegate))
         #expect(!unknown && first && !second && results.started == ["a"])
         let (reader, again) = (results.released("a", by: .reader), results.released("a", by: .reader))
@@ -284,7 +284,7 @@ struct KeptResultTests {
         try FileManager.default.createDirectory(atPath: message, withIntermediateDirectories: true)
         try Data([1]).write(to: URL(filePath: message + "/f"))
         _ = try await keep(1, fixture.box)
-        await fixture.engine.tellKeptResults()
+        await fixture.engine.notifyKeptResults()
         guard case .resultRemoved(let application, Fixture.id(1), .expired)? = await events.next() else {
             Issue.record("no event")
             return
@@ -306,7 +306,7 @@ struct KeptResultTests {
         try await eventually { listeners.livingDelegates.isEmpty }
         let id = try await fixture.ask(1)
         await fixture.engine.finish(id, .success(ServiceReply("x")), nil)
-        try await eventually { await fixture.engine.results.unconfirmed.told.isEmpty }
+        try await eventually { await fixture.engine.results.unconfirmed.notified.isEmpty }
         let delegate = NotingServiceClientDelegate()
         fixture.client.addDelegate(delegate)
         try await fixture.running { try await eventually { delegate.ids == [id] } }

@@ -231,7 +231,7 @@ struct ReplyDraftTests {
         let runner = await fixture.engine.runner
         let body = #"{"subscription":"00000000000000000000000000000001","item":"a","at":1,"notification":{"title":"t"}}"#
         let firing = try #require(SubscriptionFiring(FiredFrame(version: "v", body: Array(body.utf8))))
-        for _ in 0..<2 { try await runner.perform { _, _ in [.tellSubscriptions(.fired(firing))] } }
+        for _ in 0..<2 { try await runner.perform { _, _ in [.notifySubscriptions(.fired(firing))] } }
         #expect(runner.catchUps.items == 1)
         try await fixture.receive(try await request(fixture))
         #expect(runner.catchUps.items == 2)

@@ -88,7 +88,7 @@ final class ServiceEngineFixture: Sendable {
 
     func receive(_ event: ServiceEvent) async throws {
         let body = event.body
-        try await engine.runner.perform { _, _ in [.write(.saveServiceEvent(body)), .tellServices] }
+        try await engine.runner.perform { _, _ in [.write(.saveServiceEvent(body)), .notifyServices] }
     }
 
     /// Runs the engine as long as some work takes.

@@ -223,7 +223,7 @@ struct BufferedMessagesTests {
             let isAlive = [.connecting, .open, .disconnecting].contains(state)
             #expect(actions.contains(.write(.saveWithdrawal(Base.id))) == isAlive)
             #expect(actions.contains(.send(.unregister(channelID: Base.id.description, code: 200))) == isAlive)
-            #expect(actions.contains(.deliver(.tellClosed(token: "token"), to: Self.name)) == isAlive)
+            #expect(actions.contains(.deliver(.notifyClosed(token: "token"), to: Self.name)) == isAlive)
             #expect(session.channelDiscarded(Self.name).isEmpty)
         }
     }
@@ -232,7 +232,7 @@ struct BufferedMessagesTests {
         var session = Base.live()
         _ = try session.connectRequested(Self.name, as: Base.id, deadline: Self.start + .seconds(5))
         let actions = session.disconnectRequested(Self.name)
-        #expect(actions.contains(.deliver(.tellClosed(token: ""), to: Self.name)))
+        #expect(actions.contains(.deliver(.notifyClosed(token: ""), to: Self.name)))
         #expect(actions.contains(.write(.saveWithdrawal(Base.id))))
         #expect(actions.last == .send(.unregister(channelID: Base.id.description, code: 200)))
         #expect(session.channels[Self.name]?.state == .closed)

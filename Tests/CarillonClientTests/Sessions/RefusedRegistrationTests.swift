@@ -69,7 +69,7 @@ struct RefusedRegistrationTests {
             channelID: Base.id.description, status: 200, pushEndpoint: "https://push.example.com/push/token")
         #expect(
             Base.receive(.register(answer), &session)
-                .contains(.deliver(.tellOpened(token: "token", host: "push.example.com"), to: Base.name)))
+                .contains(.deliver(.notifyOpened(token: "token", host: "push.example.com"), to: Base.name)))
     }
 
     @Test(
@@ -82,7 +82,7 @@ struct RefusedRegistrationTests {
     ) throws {
         var session = try Self.connecting()
         let actions = Base.receive(Self.refusal(status, code, after: 1), &session)
-        #expect(actions.contains(.deliver(.tellError(code: error), to: Base.name)))
+        #expect(actions.contains(.deliver(.notifyError(code: error), to: Base.name)))
         #expect(actions.first?.kind == "noteFailure")
         #expect(!session.timerFired(at: Base.start + .seconds(6)).contains(Self.registration))
     }

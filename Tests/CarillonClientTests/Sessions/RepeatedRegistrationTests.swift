@@ -90,7 +90,7 @@ struct RepeatedRegistrationTests {
         _ = session.timerFired(at: Base.start + .seconds(60))
         let actions = session.deviceRegistrationFailed(.refused, at: Base.start, random: 0)
         #expect(actions.contains(.write(.eraseIdentity)))
-        #expect(actions.contains(.deliver(.tellError(code: 202), to: Base.name)))
+        #expect(actions.contains(.deliver(.notifyError(code: 202), to: Base.name)))
         #expect(session.registration.identity == nil && !session.registration.mustRepeat)
         #expect(session.move == .rest && session.deadline == nil)
     }
@@ -174,10 +174,10 @@ struct RepeatedRegistrationTests {
         var session = unproven()
         if isRefused { _ = refuse(&session) }
         let actions = session.signedOut(at: Base.start)
-        let farewell = Farewell(device: "d", credential: "c", registration: "secret", server: "")
-        #expect(actions.contains(.write(.saveFarewell(farewell))))
+        let deregistration = Deregistration(device: "d", credential: "c", registration: "secret", server: "")
+        #expect(actions.contains(.write(.saveDeregistration(deregistration))))
         #expect(actions.contains(.write(.saveRegistration(nil))))
-        _ = session.farewellSaid(farewell)
+        _ = session.deregistered(deregistration)
         _ = session.deviceWanted()
         _ = session.timerFired(at: Base.start + .seconds(60))
         #expect(session.move == .registerDevice)
@@ -198,7 +198,7 @@ struct RepeatedRegistrationTests {
         _ = refuse(&session)
         _ = session.timerFired(at: Base.start + .seconds(60))
         _ = session.signedOut(at: Base.start)
-        for farewell in session.deregistrations.waiting { _ = session.farewellSaid(farewell) }
+        for deregistration in session.deregistrations.waiting { _ = session.deregistered(deregistration) }
         _ = session.deviceWanted()
         #expect(session.move == .registerDevice)
         let early = session.deviceRegistered(Self.replaced, of: "secret")
@@ -219,7 +219,7 @@ struct RepeatedRegistrationTests {
         let erased = actions.firstIndex(of: .write(.eraseIdentity))
         let saved = actions.firstIndex(of: .write(.saveIdentity(other)))
         #expect(saved != nil && erased != nil && erased ?? 0 < saved ?? 0)
-        #expect(actions.contains(.tellSubscriptions(.deviceLost)))
+        #expect(actions.contains(.notifySubscriptions(.deviceLost)))
         #expect(session.move == .openSocket(other))
     }
 }

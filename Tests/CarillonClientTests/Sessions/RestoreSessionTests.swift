@@ -44,7 +44,7 @@ struct RestoreSessionTests {
         var lost = restored(renewal: "s")
         let actions = lost.renewalRefused(at: Base.start, random: 0)
         #expect(actions.contains(.write(.eraseIdentity)) && lost.identity == nil)
-        #expect(actions.contains(.deliver(.tellError(code: 201), to: Base.name)))
+        #expect(actions.contains(.deliver(.notifyError(code: 201), to: Base.name)))
         #expect(lost.move == .rest && !lost.isRestored && lost.renewal == nil)
         var early = restored()
         _ = early.renewalBegan(secret: "s")

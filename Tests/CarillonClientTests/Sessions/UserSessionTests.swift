@@ -17,7 +17,7 @@ struct UserSessionTests {
     @Test func `a word is durable first, is said once there is a connection, and is forgotten when it was taken`() {
         var session = ClientSession(.init(), restoring: Base.stored())
         let said = session.userSet(ada, at: Base.start)
-        #expect(said == [.write(.saveUser(ada)), .tellSubscriptions(.paused)])
+        #expect(said == [.write(.saveUser(ada)), .notifySubscriptions(.paused)])
         _ = session.started(at: Base.start)
         _ = session.socketOpened(at: Base.start)
         let live = Base.receive(.hello(Base.hello), &session)
@@ -27,8 +27,8 @@ struct UserSessionTests {
         let taken = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
         #expect(
             taken == [
-                .write(.saveTakenUser("ada")), .write(.saveUser(nil)), .tellDevice([.userTaken]),
-                .tellSubscriptions(.connected(version: 1)),
+                .write(.saveTakenUser("ada")), .write(.saveUser(nil)), .notifyDevice([.userTaken]),
+                .notifySubscriptions(.connected(version: 1)),
             ])
         #expect(session.user.pending == nil)
     }
@@ -49,8 +49,8 @@ struct UserSessionTests {
         _ = session.userSet(ada, at: Base.start)
         let error = PushError(.userRefused, "no")
         let refused = session.userRefused(ada, of: Base.identity, error, at: Base.start)
-        #expect(refused.contains(.tellDevice([.userRefused(error)])) && refused.contains(.write(.saveUser(nil))))
-        #expect(registrations(refused).isEmpty && refused.contains(.deliver(.tellError(code: 202), to: Base.name)))
+        #expect(refused.contains(.notifyDevice([.userRefused(error)])) && refused.contains(.write(.saveUser(nil))))
+        #expect(registrations(refused).isEmpty && refused.contains(.deliver(.notifyError(code: 202), to: Base.name)))
         #expect(session.user.pending == nil)
         let stale = session.userRefused(ada, of: Base.identity, error, at: Base.start)
         #expect(stale.isEmpty)
@@ -64,10 +64,10 @@ struct UserSessionTests {
         _ = session.userSet(ada, at: Base.start)
         let same = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
         #expect(!same.contains(.dropMessages(of: Base.name)) && session.messages.buffers[Base.name] != nil)
-        #expect(!same.contains(.tellSubscriptions(.userChanged)), "firings of the same user stay")
+        #expect(!same.contains(.notifySubscriptions(.userChanged)), "firings of the same user stay")
         _ = session.userSet(.signedOut, at: Base.start)
         let out = session.userTaken(.signedOut, of: Base.identity, as: nil, at: Base.start)
-        #expect(out.contains(.tellSubscriptions(.userChanged)))
+        #expect(out.contains(.notifySubscriptions(.userChanged)))
         #expect(out.contains(.write(.removeMessages(of: Base.name))) && out.contains(.dropMessages(of: Base.name)))
         #expect(session.messages.buffers[Base.name] == nil && session.user.taken == nil)
     }
@@ -135,7 +135,7 @@ struct UserSessionTests {
         let first = session.userSet(ada, at: Base.start)
         #expect(first.contains(.reportUser(ada, Base.identity)))
         let second = session.userSet(.signedOut, at: Base.start)
-        #expect(second == [.write(.saveUser(.signedOut)), .tellSubscriptions(.paused)])
+        #expect(second == [.write(.saveUser(.signedOut)), .notifySubscriptions(.paused)])
         let answered = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
         #expect(answered == [.write(.saveTakenUser("ada")), .reportUser(.signedOut, Base.identity)])
         #expect(session.user.pending == .signedOut)
@@ -178,7 +178,7 @@ struct UserSessionTests {
             #expect(actions.contains(.write(.removeMessages(of: Base.name))) == isDropped)
             #expect(actions.contains(.dropMessages(of: Base.name)) == isDropped)
             #expect((session.messages.buffers[Base.name] == nil) == isDropped)
-            #expect(actions.contains(.deliver(.tellError(code: code), to: Base.name)))
+            #expect(actions.contains(.deliver(.notifyError(code: code), to: Base.name)))
             #expect(session.channels.withdrawals.isEmpty != isDropped)
         }
     }

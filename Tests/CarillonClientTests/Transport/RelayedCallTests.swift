@@ -65,8 +65,8 @@ struct RelayedCallTests {
             return (failure, error)
         },
         Call(name: "delete", right: noContent) { registrar in
-            let farewell = Farewell(device: "d", credential: "d.c", nextCredential: nil, server: "http://host:1")
-            guard case .failed(let failure, let error) = await registrar.delete(farewell) else { return nil }
+            let deregistration = Deregistration(device: "d", credential: "d.c", nextCredential: nil, server: "http://host:1")
+            guard case .failed(let failure, let error) = await registrar.delete(deregistration) else { return nil }
             return (failure, error)
         },
         Call(name: "renew", right: noContent) { registrar in

@@ -50,7 +50,7 @@ extension ServiceEngine {
             names, for: peer, lifetime: lifetime, until: { waitForStorage(of: call) },
             measuring: { consumerMeter(.sending, of: call.id, $0) }
         ) { path in
-            clientListeners.tell([.didStartSending(to: ServiceApplication(peer), filename: path, id: call.id)])
+            clientListeners.notify([.didStartSending(to: ServiceApplication(peer), filename: path, id: call.id)])
         }
         do {
             let whole = SealedPayload(.value(call.parameters), files: left.files)

@@ -60,7 +60,7 @@ extension ServiceEngine {
                 if let begun = begun[place] {
                     upload = begun
                 } else {
-                    providerListeners.tell([.didStartSending(to: ServiceApplication(peer), filename: path, id: id)])
+                    providerListeners.notify([.didStartSending(to: ServiceApplication(peer), filename: path, id: id)])
                     upload = try await storing(for: id) {
                         try await files.attachments.upload(
                             path, for: [.device(peer.device)], lifetime: .seconds(ServiceBox.resultSeconds))

@@ -6,12 +6,12 @@ extension ServiceEngine {
         var place: Int64 = 0
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
-                // The app named another user: what is stored is not told to that user.
+                // The app named another user: what is stored is not reported to that user.
                 guard !isBetweenUsers else {
                     await runner.serviceChanges.wait()
                     continue
                 }
-                await tellHeldBackResults()
+                await notifyHeldBackResults()
                 do {
                     let arrivals = activity.arrivals
                     let (events, repeated, last) = try await storage.storing {
@@ -58,7 +58,7 @@ extension ServiceEngine {
             await cancelled(id.description)
             await forget(stored)
         case .received(let id):
-            await tellReceived(id.description, stored.number)
+            await notifyReceived(id.description, stored.number)
         }
         return true
     }

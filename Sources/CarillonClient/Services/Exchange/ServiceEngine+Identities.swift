@@ -68,8 +68,8 @@ extension ServiceEngine {
                     return
                 }
                 guard isNew else { break }
-                clientListeners.tell([.identityChanged(application, fingerprint: fingerprint)])
-                providerListeners.tell([.identityChanged(application, fingerprint: fingerprint)])
+                clientListeners.notify([.identityChanged(application, fingerprint: fingerprint)])
+                providerListeners.notify([.identityChanged(application, fingerprint: fingerprint)])
             }
             guard isAccepted else { break }
             guard owner == presentOwner else {

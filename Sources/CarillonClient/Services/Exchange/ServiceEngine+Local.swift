@@ -111,7 +111,7 @@ extension ServiceEngine {
         for (id, until) in calls where !outgoing.hasTimer(id) { keepTime(of: id, until: until) }
     }
 
-    /// The provider is told that a request is not wanted. Answers false for one that went by the server.
+    /// The provider is notified that a request is not wanted. Answers false for one that went by the server.
     func cancelLocally(_ call: StoredCall) async -> Bool {
         guard call.localUntil != nil, let local, let id = ServiceRequestID(call.id) else { return false }
         _ = await local.send(ServiceEvent.cancelled(id).body, to: call.device)

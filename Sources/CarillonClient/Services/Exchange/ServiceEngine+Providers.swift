@@ -90,7 +90,7 @@ extension ServiceEngine {
             known.removeAll()
             while providerWatchers.areThere, !Task.isCancelled {
                 do {
-                    providerWatchers.tell(try await find([]).map(\.provider))
+                    providerWatchers.notify(try await find([]).map(\.provider))
                     schedule.succeeded()
                     break
                 } catch {
@@ -162,7 +162,7 @@ final class ProviderWatchers: Sendable {
         return stream
     }
 
-    func tell(_ providers: [FoundProvider]) {
+    func notify(_ providers: [FoundProvider]) {
         state.withLock { state in
             for (number, watcher) in state.watchers where watcher.last != providers {
                 state.watchers[number]?.last = providers

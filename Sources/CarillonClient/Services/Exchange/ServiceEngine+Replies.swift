@@ -33,13 +33,13 @@ extension ServiceEngine {
                 try await open(content, of: call, stored.number)
             }
             // The provider need not have said it before.
-            if payload.saysThatRequestArrived { await tellReceived(id, nil) }
+            if payload.saysThatRequestArrived { await notifyReceived(id, nil) }
             let application = ServiceApplication(call.peer)
             let paths = try await files.receive(
                 payload, stored, from: from, until: { waitForStorage(of: call) },
                 measuring: { consumerMeter(.receiving, of: id, $0) }
             ) { count, files in
-                clientListeners.tell(
+                clientListeners.notify(
                     [.willStartReceiving(from: application, count: count, id: id)]
                         + files.map {
                             .willStartReceivingFile(from: application, path: $0.path, size: $0.size, id: id)
@@ -74,16 +74,16 @@ extension ServiceEngine {
     }
 
     /// The provider has all of a request.
-    func tellReceived(_ id: String, _ event: Int64?) async {
+    func notifyReceived(_ id: String, _ event: Int64?) async {
         if event == nil, let call = ownMemory.calls[id] {
             // It goes with its result.
             guard !call.isReceived else { return }
             ownMemory.calls[id]?.isReceived = true
-            return tellReceived(call)
+            return notifyReceived(call)
         }
         ownMemory.calls[id]?.isReceived = true
         await storage.change("note request as received") { [weak self, box] in
-            if let call = try await box.received(id, event: event) { await self?.tellReceived(call) }
+            if let call = try await box.received(id, event: event) { await self?.notifyReceived(call) }
         }
     }
 
@@ -92,9 +92,9 @@ extension ServiceEngine {
         await storage.change("forget request") { [weak self] in _ = try await self?.finishCall(id) }
     }
 
-    private func tellReceived(_ call: StoredCall) {
+    private func notifyReceived(_ call: StoredCall) {
         let parameters = JSONValue(parsing: Array(call.parameters.utf8)).flatMap { ServiceValue(json: $0) } ?? .null
-        clientListeners.tell([
+        clientListeners.notify([
             .didFinishSending(
                 to: ServiceApplication(call.peer), attachments: call.attachments.map { box.store.paths.path($0) },
                 parameters: parameters, id: call.id)

@@ -49,7 +49,7 @@ extension ServiceEngine {
             guard Date.now >= deadline else { return box.scheduleEnd(of: stored, logger: logger) }
             if incoming[id]?.isKeptByStorage == true {
                 let error = ServiceError(.storageUnavailable, "The request could not be stored until its deadline.")
-                providerListeners.tell([.requestFailed(from: ServiceApplication(from), error, id: id)])
+                providerListeners.notify([.requestFailed(from: ServiceApplication(from), error, id: id)])
             }
             inbox.giveUp(stored.number)
             await abandonDraft(of: stored.number)
@@ -76,7 +76,7 @@ extension ServiceEngine {
             box.scheduleEnd(of: work.number, starts: work.starts, logger: logger)
         }
         incoming[id]?.leaving?.cancel()
-        providerListeners.tell([.cancelled(id: id)])
+        providerListeners.notify([.cancelled(id: id)])
     }
 
     /// Repeats work of a request that fails because of the storage, until the deadline of the request cancels it.
@@ -147,7 +147,7 @@ extension ServiceEngine {
         } catch let error as ServiceError {
             // The run ended: a handler that was cancelled may throw any error.
             try Task.checkCancellation()
-            payload = SealedPayload(.error(Self.told(error, by: header.service.text)))
+            payload = SealedPayload(.error(Self.domained(error, by: header.service.text)))
         } catch let error as PushError {
             throw error
         } catch {
@@ -206,7 +206,7 @@ extension ServiceEngine {
     }
 
     /// An error of a service has the service's domain.
-    private static func told(_ error: ServiceError, by service: String) -> ServiceError {
+    private static func domained(_ error: ServiceError, by service: String) -> ServiceError {
         var error = error
         if error.code == .custom { error.domain = service }
         if let details = error.details, !details.isValid { error.details = nil }
@@ -239,13 +239,13 @@ extension ServiceEngine {
             payload, stored, from: from, until: { waitForStorage(id) },
             measuring: { providerMeter(.receiving, of: id, $0) }
         ) { count, files in
-            providerListeners.tell(
+            providerListeners.notify(
                 [.willStartReceiving(from: application, count: count, id: id)]
                     + files.map { .willStartReceivingFile(from: application, path: $0.path, size: $0.size, id: id) })
         }
         incoming[id]?.hasArrived = true
-        let telling = Task { try await self.tellReceived(header.id, from, isLocal: stored.isLocal) }
-        defer { telling.cancel() }
+        let notifying = Task { try await self.notifyReceived(header.id, from, isLocal: stored.isLocal) }
+        defer { notifying.cancel() }
         if route.atMostOnce {
             guard !stored.isBegun else {
                 throw ServiceError(.serviceFailed, "The provider was stopped while it handled the request.")
@@ -263,7 +263,7 @@ extension ServiceEngine {
             foreground: .init(rawValue: header.foreground.rawValue) ?? .none, user: header.user,
             deadline: Date(timeIntervalSince1970: Double(expiresAt) / 1000))
         guard incoming[id]?.isUnwanted == false else { throw CancellationError() }
-        providerListeners.tell([.didReceive(request)])
+        providerListeners.notify([.didReceive(request)])
         let handler = Task { try await route.handler(request) }
         incoming[id]?.handler = handler
         let reply: ServiceReply
@@ -284,13 +284,13 @@ extension ServiceEngine {
         return reply
     }
 
-    /// Tells the consumer that all of a request is here. A result that comes soon says so by itself.
-    private func tellReceived(_ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool) async throws {
+    /// Notifies the consumer that all of a request is here. A result that comes soon says so by itself.
+    private func notifyReceived(_ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool) async throws {
         try await Task.sleep(for: Self.soon)
         try await sayReceived(id, from, isLocal: isLocal)
     }
 
-    /// Tells the same before a reply that does not say it: an error that a request has as well that did not arrive.
+    /// Reports the same before a reply that does not say it: an error that a request has as well that did not arrive.
     private func sayReceived(
         before reply: SealedPayload, _ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool
     ) async throws {
@@ -318,7 +318,7 @@ extension ServiceEngine {
             try await believe(content.sender, of: from, user: header.user)
             _ = try await open(header, from, content, stored.number)
         }
-        providerListeners.tell([.frontRequested(by: ServiceApplication(from))])
+        providerListeners.notify([.frontRequested(by: ServiceApplication(from))])
         await forget(stored)
     }
 
@@ -375,7 +375,7 @@ extension ServiceEngine {
         await forget(stored)
         // The device may have another user by now.
         guard incoming[id] != nil else { return }
-        providerListeners.tell([
+        providerListeners.notify([
             .didFinishSending(to: ServiceApplication(from), attachments: attachments, id: id)
         ])
     }

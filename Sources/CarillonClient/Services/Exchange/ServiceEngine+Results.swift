@@ -42,8 +42,8 @@ extension ServiceEngine {
         } catch let error as ServiceError {
             return await giveUp(call, error, files, stored)
         } catch {
-            // The next run of this process does not tell the result again.
-            if isAwaited { clientListeners.tell([.didReceive(from: ServiceApplication(call.peer), result, id: id)]) }
+            // The next run of this process does not report the result again.
+            if isAwaited { clientListeners.notify([.didReceive(from: ServiceApplication(call.peer), result, id: id)]) }
             return logger.error("a result waits for the next run", metadata: ["reason": "\(error)"])
         }
         let isWithApp = results.unconfirmed.isDelivered(id)
@@ -58,9 +58,9 @@ extension ServiceEngine {
         files.removeAttachments(call.files)
         clientProgress.ended(id)
         if let kept {
-            tell(kept)
+            notify(kept)
         } else if !isDelivered {
-            clientListeners.tell([.didReceive(from: ServiceApplication(call.peer), result, id: id)])
+            clientListeners.notify([.didReceive(from: ServiceApplication(call.peer), result, id: id)])
         }
         removed(ended.removed)
     }
@@ -71,7 +71,7 @@ extension ServiceEngine {
         return lastMoment(of: call)
     }
 
-    /// A result could not be stored until the last moment. The app is told so, and the request is deleted when the storage works again.
+    /// A result could not be stored until the last moment. The app is notified, and the request is deleted when the storage works again.
     private func giveUp(
         _ call: StoredCall, _ error: ServiceError, _ files: [String], _ stored: StoredServiceEvent?
     ) async {
@@ -83,8 +83,8 @@ extension ServiceEngine {
         clientProgress.ended(id)
         let kept = KeptResult(call, .failure(error), files: [], fileBytes: 0)
         results.couldNotStore(kept)
-        tell(kept)
-        // Nothing is told once more, should another result come before the deletion.
+        notify(kept)
+        // Nothing is reported once more, should another result come before the deletion.
         results.unconfirmed.delivered(id)
         await storage.change("forget request") { [weak self, box] in
             _ = try await box.finish(id, event: stored?.number)
@@ -101,7 +101,7 @@ extension ServiceEngine {
         if let stored { await forget(stored) }
     }
 
-    private func tell(_ kept: KeptResult, to audience: ServiceResults.Audience = .all) {
+    private func notify(_ kept: KeptResult, to audience: ServiceResults.Audience = .all) {
         guard !runner.isOtherUserPending else {
             results.heldBack[kept.id] = audience
             return
@@ -109,8 +109,8 @@ extension ServiceEngine {
         results.heldBack[kept.id] = nil
         let (id, result) = (kept.id, kept.result(inbox.absolute))
         // A delegate that returns is noted after this.
-        let isTold = clientListeners.deliver([.didReceive(from: kept.application, result, id: id)], isKept: true)
-        results.unconfirmed.kept(id, isTold: isTold, isSuspect: kept.starts > 0)
+        let isNotified = clientListeners.deliver([.didReceive(from: kept.application, result, id: id)], isKept: true)
+        results.unconfirmed.kept(id, isNotified: isNotified, isSuspect: kept.starts > 0)
         guard audience == .all else { return }
         late.add(
             LateReply(id: id, provider: kept.application, method: kept.serviceMethod, result: result) { [weak self] in
@@ -159,33 +159,34 @@ extension ServiceEngine {
         released(id, by: .delegate)
     }
 
-    /// Tells the results that earlier runs left.
-    func tellKeptResults() async {
+    /// Reports the results that earlier runs left.
+    func notifyKeptResults() async {
         await removeSurplusResults()
         await removeCrashingResults()
-        for kept in results.unstored where !results.unconfirmed.told.contains(kept.id) { tell(kept) }
-        await storage.change("read results") { [weak self, box] in await self?.tell(try await box.results()) }
+        for kept in results.unstored where !results.unconfirmed.notified.contains(kept.id) { notify(kept) }
+        await storage.change("read results") { [weak self, box] in await self?.notify(try await box.results()) }
     }
 
-    /// Tells the results that came, or were left, while the app named another user. The device has kept its user.
-    func tellHeldBackResults() async {
-        tellHeldBack(results.unstored)
+    /// Reports the results that came, or were left, while the app named another user. The device has kept its user.
+    func notifyHeldBackResults() async {
+        notifyHeldBack(results.unstored)
         guard !results.heldBack.isEmpty else { return }
         await storage.change("read results") { [weak self, box] in
             let stored = try await box.results()
-            await self?.tellHeldBack(stored)
+            await self?.notifyHeldBack(stored)
         }
     }
 
-    private func tellHeldBack(_ stored: [KeptResult]) {
+    private func notifyHeldBack(_ stored: [KeptResult]) {
         for kept in stored {
-            if let audience = results.heldBack[kept.id] { tell(kept, to: audience) }
+            if let audience = results.heldBack[kept.id] { notify(kept, to: audience) }
         }
     }
 
-    private func tell(_ stored: [KeptResult]) {
-        for kept in stored where !results.unconfirmed.told.contains(kept.id) && !results.unconfirmed.isDelivered(kept.id) {
-            tell(kept)
+    private func notify(_ stored: [KeptResult]) {
+        for kept in stored where !results.unconfirmed.notified.contains(kept.id) && !results.unconfirmed.isDelivered(kept.id)
+        {
+            notify(kept)
         }
     }
 
@@ -207,14 +208,14 @@ extension ServiceEngine {
         for result in removed {
             // The app has the result, and its files.
             if results.unconfirmed.isDelivered(result.id) { continue }
-            if results.unconfirmed.told.contains(result.id) { heard.removed(result.id) }
+            if results.unconfirmed.notified.contains(result.id) { heard.removed(result.id) }
             _ = results.unconfirmed.ended(result.id)
             results.heldBack[result.id] = nil
             suspects.end(.result(result.id))
             late.remove(result.id)
             clientListeners.cancelCalls { $0.isResult(of: result.id) }
             inbox.removeMessages(of: result.files)
-            clientListeners.tell([.resultRemoved(from: result.application, id: result.id, reason: result.reason)])
+            clientListeners.notify([.resultRemoved(from: result.application, id: result.id, reason: result.reason)])
         }
     }
 }

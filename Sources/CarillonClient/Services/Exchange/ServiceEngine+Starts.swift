@@ -6,7 +6,7 @@ extension ServiceEngine {
     /// Stores that a delegate is called with a result, before the call. The delegate is called as well if the storage cannot be written, and when
     /// the client does not run: the process may end in an orderly way then.
     ///
-    /// - Returns: False if the app named another user meanwhile. If the device keeps its user, the result is told again.
+    /// - Returns: False if the app named another user meanwhile. If the device keeps its user, the result is reported again.
     func willCallDelegate(with id: String) async -> Bool {
         await begin(id, with: .delegate)
         guard isBetweenUsers else { return true }
@@ -95,9 +95,9 @@ extension ServiceEngine {
 
     /// Removes the results with which the process ended too often. The app hears of each.
     func removeCrashingResults() async {
-        let told = results.unconfirmed.told
+        let notified = results.unconfirmed.notified
         await storage.change("remove results with which the process ended") { [weak self, box, logger] in
-            let removed = try await box.removeCrashingResults(sparing: told)
+            let removed = try await box.removeCrashingResults(sparing: notified)
             for result in removed {
                 logger.error(
                     "the app ended while it was given a result; the result is removed",
@@ -118,7 +118,7 @@ extension ServiceEngine {
         logger.error(
             "the app ended while it handled a request; its handler is not called again",
             metadata: ["request": "\(id)", "method": "\(method.name)", "starts": "\(stored.starts)"])
-        providerListeners.tell([.handlerCrashed(method, from: ServiceApplication(peer), id: id)])
+        providerListeners.notify([.handlerCrashed(method, from: ServiceApplication(peer), id: id)])
         throw ServiceError(.serviceFailed, "The provider's app crashed \(stored.starts) times while it handled the request.")
     }
 }

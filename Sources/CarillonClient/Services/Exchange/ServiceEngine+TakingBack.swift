@@ -31,7 +31,7 @@ extension ServiceEngine {
         return true
     }
 
-    /// Nobody waits for a request any more: the server is told, its files are removed, and the result that comes all the same is nobody's.
+    /// Nobody waits for a request any more: the server is notified, its files are removed, and the result that comes all the same is nobody's.
     func takeBack(_ id: String) {
         outgoing.pending[id] = nil
         guard let call = ownMemory.calls[id] else { return }

@@ -127,7 +127,7 @@ actor ServiceEngine {
         isRunning = true
         defer { isRunning = false }
         activity.began()
-        await tellKeptResults()
+        await notifyKeptResults()
         await keepTimes()
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
@@ -183,7 +183,7 @@ actor ServiceEngine {
         memory = ServiceMemory(owner: present)
         late.removeAll()
         // A delegate that is about to be called is not called any more, and iterations lose the events that wait for them.
-        for id in results.unconfirmed.told { heard.removed(id) }
+        for id in results.unconfirmed.notified { heard.removed(id) }
         clientListeners.ownerChanged()
         providerListeners.ownerChanged()
         for id in results.unconfirmed.started { suspects.end(.result(id)) }

@@ -42,7 +42,7 @@ final class ServiceFiles: Sendable {
     func receive(
         _ payload: SealedPayload, _ stored: StoredServiceEvent, from peer: ServicePeer, until moment: () async -> Date,
         measuring measure: (_ total: Int64) -> ProgressMeter,
-        telling tell: (_ count: Int, _ files: [(path: String, size: UInt64)]) -> Void
+        notifying notify: (_ count: Int, _ files: [(path: String, size: UInt64)]) -> Void
     ) async throws -> [String] {
         guard !payload.files.isEmpty else { return [] }
         try await cleared()
@@ -59,7 +59,7 @@ final class ServiceFiles: Sendable {
             try await storage.storing(until: moment) { try await storage.box.setDirectory(kept, of: stored.number) }
         }
         let paths = payload.files.map { inbox.path(of: $0.path, in: directory) }
-        tell(paths.count, zip(paths, payload.files).map { ($0, UInt64($1.manifest.length)) })
+        notify(paths.count, zip(paths, payload.files).map { ($0, UInt64($1.manifest.length)) })
         if inbox.isFinished(directory) {
             inbox.normalize(payload.files.map(\.path), in: directory)
             return paths
@@ -181,7 +181,7 @@ final class ServiceFiles: Sendable {
     func takeAway(_ left: Left) {
         guard !left.uploads.isEmpty else { return }
         state.withLock { $0.givingUp += 1 }
-        // Ends with one request for each, though the task is cancelled that left them. What the server does not hear then, uploads tell it
+        // Ends with one request for each, though the task is cancelled that left them. What the server does not hear then, uploads report to it
         // again for ten minutes, and in the next run.
         Task { [weak self, logger] in
             for upload in left.uploads { await Self.cancel(upload, logger) }

@@ -103,7 +103,7 @@ final class ServiceOffers: Sendable {
                     continue
                 case .refused(let error):
                     logger.error("server refused offered services", metadata: ["reason": "\(error)"])
-                    if present != nil { listeners.tell([.offerRefused(error)]) }
+                    if present != nil { listeners.notify([.offerRefused(error)]) }
                     sending.revision = nil
                     let now = sending
                     state.withLock { $0.sent = now }

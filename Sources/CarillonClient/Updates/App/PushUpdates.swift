@@ -12,7 +12,7 @@ import Synchronization
 /// Updates that back ends publish for an audience, as this device receives and processes them: ``PushClient/updates``.
 ///
 /// Give it the app's content and its user interface with ``process(content:presenter:parameters:custom:)``. From then on, while the client
-/// runs and a user is signed in, it polls the server, keeps what comes in the durable storage, processes each update once, and tells the
+/// runs and a user is signed in, it polls the server, keeps what comes in the durable storage, processes each update once, and notifies the
 /// server what became of it. It does so in offline mode and during a maintenance as well.
 ///
 /// It ends when the user signs out or another profile is chosen, and the updates that were not finished are removed from the device. When the
@@ -124,7 +124,7 @@ public final class PushUpdates: Sendable {
     /// - Parameters:
     ///   - content: The app's content.
     ///   - presenter: Its user interface.
-    ///   - parameters: Asked before each poll; the server is told when they changed.
+    ///   - parameters: Asked before each poll; the server is notified when they changed.
     ///   - custom: By the names of kinds: the app's own have a dot.
     public func process(
         content: any ContentStore, presenter: any UpdatePresenter, parameters: @escaping Parameters = { [:] },
@@ -333,7 +333,7 @@ public final class PushUpdates: Sendable {
         }
     }
 
-    /// What fails is told, and tried again after a while. Returns false for work that its caller does again.
+    /// What fails is reported, and tried again after a while. Returns false for work that its caller does again.
     @discardableResult
     func storing(_ worker: UpdateWorker, _ body: () async throws -> Void) async -> Bool {
         do {

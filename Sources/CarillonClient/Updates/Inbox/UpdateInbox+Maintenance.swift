@@ -69,7 +69,7 @@ extension UpdateInbox {
 
     /// Finishes the announcements of maintenance that came before a status, in any state. Returns their keys.
     ///
-    /// - Parameter code: The reason that the server is told.
+    /// - Parameter code: The reason that is reported to the server.
     func endMaintenance(before update: WaitingUpdate, code: String) async throws(PushError) -> [UpdateKey] {
         try await write { db in
             let rows = try Row.fetchAll(

@@ -74,7 +74,7 @@ extension UpdateInbox {
 
     // MARK: Results
 
-    /// Stores the result that the server is told, in place of an earlier one. The new row has a number of its own: a poll that is under way
+    /// Stores the result that is reported to the server, in place of an earlier one. The new row has a number of its own: a poll that is under way
     /// with the earlier result does not remove it.
     static func say(_ result: String, of key: UpdateKey, _ db: Database) throws {
         guard let owner = try ownerNumber(db) else { return }

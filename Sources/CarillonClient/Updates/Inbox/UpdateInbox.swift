@@ -54,7 +54,7 @@ struct UpdateInbox: Sendable {
     /// - Parameters:
     ///   - asked: The position that it was asked with. Where another answer moved that meanwhile, what this brought comes once more.
     ///   - said: What the server has taken with it.
-    ///   - parameters: The revision that it was told. What it says that it has counts for more.
+    ///   - parameters: The revision that was reported to it. What it says that it has counts for more.
     func received(
         _ answer: PollAnswer, to asked: String?, by owner: UpdateOwner, said: [WaitingResult], parameters: String?
     ) async throws(PushError) -> Arrival {
@@ -201,7 +201,7 @@ struct UpdateInbox: Sendable {
             arguments: [update.number, update.key.update, update.key.entry])
     }
 
-    func noteTold(_ update: WaitingUpdate) async throws(PushError) {
+    func noteNotified(_ update: WaitingUpdate) async throws(PushError) {
         try await write { db in
             try db.execute(sql: "UPDATE update_inbox SET was_told = 1 WHERE number = ?", arguments: [update.number])
         }
@@ -293,7 +293,7 @@ struct UpdateInbox: Sendable {
         if case .string(let text)? = json["publishedAt"] { publishedAt = Timestamp3339.milliseconds(text) ?? 0 }
         return WaitingUpdate(
             number: row["number"], key: UpdateKey(update: row["id"], entry: row["entry"]), attempt: row["attempt"],
-            kind: kind, payload: payload, publishedAt: publishedAt, orderKey: orderKey(json), wasTold: row["was_told"],
+            kind: kind, payload: payload, publishedAt: publishedAt, orderKey: orderKey(json), wasNotified: row["was_told"],
             starts: row["starts"])
     }
 

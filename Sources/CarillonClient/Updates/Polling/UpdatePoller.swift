@@ -18,7 +18,7 @@ struct UpdatePoller: Sendable {
     struct Page: Sendable {
         var arrival: Arrival
         var more: Bool
-        /// The server has other parameters than the device has, and was not told with this poll: it lost what it had.
+        /// The server has other parameters than the device has, and was not notified with this poll: it lost what it had.
         var hasLostParameters: Bool
         var retryAfter: Duration?
     }
