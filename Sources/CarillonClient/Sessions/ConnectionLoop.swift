@@ -39,14 +39,15 @@ struct ConnectionLoop: Sendable {
                     .unavailable(retryAfter: nil), of: nil, at: context.now, random: context.random)
             }
         }
-        let outcome = await registrar.register(as: secret)
-        guard !Task.isCancelled || outcome.isRegistered else { return }
-        switch outcome {
-        case .registered(let identity, let server, let isRepeatable):
+        let answer = await registrar.register(as: secret)
+        if case .failed = answer, Task.isCancelled { return }
+        switch answer {
+        case .done(let device):
             failures.answered(at: registrar.server)
-            logger.info("The device is registered", metadata: ["device": "\(identity.device)"])
+            logger.info("The device is registered", metadata: ["device": "\(device.identity.device)"])
             await take("deviceRegistered") { session, _ in
-                session.deviceRegistered(identity, server: server, isRepeatable: isRepeatable, of: secret)
+                session.deviceRegistered(
+                    device.identity, server: device.server, isRepeatable: device.isRepeatable, of: secret)
             }
             if case .registerDevice = runner.move {
                 // The identity could not be stored: it is asked for again after a while.
@@ -123,7 +124,7 @@ struct ConnectionLoop: Sendable {
 
     private func locateServer() async {
         switch await registrar.locate() {
-        case .located(let server):
+        case .done(let server):
             failures.answered(at: registrar.server)
             await take("serverLocated") { session, context in
                 session.serverLocated(server, at: context.now, random: context.random)
@@ -281,10 +282,6 @@ struct ConnectionLoop: Sendable {
             if PushError.storageFault(error) != nil { try? await runner.health.wait(atMost: .seconds(1)) }
         }
     }
-}
-
-extension ClientRegistrar.Registration {
-    fileprivate var isRegistered: Bool { if case .registered = self { true } else { false } }
 }
 
 extension ClientRegistrar.Renewal {

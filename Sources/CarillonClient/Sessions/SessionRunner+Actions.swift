@@ -90,7 +90,7 @@ extension SessionRunner {
             failures.obstructed(PushError(code, message))
         case .reportDevice(let report, let identity): self.report(report, identity)
         case .reportUser(let word, let identity): report(word, identity)
-        case .deregister(let deregistration): say(deregistration)
+        case .deregister(let deregistration): deregister(deregistration)
         case .notifyDevice(let events): deviceListeners.notify(events)
         case .notifySubscriptions(let fact): notify(fact)
         case .notifyServices:

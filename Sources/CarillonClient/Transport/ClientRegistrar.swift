@@ -15,20 +15,16 @@ struct ClientRegistrar: Sendable {
     let clientKey: String?
     let api: ServerAPI
 
-    enum Registration: Sendable {
-        /// - Parameter isRepeatable: The server answers each repetition with the same credential.
-        case registered(DeviceIdentity, server: String?, isRepeatable: Bool)
+    enum Answer<Value: Sendable>: Sendable {
+        case done(Value)
         case failed(RegistrationFailure, PushError)
     }
 
-    enum Location: Sendable {
-        case located(ServerBody)
-        case failed(RegistrationFailure, PushError)
-    }
-
-    enum Deletion: Sendable {
-        case done
-        case failed(RegistrationFailure, PushError)
+    struct Registered: Sendable {
+        var identity: DeviceIdentity
+        var server: String?
+        /// The server answers each repetition with the same credential.
+        var isRepeatable: Bool
     }
 
     /// A fresh secret for one registration or renewal, which may take several attempts.
@@ -40,87 +36,68 @@ struct ClientRegistrar: Sendable {
     }
 
     /// - Parameter secret: The same for each attempt of one registration.
-    func register(as secret: String) async -> Registration {
-        let device: RegisteredDevice
+    func register(as secret: String) async -> Answer<Registered> {
         switch await requestDevice(as: secret) {
-        case .success(let registered): device = registered
-        case .failure(let fault): return .failed(fault.kind, fault.error)
+        case .done(let device):
+            if let error = socketFault(device.socket) { return .failed(.refused, error) }
+            let identity = DeviceIdentity(device: device.id, credential: device.credential, socket: device.socket)
+            return .done(
+                Registered(identity: identity, server: device.server, isRepeatable: device.repeatable == true))
+        case .failed(let failure, let error): return .failed(failure, error)
         }
-        if let fault = socketFault(device.socket) { return .failed(.refused, fault) }
-        return .registered(
-            DeviceIdentity(device: device.id, credential: device.credential, socket: device.socket),
-            server: device.server, isRepeatable: device.repeatable == true)
     }
 
     /// Registers a device with the configured server, and returns it whatever its socket is.
-    private func requestDevice(as secret: String) async -> Result<RegisteredDevice, Fault> {
+    private func requestDevice(as secret: String) async -> Answer<RegisteredDevice> {
         guard let clientKey else {
-            return .failure(
-                Fault(
-                    kind: .refused,
-                    error: PushError(
-                        .clientKeyMissing,
-                        "clientKey: the device is not registered, and only a key with the role client can register it.")))
+            return .failed(
+                .refused,
+                PushError(
+                    .clientKeyMissing,
+                    "clientKey: the device is not registered, and only a key with the role client can register it."))
         }
-        let body = RegisterDevice(app: app, registration: secret)
-        let reply = await ask(
-            .post, "/v1/devices", bearer: clientKey, json: try? JSONEncoder().encode(body), "to register the device",
-            expecting: .json(201, as: RegisteredDevice.self))
-        switch reply {
-        case .failed(let fault): return .failure(fault)
-        case .refused(let refusal, let wait):
-            return .failure(fault(refusal, wait, "register the device", .registrationRefused))
-        case .done(let device): return .success(device)
-        }
+        let body = try? JSONEncoder().encode(RegisterDevice(app: app, registration: secret))
+        return await ask(
+            .post, "/v1/devices", bearer: clientKey, json: body, "to register the device",
+            expecting: .json(201, as: RegisteredDevice.self)
+        ).answer { fault($0, $1, "register the device", .registrationRefused) }
     }
 
     /// Asks the server who it is, and where its sockets are. The request contains nothing.
-    func locate() async -> Location {
-        let reply = await ask(
-            .get, "/v1/server", bearer: nil, "to ask for its sockets", expecting: .json(200, as: ServerBody.self))
-        switch reply {
-        case .failed(let fault): return .failed(fault.kind, fault.error)
-        case .refused(let refusal, let wait):
-            let fault = unavailable("answered with status \(refusal.status) where it says who it is", wait)
-            return .failed(fault.kind, fault.error)
-        case .done(let body):
-            if let fault = socketFault(body.socket) { return .failed(.refused, fault) }
-            return .located(body)
-        }
+    func locate() async -> Answer<ServerBody> {
+        let answer = await ask(
+            .get, "/v1/server", bearer: nil, "to ask for its sockets", expecting: .json(200, as: ServerBody.self)
+        ).answer { unavailable("answered with status \($0.status) where it says who it is", $1) }
+        if case .done(let body) = answer, let error = socketFault(body.socket) { return .failed(.refused, error) }
+        return answer
     }
 
     /// Deletes a device. A device whose credentials the server refuses (`credential_invalid`) is deleted, unless the deregistration has the
     /// secret of a registration: then a server of an earlier version may have replaced the credential, and the registration is repeated
     /// for a valid one. A refusal of the repetition does not show that the device is gone.
-    func delete(_ deregistration: Deregistration) async -> Deletion {
+    func delete(_ deregistration: Deregistration) async -> Answer<Void> {
         for credential in [deregistration.credential, deregistration.nextCredential].compactMap(\.self) {
             if let end = await delete(with: credential, at: deregistration.server) { return end }
         }
-        guard let secret = deregistration.registration else { return .done }
+        guard let secret = deregistration.registration else { return .done(()) }
         // The key is for the configured server only. Another server removes the device, which never connected, when it is idle.
-        guard ServerAPI.base(deregistration.server) == api.base else { return .done }
+        guard ServerAPI.base(deregistration.server) == api.base else { return .done(()) }
         switch await requestDevice(as: secret) {
-        case .success(let device):
+        case .done(let device):
             if let end = await delete(with: device.credential, at: deregistration.server) { return end }
             let fault = unavailable("refused the credential of a repeated registration", nil)
             return .failed(fault.kind, fault.error)
-        case .failure(let fault):
-            return .failed(fault.kind == .refused ? .unavailable(retryAfter: nil) : fault.kind, fault.error)
+        case .failed(.refused, let error): return .failed(.unavailable(retryAfter: nil), error)
+        case .failed(let failure, let error): return .failed(failure, error)
         }
     }
 
     /// - Returns: Nil if the server refuses the credential.
-    private func delete(with credential: String, at address: String) async -> Deletion? {
+    private func delete(with credential: String, at address: String) async -> Answer<Void>? {
         let reply = await ask(
             .delete, "/v1/device", at: address, bearer: credential, "to delete the device", expecting: .noContent)
-        switch reply {
-        case .done: return .done
-        case .failed(let fault): return .failed(fault.kind, fault.error)
-        case .refused(let refusal, _) where refusal.code == .credentialInvalid: return nil
-        case .refused(let refusal, let wait):
-            let fault = unavailable("answered the deletion of the device with status \(refusal.status)", wait)
-            return .failed(fault.kind, fault.error)
-        }
+        if case .refused(let refusal, _) = reply, refusal.code == .credentialInvalid { return nil }
+        return reply.answer { unavailable("answered the deletion of the device with status \($0.status)", $1) }
     }
 
     enum Renewal: Sendable {
@@ -156,30 +133,22 @@ struct ClientRegistrar: Sendable {
         return .unknown
     }
 
-    enum Reported: Sendable {
-        case taken(PushDeviceStatus, since: Int64)
-        case failed(RegistrationFailure, PushError)
-    }
-
-    /// Says all that there is to say of the device.
-    func report(_ report: PushDeviceMachine.Report, _ identity: DeviceIdentity) async -> Reported {
-        let form = SuccessForm<(status: PushDeviceStatus, since: Int64)>.content { answer in
-            guard let device = answer.response().json(200, as: ReportedDevice.self),
-                let status = PushDeviceStatus(device.status, device.reason),
-                let since = Timestamp3339.milliseconds(device.statusAt)
-            else { return nil }
-            return (status, since)
-        }
-        let reply = await ask(
-            .put, "/v1/device", bearer: identity.credential, json: report.body, "to register the push token", expecting: form
-        )
-        switch reply {
-        case .failed(let fault): return .failed(fault.kind, fault.error)
-        case .refused(let refusal, let wait):
+    /// Reports all that there is to report of the device. Returns its status, and since when the device has that status.
+    func report(
+        _ report: PushDeviceMachine.Report, _ identity: DeviceIdentity
+    ) async -> Answer<(status: PushDeviceStatus, since: Int64)> {
+        await ask(
+            .put, "/v1/device", bearer: identity.credential, json: report.body, "to register the push token",
+            expecting: .content { (answer: WebAnswer) -> (status: PushDeviceStatus, since: Int64)? in
+                guard let device = answer.response().json(200, as: ReportedDevice.self),
+                    let status = PushDeviceStatus(device.status, device.reason),
+                    let since = Timestamp3339.milliseconds(device.statusAt)
+                else { return nil }
+                return (status, since)
+            }
+        ).answer { refusal, wait in
             let fault = fault(refusal, wait, "register the push token", .registrationRefused)
-            // Whose credential is refused is notified on the socket as well, and begins anew there.
-            return .failed(refusal.status == 401 ? .unavailable(retryAfter: nil) : fault.kind, fault.error)
-        case .done(let device): return .taken(device.status, since: device.since)
+            return refusal.status == 401 ? fault.ofCredential : fault
         }
     }
 
@@ -194,48 +163,39 @@ struct ClientRegistrar: Sendable {
         var reason: String?
     }
 
-    enum Said: Sendable {
-        /// Whose the device is.
-        case done(String?)
-        case failed(RegistrationFailure, PushError)
-    }
-
-    /// Says whose the device is.
-    func report(_ word: UserWord, _ identity: DeviceIdentity) async -> Said {
+    /// Reports the user of the device. Returns the user that the device has.
+    func report(_ word: UserWord, _ identity: DeviceIdentity) async -> Answer<String?> {
         let value = word.token.map { JSONValue.string($0) } ?? .null
         let body = Data(JSONValue.object([.init(name: "userToken", value: value)]).bytes)
-        let reply = await ask(
+        return await ask(
             .patch, "/v1/device", bearer: identity.credential, json: body, "to report the user to it",
-            expecting: .json(200, as: ReportedUser.self))
-        switch reply {
-        case .done(let device): return .done(device.user)
-        case .failed(let fault): return .failed(fault.kind, fault.error)
-        case .refused(let refusal, let wait):
+            expecting: .content { (answer: WebAnswer) -> String?? in
+                answer.response().json(200, as: ReportedUser.self).map(\.user)
+            }
+        ).answer { refusal, wait in
             let fault = fault(refusal, wait, "take the user token", .userRefused)
             // Its key may be too young for the server to know.
-            if wait != nil { return .failed(.unavailable(retryAfter: wait), fault.error) }
-            // Whose credential is refused is notified on the socket as well, and begins anew there.
-            let isOfCredential = refusal.status == 401 && refusal.code != .userTokenInvalid
-            return .failed(isOfCredential ? .unavailable(retryAfter: nil) : fault.kind, fault.error)
+            if wait != nil { return Fault(kind: .unavailable(retryAfter: wait), error: fault.error) }
+            return refusal.status == 401 && refusal.code != .userTokenInvalid ? fault.ofCredential : fault
         }
     }
 
     /// Has the server count the number on the app's icon from the beginning.
     func resetBadge(_ identity: DeviceIdentity) async throws(PushError) {
-        let reply = await ask(
-            .post, "/v1/device/badge/reset", bearer: identity.credential, "to reset the badge", expecting: .noContent)
-        switch reply {
-        case .done: break
-        case .failed(let fault): throw fault.error
-        case .refused(let refusal, let wait): throw fault(refusal, wait, "reset the badge", .serverUnavailable).error
-        }
+        let answer = await ask(
+            .post, "/v1/device/badge/reset", bearer: identity.credential, "to reset the badge", expecting: .noContent
+        ).answer { fault($0, $1, "reset the badge", .serverUnavailable) }
+        if case .failed(_, let error) = answer { throw error }
     }
 
     // MARK: One request
 
-    private struct Fault: Error {
+    private struct Fault {
         var kind: RegistrationFailure
         var error: PushError
+
+        /// A device whose credential is refused is notified on the socket as well, and begins anew there.
+        var ofCredential: Fault { Fault(kind: .unavailable(retryAfter: nil), error: error) }
     }
 
     private enum Reply<Value: Sendable>: Sendable {
@@ -243,6 +203,16 @@ struct ClientRegistrar: Sendable {
         case refused(ServerRefusal, wait: Duration?)
         /// No answer of the server came.
         case failed(Fault)
+
+        func answer(_ refused: (ServerRefusal, Duration?) -> Fault) -> Answer<Value> {
+            let fault: Fault
+            switch self {
+            case .done(let value): return .done(value)
+            case .failed(let failed): fault = failed
+            case .refused(let refusal, let wait): fault = refused(refusal, wait)
+            }
+            return .failed(fault.kind, fault.error)
+        }
     }
 
     /// - Parameter address: The address of a server; nil for the configured one.
