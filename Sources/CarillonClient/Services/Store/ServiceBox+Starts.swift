@@ -5,7 +5,7 @@ extension ServiceBox {
     /// Stores that a delegate is called with a result, or that a reader is given it. The start ends with the result, which is deleted when it is
     /// confirmed.
     func resultStarted(_ id: String) async throws(PushError) {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             try db.run("UPDATE service_result SET starts = starts + 1 WHERE id = ?", [id])
         }
     }

@@ -8,7 +8,7 @@ extension UpdateInbox {
 
     /// Changes the owner; nil is nobody. Updates of another owner are removed, with its position.
     func belong(to owner: UpdateOwner?) async throws(PushError) {
-        try await write { db in
+        try await store.write { db in
             let row = try Row.fetchOne(db, sql: "SELECT device, user, profile FROM update_place")
             let present = row.map { UpdateOwner(device: $0["device"], user: $0["user"], profile: $0["profile"]) }
             guard present != owner else {
