@@ -1,4 +1,5 @@
 import GRDB
+import Logging
 
 extension ClientStore {
     /// Makes a change in one transaction, in its turn, and returns what the change returns.
@@ -18,5 +19,18 @@ extension ClientStore {
             }
         }
         return try result.get()
+    }
+
+    /// Makes a change in its turn, for which nobody waits. The disk need not have it. A failure is a warning in the log.
+    func scheduleWrite(
+        orLog failure: String, _ logger: Logger, _ body: @escaping @Sendable (Database) throws -> Void
+    ) {
+        schedule { db in
+            do throws(PushError) {
+                try self.transaction(reachingDisk: false, in: db) { try body(db) }
+            } catch {
+                logger.warning("\(failure)", metadata: ["reason": "\(error.message)"])
+            }
+        }
     }
 }

@@ -1,3 +1,5 @@
+import CarillonWire
+
 /// The app's decision about identities of other devices, and the questions that the app answers now.
 struct IdentityVerifier {
     /// What the app is asked about an identity.

@@ -21,12 +21,8 @@ extension UpdateInbox {
 
     /// Does the same later, for code that was cancelled and did not end yet.
     func scheduleEnd(of update: WaitingUpdate, logger: Logger) {
-        store.schedule { [store] db in
-            do throws(PushError) {
-                try store.transaction(reachingDisk: false, in: db) { try Self.takeBack(update, db) }
-            } catch {
-                logger.warning("cannot store that an update was cancelled", metadata: ["reason": "\(error.message)"])
-            }
+        store.scheduleWrite(orLog: "cannot store that an update was cancelled", logger) { db in
+            try Self.takeBack(update, db)
         }
     }
 
@@ -41,14 +37,8 @@ extension UpdateInbox {
 
     /// Does the same later, for code that was cancelled and did not end yet.
     func scheduleMaintenanceStarts(_ starts: Int, logger: Logger) {
-        store.schedule { [store] db in
-            do throws(PushError) {
-                try store.transaction(reachingDisk: false, in: db) {
-                    try db.execute(sql: "UPDATE maintenance SET starts = ?", arguments: [starts])
-                }
-            } catch {
-                logger.warning("cannot store that a maintenance was cancelled", metadata: ["reason": "\(error.message)"])
-            }
+        store.scheduleWrite(orLog: "cannot store that a maintenance was cancelled", logger) { db in
+            try db.execute(sql: "UPDATE maintenance SET starts = ?", arguments: [starts])
         }
     }
 
