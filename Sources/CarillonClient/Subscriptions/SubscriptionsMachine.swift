@@ -39,24 +39,7 @@ struct SubscriptionsMachine: Sendable {
         case status(NotificationSubscription.Status)
     }
 
-    private enum Question: Equatable, Sendable {
-        case put(Int)
-        case change(Int, Set<Change>)
-        case remove(Int)
-        /// What is there under the key of an entry that is to take its place.
-        case removeKey(Int)
-        case removeMany(Filter)
-        case compare
-        case list(after: String?)
-
-        /// The entry that it is about.
-        var number: Int? {
-            switch self {
-            case .put(let number), .change(let number, _), .remove(let number), .removeKey(let number): number
-            case .removeMany, .compare, .list: nil
-            }
-        }
-    }
+    private typealias Question = SubscriptionQuestion
 
     enum Action: Equatable, Sendable {
         case ask(ClientFrame.Request)
@@ -91,9 +74,7 @@ struct SubscriptionsMachine: Sendable {
     /// its list was seen.
     private var isRestored = false
 
-    private static let path = "/v1/device/subscriptions"
     private static let requestVersion = 3
-    private static let listedAtOnce = 100
     private static let retrySeconds = 5
 
     // MARK: The app
@@ -294,48 +275,8 @@ struct SubscriptionsMachine: Sendable {
 
     private mutating func request(of question: Question) -> ClientFrame.Request? {
         nextID += 1
-        func request(_ method: String, _ rest: String = "", _ body: [UInt8] = []) -> ClientFrame.Request {
-            ClientFrame.Request(id: nextID, method: method, path: Self.path + rest, body: body)
-        }
-        switch question {
-        case .put(let number):
-            guard let entry = entries[number] else { return nil }
-            return request("POST", "", entry.definition.body)
-        case .change(let number, let changes):
-            guard let entry = entries[number], let id = entry.id else { return nil }
-            var members: [JSONValue.Member] = []
-            if changes.contains(.trigger) {
-                members.append(.init(name: "trigger", value: entry.definition.trigger.map { .string($0) } ?? .null))
-            }
-            if changes.contains(.format) { members.append(.init(name: "format", value: entry.definition.format.json)) }
-            return request("PATCH", "/\(id)", JSONValue.object(members).bytes)
-        case .remove(let number):
-            if let id = entries[number]?.id { return request("DELETE", "/\(id)") }
-            // It may be there by its key.
-            return entries[number]?.definition.key.map { request("DELETE", "?key=\(Self.percentEncoded($0))") }
-        case .removeKey(let number):
-            return entries[number]?.definition.key.map { request("DELETE", "?key=\(Self.percentEncoded($0))") }
-        case .removeMany(.all): return request("DELETE")
-        case .removeMany(.status(let status)): return request("DELETE", "?status=\(status.rawValue)")
-        case .compare:
-            guard let declared else { return nil }
-            let keys = declared.compactMap { number -> JSONValue.Member? in
-                guard let definition = entries[number]?.definition, let key = definition.key else { return nil }
-                return .init(name: key, value: .string(definition.hash))
-            }
-            let body = JSONValue.object([.init(name: "keys", value: .object(keys))])
-            return request("PUT", "", body.bytes)
-        case .list(let after):
-            if after == nil { seen = [] }
-            return request("GET", "?limit=\(Self.listedAtOnce)" + (after.map { "&after=\($0)" } ?? ""))
-        }
-    }
-
-    private static func percentEncoded(_ text: String) -> String {
-        text.utf8.reduce(into: "") { encoded, byte in
-            let isPlain = byte < 0x80 && (Character(UnicodeScalar(byte)).isLetter || Character(UnicodeScalar(byte)).isNumber)
-            encoded += isPlain ? String(UnicodeScalar(byte)) : "%" + Hexadecimal.encode([byte])
-        }
+        if question == .list(after: nil) { seen = [] }
+        return question.request(id: nextID, about: entries, declared)
     }
 
     // MARK: Answers

@@ -302,7 +302,7 @@ struct SubscriptionsMachineTests {
             actions = machine.answered(
                 .init(id: request.id, status: 200, body: Array(#"{"wanted":[],"removed":1,"subscriptions":[]}"#.utf8)))
         }
-        #expect(asked.contains("DELETE /v1/device/subscriptions?key=%c3%a4%20b"), "\(asked)")
+        #expect(asked.contains("DELETE /v1/device/subscriptions?key=%C3%A4%20b"), "\(asked)")
         #expect(machine.entries.isEmpty)
     }
 

@@ -15,7 +15,7 @@ extension ServiceEngine {
     func find(
         _ query: [(String, String?)], for call: ServiceCall? = nil
     ) async throws -> [(provider: FoundProvider, keys: KeyBundle)] {
-        let parts = query.compactMap { name, value in value.map { "\(name)=\(Self.percentEncoded($0))" } }
+        let parts = query.compactMap { name, value in value.map { "\(name)=\($0.queryEncoded)" } }
         try await ready(isBounded: call != nil)
         let path = ServiceAPI.path + (parts.isEmpty ? "" : "?" + parts.joined(separator: "&"))
         let answer = try await server.persist(until: call?.endDate ?? Date.now + 30, .get, path)
@@ -32,18 +32,6 @@ extension ServiceEngine {
             }
         }
         return found
-    }
-
-    /// All but what RFC 3986 section 2.3 leaves as it is.
-    private static func percentEncoded(_ text: String) -> String {
-        text.utf8.reduce(into: "") { encoded, byte in
-            let character = Character(Unicode.Scalar(byte))
-            if byte < 0x80, character.isLetter || character.isNumber || "-._~".contains(character) {
-                encoded.append(character)
-            } else {
-                encoded += "%" + Hexadecimal.encode([byte]).uppercased()
-            }
-        }
     }
 
     /// The install of an app that a request goes to, and its key.
