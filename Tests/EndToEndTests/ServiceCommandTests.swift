@@ -29,15 +29,15 @@ struct ServiceCommandTests {
 
     @Test func `relative paths of the state and of files work, and the fingerprint is the same at each start`() async throws
     {
-        let house = try await ServiceHouse()
+        let house = try await ServiceScenario()
         let directory = house.server.directory
         let offer = ["services", "provide", "--method", method, "--echo"]
-        let provide = offer + (try house.options(ServiceHouse.files, state: relative(directory + "/files-app")))
+        let provide = offer + (try house.options(ServiceScenario.files, state: relative(directory + "/files-app")))
         let provider = try Program(Program.carillon, provide)
         let first = try await provider.line { fingerprint($0) }
         let report = try house.file("report.pdf", Data("report".utf8))
         let options = try house.options(LiveServer.app, state: relative(directory + "/mail-app"))
-        let begin = ["services", "call", method, "--of", ServiceHouse.files, "--attach"]
+        let begin = ["services", "call", method, "--of", ServiceScenario.files, "--attach"]
         for (attach, name) in [(relative(report), "report.pdf"), ("may.pdf=" + relative(report), "may.pdf")] {
             let (status, lines) = try await call(begin + [attach] + options)
             #expect(status == 0, "\(lines)")

@@ -64,17 +64,17 @@ extension StoreChange {
                 "INSERT OR IGNORE INTO withdrawal (channel_id) VALUES (?)", [id.description])
         case .removeWithdrawal(let id):
             try database.run("DELETE FROM withdrawal WHERE channel_id = ?", [id.description])
-        case .saveFarewell(let farewell):
+        case .saveDeregistration(let deregistration):
             try database.run(
                 """
                 INSERT OR REPLACE INTO farewell (device, credential, server, next_credential, registration)
                 VALUES (?, ?, ?, ?, ?)
                 """,
                 [
-                    farewell.device, farewell.credential, farewell.server, farewell.nextCredential,
-                    farewell.registration,
+                    deregistration.device, deregistration.credential, deregistration.server, deregistration.nextCredential,
+                    deregistration.registration,
                 ])
-        case .removeFarewell(let device):
+        case .removeDeregistration(let device):
             try database.run("DELETE FROM farewell WHERE device = ?", [device])
         case .saveDevice(let device):
             try device.save(to: database)
@@ -186,8 +186,8 @@ extension StoredState {
         state.user = try Row.first(database, "SELECT token FROM push_user").map { row in
             (row["token"] as String?).map(UserWord.signedIn) ?? .signedOut
         }
-        state.farewells = try Row.all(database, "SELECT * FROM farewell ORDER BY device").map {
-            Farewell(
+        state.deregistrations = try Row.all(database, "SELECT * FROM farewell ORDER BY device").map {
+            Deregistration(
                 device: $0["device"], credential: $0["credential"], nextCredential: $0["next_credential"],
                 registration: $0["registration"], server: $0["server"])
         }

@@ -38,7 +38,7 @@ extension ServiceBox {
 
     /// All that are of interest to the present user of this device.
     func identities() async throws(PushError) -> [(peer: ServicePeer, pin: PeerPins.Pin)] {
-        try await write(reachingDisk: false) { db in
+        try await store.write(reachingDisk: false) { db in
             let devices = try Row.all(db, "SELECT DISTINCT app, device FROM service_peer ORDER BY app, device")
             var found: [(peer: ServicePeer, pin: PeerPins.Pin)] = []
             for row in devices {
@@ -52,7 +52,7 @@ extension ServiceBox {
     private func change<Value: Sendable>(
         _ device: String, _ app: String? = nil, _ body: @escaping @Sendable (inout PeerPins) -> Value
     ) async throws(PushError) -> Value {
-        try await write { db in
+        try await store.write { db in
             let before = try Self.pins(of: device, db)
             var after = before
             let value = body(&after)

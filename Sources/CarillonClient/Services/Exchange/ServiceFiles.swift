@@ -1,5 +1,6 @@
 import CarillonWire
 import Logging
+import Synchronization
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -7,36 +8,65 @@ import Logging
     import Foundation
 #endif
 
-/// The files of requests and replies.
-extension ServiceEngine {
+/// Fetches the files of requests and replies, and leaves them with the server.
+final class ServiceFiles: Sendable {
+    private struct State {
+        /// The time in the name of the newest directory.
+        var lastTime: Int64 = 0
+        /// The number of groups of uploads that are being given up.
+        var givingUp = 0
+        /// Clears what an earlier run left half done; once.
+        var clearing: Task<Void, Never>?
+    }
+
+    let attachments: AttachmentStore
+    let inbox: MessageFiles
+    private let storage: ServiceStorage
+    private let removals: ServerRemovals
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    init(
+        attachments: AttachmentStore, inbox: MessageFiles, storage: ServiceStorage, removals: ServerRemovals, logger: Logger
+    ) {
+        self.attachments = attachments
+        self.inbox = inbox
+        self.storage = storage
+        self.removals = removals
+        self.logger = logger
+    }
+
     // MARK: Receiving
 
     /// Fetches the files of a message into a directory of its own, and says before of each where it will be.
     func receive(
         _ payload: SealedPayload, _ stored: StoredServiceEvent, from peer: ServicePeer, until moment: () async -> Date,
         measuring measure: (_ total: Int64) -> ProgressMeter,
-        telling tell: (_ count: Int, _ files: [(path: String, size: UInt64)]) -> Void
+        notifying notify: (_ count: Int, _ files: [(path: String, size: UInt64)]) -> Void
     ) async throws -> [String] {
         guard !payload.files.isEmpty else { return [] }
         try await cleared()
         let directory: String
         if let kept = stored.directory {
-            directory = box.store.paths.path(kept)
+            directory = storage.box.store.paths.path(kept)
         } else {
-            lastTime = max(lastTime + 1, Self.now)
-            directory = inbox.newDirectory(of: peer.app, at: lastTime)
-            let kept = box.store.paths.kept(directory)
-            try await storing(until: moment) { try await box.setDirectory(kept, of: stored.number) }
+            let time = state.withLock { state in
+                state.lastTime = max(state.lastTime + 1, ServiceEngine.now)
+                return state.lastTime
+            }
+            directory = inbox.newDirectory(of: peer.app, at: time)
+            let kept = storage.box.store.paths.kept(directory)
+            try await storage.storing(until: moment) { try await storage.box.setDirectory(kept, of: stored.number) }
         }
         let paths = payload.files.map { inbox.path(of: $0.path, in: directory) }
-        tell(paths.count, zip(paths, payload.files).map { ($0, UInt64($1.manifest.length)) })
+        notify(paths.count, zip(paths, payload.files).map { ($0, UInt64($1.manifest.length)) })
         if inbox.isFinished(directory) {
             inbox.normalize(payload.files.map(\.path), in: directory)
             return paths
         }
         let meter = measure(payload.files.reduce(0) { $0 + $1.manifest.sealedLength })
         for file in payload.files {
-            try await storing(until: moment) {
+            try await storage.storing(until: moment) {
                 let draft = try await inbox.draft(of: file.path, for: stored.number)
                 if inbox.isGathered(file.path, for: stored.number) { return }
                 try await fetch(file.manifest, to: draft, meter)
@@ -45,13 +75,13 @@ extension ServiceEngine {
             }
             meter.finished(file.manifest.sealedLength)
         }
-        try await storing(until: moment) { try await inbox.finish(stored.number, as: directory) }
+        try await storage.storing(until: moment) { try await inbox.finish(stored.number, as: directory) }
         return paths
     }
 
     private func fetch(_ manifest: AttachmentManifest, to path: String, _ meter: ProgressMeter? = nil) async throws {
         do {
-            let download = try await files.download(manifest, to: path)
+            let download = try await attachments.download(manifest, to: path)
             let counting = meter?.count(download.progress)
             defer { counting?.cancel() }
             _ = try await withTaskCancellationHandler {
@@ -60,7 +90,7 @@ extension ServiceEngine {
                 // Its bytes stay for the next run.
                 Task { await download.pause() }
             }
-            health.fileWritten()
+            storage.health.fileWritten()
         } catch let error as PushError {
             switch error.code {
             case .attachmentGone: throw ServiceError(.attachmentGone, "A file is not to be had any more.")
@@ -97,12 +127,12 @@ extension ServiceEngine {
             for (path, name) in paths {
                 try Task.checkCancellation()
                 starting(path)
-                let upload = try await storing(until: moment) {
-                    try await files.upload(path, for: [.device(peer.device)], lifetime: lifetime)
+                let upload = try await storage.storing(until: moment) {
+                    try await attachments.upload(path, for: [.device(peer.device)], lifetime: lifetime)
                 }
-                health.fileWritten()
+                storage.health.fileWritten()
                 left.uploads.append(upload)
-                let manifest = try await storing(until: moment) { try await Self.manifest(of: upload, meter) }
+                let manifest = try await storage.storing(until: moment) { try await Self.manifest(of: upload, meter) }
                 left.files.append(SealedPayload.File(path: name, manifest: manifest))
             }
             return left
@@ -144,22 +174,22 @@ extension ServiceEngine {
     /// What names them is stored: the server keeps them until they are fetched.
     func confirm(_ left: Left) async {
         for upload in left.uploads { upload.confirm() }
-        await change("confirm uploads") { [box] in try await box.unclaim(left.ids) }
+        await storage.change("confirm uploads") { [box = storage.box] in try await box.unclaim(left.ids) }
     }
 
     /// Nobody will name them.
     func takeAway(_ left: Left) {
         guard !left.uploads.isEmpty else { return }
-        takingAway += 1
-        // Ends with one request for each, though the task is cancelled that left them. What the server does not hear then, uploads tell it
+        state.withLock { $0.givingUp += 1 }
+        // Ends with one request for each, though the task is cancelled that left them. What the server does not hear then, uploads report to it
         // again for ten minutes, and in the next run.
         Task { [weak self, logger] in
             for upload in left.uploads { await Self.cancel(upload, logger) }
-            await self?.tookAway()
+            self?.state.withLock { $0.givingUp -= 1 }
         }
     }
 
-    private static func cancel<Value: Sendable>(_ transfer: AttachmentTransfer<Value>, _ logger: Logger) async {
+    static func cancel<Value: Sendable>(_ transfer: AttachmentTransfer<Value>, _ logger: Logger) async {
         do throws(PushError) {
             try await transfer.cancel()
         } catch {
@@ -169,14 +199,13 @@ extension ServiceEngine {
         }
     }
 
-    private func tookAway() { takingAway -= 1 }
+    /// Whether uploads are being given up, or removed at the server.
+    var isRemoving: Bool { state.withLock { $0.givingUp > 0 } || attachments.isRemoving }
 
     /// Nobody will fetch them: the server need not keep them.
     func removeAttachments(_ ids: [String]) {
-        removeAtServer(Self.places(of: ids))
+        removals.begin(ids.map { "/v1/attachments/\($0)" })
     }
-
-    static func places(of ids: [String]) -> [String] { ids.map { "/v1/attachments/\($0)" } }
 
     // MARK: Long payloads
 
@@ -192,7 +221,7 @@ extension ServiceEngine {
         }
         try await cleared()
         let path = inbox.draftOfPayload(id)
-        try await storing(until: moment) {
+        try await storage.storing(until: moment) {
             try await DiskFile.work { () throws(PushError) in
                 try DiskFile.makeDirectory(DiskFile.directory(of: path))
                 try DiskFile.replace(path, with: Data(bytes))
@@ -200,11 +229,11 @@ extension ServiceEngine {
         }
         defer { inbox.remove(path) }
         do {
-            let upload = try await storing(until: moment) {
-                try await files.upload(path, for: [.device(peer.device)], lifetime: lifetime)
+            let upload = try await storage.storing(until: moment) {
+                try await attachments.upload(path, for: [.device(peer.device)], lifetime: lifetime)
             }
             left.uploads.append(upload)
-            return SealedPayload(.attached(try await storing(until: moment) { try await Self.manifest(of: upload) }))
+            return SealedPayload(.attached(try await storage.storing(until: moment) { try await Self.manifest(of: upload) }))
         } catch {
             guard let fault = error as? PushError else { throw error }
             throw fault.code == .cancelled ? CancellationError() : ServiceError(fault)
@@ -244,8 +273,12 @@ extension ServiceEngine {
 
     /// Confirms uploads that something stored names, takes away those that nothing goes on with, and ends downloads that nothing waits for.
     func clear() async {
-        let task = clearing ?? Task { await clearAway() }
-        clearing = task
+        let task = state.withLock { state in
+            // Ends when all is cleared, or with the run.
+            let task = state.clearing ?? Task { await clearAway() }
+            state.clearing = task
+            return task
+        }
         await task.value
     }
 
@@ -253,13 +286,20 @@ extension ServiceEngine {
     func cleared() async throws { try await PendingResult<Void>.of { await self.clear() } }
 
     /// The run ends: clearing does not wait for the storage any more. What is left is cleared by the next process.
-    func stopClearing() { clearing?.cancel() }
+    func stopClearing() { state.withLock(\.clearing)?.cancel() }
+
+    /// The device has another user: all messages of the former user are removed.
+    func removeAll() {
+        inbox.removeAll()
+        // The former task is taken out of the lock, so that nothing is released inside it.
+        _ = state.withLock { $0.clearing.take() }
+    }
 
     private func clearAway() async {
         do {
-            let claimed = try await storing { try await box.claims() }
-            let drafted = try await storing { try await box.draftUploads() }
-            let uploads = try await storing { try files.uploads() }
+            let claimed = try await storage.storing { try await storage.box.claims() }
+            let drafted = try await storage.storing { try await storage.box.draftUploads() }
+            let uploads = try await storage.storing { try attachments.uploads() }
             takeAway(Left(uploads: uploads.filter { !claimed.contains($0.id) && !drafted.contains($0.id) }))
             var failed: Set<String> = []
             for upload in uploads where claimed.contains(upload.id) && !drafted.contains(upload.id) {
@@ -274,10 +314,10 @@ extension ServiceEngine {
                 }
             }
             let confirmed = Array(claimed.subtracting(failed))
-            await change("confirm uploads") { [box] in try await box.unclaim(confirmed) }
-            let numbers = try await storing { try await box.eventNumbers() }
+            await storage.change("confirm uploads") { [box = storage.box] in try await box.unclaim(confirmed) }
+            let numbers = try await storage.storing { try await storage.box.eventNumbers() }
             inbox.sweep(except: numbers)
-            for (download, path) in try files.downloadsWithPaths() where !inbox.isGathered(path, for: numbers) {
+            for (download, path) in try attachments.downloadsWithPaths() where !inbox.isGathered(path, for: numbers) {
                 await Self.cancel(download, logger)
             }
         } catch {
