@@ -10,7 +10,7 @@ import Testing
 
 /// What a channel has to do with its backend: keys, tokens and pings, over real sockets.
 @Suite(.timeLimit(.minutes(5)))
-struct BackEndTests {
+struct BackendTests {
     private let base = PushClientTests()
 
     /// A client whose channel was opened with keys, before anything was taken from its events.
