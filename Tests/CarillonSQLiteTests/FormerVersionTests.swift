@@ -69,7 +69,9 @@ struct FormerVersionTests {
         let request = SubscriptionRequest(
             proposed: SubscriptionID(Bytes16(high: 3, low: 1)), device: device.serial,
             definition: try SubscriptionFixture.definition(key: "k"), condition: nil, limit: 100)
-        guard case .made(let made) = try await store.putSubscription(request, at: start) else { throw StoreFixture.Missing() }
+        guard case .made(let made) = try await store.putSubscription(request, at: start) else {
+            throw StoreFixture.Missing()
+        }
         let subscription = try #require(try await store.subscription(made.id, of: serial))
         let registration = try #require(try await store.registration(of: device.serial))
         try store.close()

@@ -214,7 +214,7 @@ struct MigrationTests {
         try again.close()
     }
 
-    @Test(arguments: [(SubscriptionLimits.throttledFirings, 1), (1, SubscriptionLimits.heldBytes)])
+    @Test(arguments: [(SubscriptionLimits.throttledFirings, 1), (1, SubscriptionLimits.throttledBytes)])
     func `firings that an earlier file holds count against the limits of their device`(
         firings: Int, bytes: Int
     ) async throws {
@@ -243,7 +243,7 @@ struct MigrationTests {
         #expect(try await store.hold([firing], at: start) == [.full])
         let due = try #require(try await store.dueFirings(at: start, limit: 9).first)
         #expect(due.body.count == bytes)
-        try await store.dropHeld([due.number], at: start)
+        try await store.dropThrottled([due.number], at: start)
         #expect(try await store.hold([firing], at: start) == [.held(insteadOf: 0)])
         try store.close()
     }

@@ -42,7 +42,8 @@ struct SecretsTests {
             devices: store, home: home, directory: directoryOfChannels,
             news: StatusNews(devices: store, home: home),
             formerChannels: FormerChannels(users: store, home: home, directory: directoryOfChannels, time: time),
-            subscriptions: subscriptions, allowances: allowances, approvalHooks: NoApprovalHooks(), time: time, random: random)
+            subscriptions: subscriptions, allowances: allowances, approvalHooks: NoApprovalHooks(), time: time,
+            random: random)
         _ = try await registrar.register(app: app, registration: secret)
         try store.close()
         #expect(try !isFound(Data(secret.utf8), in: directory))

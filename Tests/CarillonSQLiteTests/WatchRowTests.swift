@@ -233,7 +233,8 @@ struct WatchRowTests {
         try await expectQueues([3])
         _ = try await fixture.put(fixture.request(on: third, ping: "http://b.example", due: start))
         try await expectQueues([2, 1])
-        _ = try await fixture.put(fixture.request(on: third, ping: "http://c.example", gone: "http://a.example", id: "msg_3"))
+        _ = try await fixture.put(
+            fixture.request(on: third, ping: "http://c.example", gone: "http://a.example", id: "msg_3"))
         try await expectQueues([2, 1])
 
         let later = start.adding(seconds: 10)
@@ -268,7 +269,8 @@ struct WatchRowTests {
         let removed = try #require(try await store.watch(of: second.serial)).serial
         let now = start
         let requests = [
-            try fixture.request(on: third, ping: "http://a.example"), try fixture.request(on: second, ping: "http://b.example"),
+            try fixture.request(on: third, ping: "http://a.example"),
+            try fixture.request(on: second, ping: "http://b.example"),
         ]
         let gate = Gate()
         async let before: Void = store.group.run { _ in gate.pass() }

@@ -75,7 +75,9 @@ struct HostileTextTests {
         Case(arguments: ["apps", "users", "set", "a.b", "--jwks-url", "https://a.b/"], answer: users),
         Case(arguments: ["apps", "users", "show", "a.b"], answer: users),
         Case(arguments: ["apps", "users", "remove", "a.b"], answer: "", showsTexts: false),
-        Case(arguments: ["apps", "approval-hook", "set", "a.b", "https://a.b/"], answer: #"{"url":"H","secret":"H","setAt":"H"}"#),
+        Case(
+            arguments: ["apps", "approval-hook", "set", "a.b", "https://a.b/"],
+            answer: #"{"url":"H","secret":"H","setAt":"H"}"#),
         Case(arguments: ["apps", "approval-hook", "show", "a.b"], answer: #"{"url":"H","setAt":"H"}"#),
         Case(arguments: ["apps", "approval-hook", "remove", "a.b"], answer: "", showsTexts: false),
         Case(

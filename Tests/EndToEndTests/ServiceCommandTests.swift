@@ -29,14 +29,14 @@ struct ServiceCommandTests {
 
     @Test func `relative paths of the state and of files work, and the fingerprint is the same at each start`() async throws
     {
-        let house = try await ServiceScenario()
-        let directory = house.server.directory
+        let scenario = try await ServiceScenario()
+        let directory = scenario.server.directory
         let offer = ["services", "provide", "--method", method, "--echo"]
-        let provide = offer + (try house.options(ServiceScenario.files, state: relative(directory + "/files-app")))
+        let provide = offer + (try scenario.options(ServiceScenario.files, state: relative(directory + "/files-app")))
         let provider = try Program(Program.carillon, provide)
         let first = try await provider.line { fingerprint($0) }
-        let report = try house.file("report.pdf", Data("report".utf8))
-        let options = try house.options(LiveServer.app, state: relative(directory + "/mail-app"))
+        let report = try scenario.file("report.pdf", Data("report".utf8))
+        let options = try scenario.options(LiveServer.app, state: relative(directory + "/mail-app"))
         let begin = ["services", "call", method, "--of", ServiceScenario.files, "--attach"]
         for (attach, name) in [(relative(report), "report.pdf"), ("may.pdf=" + relative(report), "may.pdf")] {
             let (status, lines) = try await call(begin + [attach] + options)

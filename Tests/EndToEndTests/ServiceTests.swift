@@ -65,7 +65,9 @@ struct ServiceTests {
     @Test(arguments: [1, 20]) func `files go there and come back, and are told of in order`(_ count: Int) async throws {
         let scenario = try await ServiceScenario()
         let (consumer, provider) = try await pair(scenario)
-        let sent = try (0..<count).map { try scenario.file("file \($0).bin", Data(repeating: UInt8($0), count: $0 * 10_000)) }
+        let sent = try (0..<count).map {
+            try scenario.file("file \($0).bin", Data(repeating: UInt8($0), count: $0 * 10_000))
+        }
         let paths = Mutex<[String]>([])
         await provider.serviceProvider.handle(ServiceScenario.transfer) { request in
             paths.withLock { $0 = request.attachments }

@@ -78,7 +78,7 @@ extension SubscriptionStore {
 
     package func nextThrottledFiring() async throws -> Timestamp? { try await nextThrottledFiring(in: .all) }
 
-    package func bringBackHeld(at now: Timestamp) async throws { try await bringBackHeld(in: .all, at: now) }
+    package func bringBackThrottled(at now: Timestamp) async throws { try await bringBackThrottled(in: .all, at: now) }
 
     package func endedSubscriptions(of device: DeviceSerial?, limit: Int) async throws -> [EndedSubscription] {
         try await endedSubscriptions(of: device, in: .all, limit: limit)

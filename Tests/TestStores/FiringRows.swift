@@ -14,7 +14,7 @@ package protocol FiringRows: Sendable {
     func makeThrottledFiringsDue(in store: any Store) async throws
     func throttledFirings(in store: any Store) async throws -> [ThrottledFiringRow]
     /// Returns the bytes of waiting firings of each device that has any. Throws if the store counts other bytes than it keeps.
-    func heldBytes(in store: any Store) async throws -> [Int]
+    func throttledBytes(in store: any Store) async throws -> [Int]
     /// Adds this many waiting firings of another item to each subscription.
     func addThrottledFirings(_ count: Int, in store: any Store) async throws
     func removeThrottledFirings(in store: any Store) async throws

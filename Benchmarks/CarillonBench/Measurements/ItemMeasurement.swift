@@ -177,7 +177,9 @@ struct ItemMeasurement: Sendable {
         while try await world.notified() < count {
             let began = nanoseconds()
             memoryAtMost = max(memoryAtMost, try world.server.usage().memoryKiB)
-            guard Double(began - start) / 1e9 < 600 else { throw NotMeasured("\(try await world.notified()) of \(count) fired") }
+            guard Double(began - start) / 1e9 < 600 else {
+                throw NotMeasured("\(try await world.notified()) of \(count) fired")
+            }
             let other = try await HTTPConnection.exchange(
                 world.post("/v1/items/stock.2/updates", #"{"fields":{"price":2}}"#), world.server.address)
             guard other.status == 200 else { throw NotMeasured("an update was answered with \(other.description)") }

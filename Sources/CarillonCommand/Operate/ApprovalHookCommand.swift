@@ -47,13 +47,15 @@ struct ApprovalHookCommand: AsyncParsableCommand {
                 let time = Timestamp3339.text(setAt.milliseconds)
                 options.show(ApprovalHookBody(url: url, secret: nil, setAt: time), of: app, event: nil)
             } onServer: { client in
-                options.show(try await client.call(.GET, "/v1/apps/\(app)/veto", as: ApprovalHookBody.self), of: app, event: nil)
+                options.show(
+                    try await client.call(.GET, "/v1/apps/\(app)/veto", as: ApprovalHookBody.self), of: app, event: nil)
             }
         }
     }
 
     struct Remove: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Remove the address. The server then allows everything that the keys and rules of the app allow.")
+        static let configuration = CommandConfiguration(
+            abstract: "Remove the address. The server then allows everything that the keys and rules of the app allow.")
         @Argument(help: "The app.") var app: String
         @OptionGroup var options: OperatorOptions
 

@@ -57,7 +57,8 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         // Both tasks end with the command.
         let events = client.serviceProvider.events
         let notifying = [
-            Task { await Self.notifyDevice(of: client.serviceProvider, printer) }, Task { await Self.notify(events, printer) },
+            Task { await Self.notifyDevice(of: client.serviceProvider, printer) },
+            Task { await Self.notify(events, printer) },
         ]
         defer { for task in notifying { task.cancel() } }
         let interrupt = InterruptService()

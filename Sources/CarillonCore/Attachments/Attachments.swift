@@ -170,7 +170,7 @@ package struct Attachments: Sendable {
             if isLast { completed.increment() }
             return upload.attachment
         } catch {
-            if upload.isWorthless { try await remove(upload.attachment) } else { try? await upload.keep() }
+            if upload.cannotComplete { try await remove(upload.attachment) } else { try? await upload.keep() }
             throw turn.refusal ?? error
         }
     }

@@ -18,7 +18,7 @@ package final class Upload: @unchecked Sendable {
     /// The offset after the last written byte.
     package private(set) var offset: Int64
     /// Whether the upload can never become complete, because its length or digest is wrong.
-    package private(set) var isWorthless = false
+    package private(set) var cannotComplete = false
     /// The system reports only once that bytes did not reach the disk. A later call can succeed even though the bytes are not on
     /// disk.
     private var hasFailed = false
@@ -46,7 +46,7 @@ package final class Upload: @unchecked Sendable {
     /// - Throws: ``Refusal``, also if the file would exceed its length. The upload cannot become complete then.
     package func write(_ bytes: any FileBytes) async throws -> Bool {
         guard Int64(bytes.count) <= attachment.length - offset else {
-            isWorthless = true
+            cannotComplete = true
             throw Refusal(
                 .uploadLengthInconsistent,
                 "More came than the \(attachment.length) bytes that the upload was begun with; it was removed.")
@@ -116,7 +116,7 @@ package final class Upload: @unchecked Sendable {
         if offset == 0 { try await file.sync() }
         if let expected = attachment.digest {
             guard try await files.digest(ofGrowing: attachment.id) == expected else {
-                isWorthless = true
+                cannotComplete = true
                 throw Refusal.wholeDigestMismatch
             }
         }

@@ -73,7 +73,7 @@ package struct DeliveryMachine: Sendable {
     private let also: Set<EnvelopeKind>
     /// The position of the last envelope that was considered.
     package private(set) var position: Int64
-    private var given = GivenEnvelopes()
+    private var given = UnansweredEnvelopes()
     private var isLoading = false
     /// Whether the store can have more envelopes than were requested.
     private var wantsMore = true
@@ -84,7 +84,7 @@ package struct DeliveryMachine: Sendable {
     /// Withdrawals during a load, which can have read the envelopes before they were withdrawn.
     private var withdrawn: Set<Withdrawal> = []
     /// Whether more was withdrawn than is remembered. The loaded page is read again then.
-    private var distrustsLoad = false
+    private var mustReload = false
 
     private static let rememberedWithdrawals = 256
 
@@ -137,10 +137,10 @@ package struct DeliveryMachine: Sendable {
     /// Envelopes were withdrawn. Their answers are not expected any more, and they are not delivered if they were not yet.
     package mutating func withdrew(_ withdrawal: Withdrawal) -> [Action] {
         if case .envelopes = withdrawal {
-            distrustsLoad = distrustsLoad || isLoading
-        } else if isLoading, !distrustsLoad {
+            mustReload = mustReload || isLoading
+        } else if isLoading, !mustReload {
             withdrawn.insert(withdrawal)
-            distrustsLoad = withdrawn.count > Self.rememberedWithdrawals
+            mustReload = withdrawn.count > Self.rememberedWithdrawals
         }
         return given.remove(withdrawal) ? nextLoad() : []
     }
@@ -159,8 +159,8 @@ package struct DeliveryMachine: Sendable {
     private mutating func loaded(_ page: InboxPage, at now: Timestamp) -> [Action] {
         isLoading = false
         defer { withdrawn.removeAll() }
-        if isHeld || distrustsLoad {
-            distrustsLoad = false
+        if isHeld || mustReload {
+            mustReload = false
             wantsMore = true
             return nextLoad()
         }
@@ -224,7 +224,7 @@ package struct DeliveryMachine: Sendable {
         moves += 1
         // The load can end after the move, and contain envelopes that were withdrawn at the new home before this connection is a
         // session there.
-        distrustsLoad = distrustsLoad || isLoading
+        mustReload = mustReload || isLoading
     }
 
     /// Takes back envelopes that were delivered to the connection but not written to the peer, because this connection is not

@@ -328,7 +328,7 @@ package struct DeviceRegistrar: Sendable {
     package func writeSeen(in shard: Shard? = nil) async throws {
         let (anonymous, registered) = seen.take(in: shard)
         var unwritten = [(anonymous[...], true), (registered[...], false)]
-        var came = seen.takeThoseWhoCame(in: shard)[...]
+        var came = seen.takeConnected(in: shard)[...]
         defer {
             for (devices, areAnonymous) in unwritten {
                 for device in devices { seen.saw(device, isAnonymous: areAnonymous) }

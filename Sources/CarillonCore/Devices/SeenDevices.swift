@@ -57,7 +57,7 @@ package final class SeenDevices: Sendable {
     }
 
     /// - Parameter shard: The shard of the devices that are taken; nil for all.
-    func takeThoseWhoCame(in shard: Shard? = nil) -> [DeviceSerial] {
+    func takeConnected(in shard: Shard? = nil) -> [DeviceSerial] {
         registered.withLock { registered in
             guard let shard else {
                 defer { registered = [] }

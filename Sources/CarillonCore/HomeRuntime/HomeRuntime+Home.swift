@@ -19,7 +19,8 @@ extension HomeRuntime: Home {
         }
     }
 
-    package func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
+    package func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault>
+    {
         guard has(device) else { throw .moved(to: Shard(of: device)) }
         return await inbox.read(device, load)
     }

@@ -14,7 +14,7 @@ package struct ShardMove: Sendable {
     }
 
     /// A home that releases or takes over shards.
-    package struct Party: Sendable {
+    package struct Participant: Sendable {
         package var home: HomeRuntime
         package var node: NodeNumber
         /// The place of the home in ``Homes``.
@@ -64,9 +64,9 @@ package struct ShardMove: Sendable {
     /// Moves a shard. Only one move at a time can run in a server.
     ///
     /// - Throws: ``StoreFault``. The shard stays at its home.
-    package func move(_ shard: Shard, from giver: Party, to taker: Party) async throws -> Result {
+    package func move(_ shard: Shard, from source: Participant, to target: Participant) async throws -> Result {
         do {
-            let result = try await moveNow(shard, from: giver, to: taker)
+            let result = try await moveNow(shard, from: source, to: target)
             ServerMetric.shardMoves.counter(result == .moved ? "moved" : "busy").increment()
             return result
         } catch {
@@ -75,37 +75,37 @@ package struct ShardMove: Sendable {
         }
     }
 
-    private func moveNow(_ shard: Shard, from giver: Party, to taker: Party) async throws -> Result {
-        guard let gate = giver.home.gate, taker.home.gate != nil else {
+    private func moveNow(_ shard: Shard, from source: Participant, to target: Participant) async throws -> Result {
+        guard let gate = source.home.gate, target.home.gate != nil else {
             preconditionFailure("A home that has all shards gives and takes none.")
         }
         let end = ContinuousClock.now + longestClosing
         guard await gate.close(shard, atMost: Self.time(until: end, atMost: Self.longestDrain)) else { return .busy }
-        guard await hasGivenUp(shard, giver, gate, before: end) else {
+        guard await hasGivenUp(shard, source, gate, before: end) else {
             gate.reopen(shard)
             return .busy
         }
         // An envelope that a session read at the former home must not be delivered after its sender withdrew it at the new home.
-        let sessions = giver.home.sessions
+        let sessions = source.home.sessions
         let areHeld = await gate.waits(atMost: Self.time(until: end, atMost: Self.longestHold)) { done in
             sessions.moving(shard, done: done)
         }
         do {
-            guard areHeld, try await assign(shard, from: giver, to: taker, before: end) else {
-                stay(shard, at: giver, gate)
+            guard areHeld, try await assign(shard, from: source, to: target, before: end) else {
+                stay(shard, at: source, gate)
                 return .busy
             }
         } catch {
-            stay(shard, at: giver, gate)
+            stay(shard, at: source, gate)
             throw error
         }
         // Calls that waited for the shard run at the new home before its sessions have arrived.
-        taker.home.sessions.expect(sessions.devices(in: shard))
-        taker.home.take(shard)
-        homes.move(ShardSet([shard]), to: taker.place)
+        target.home.sessions.expect(sessions.devices(in: shard))
+        target.home.take(shard)
+        homes.move(ShardSet([shard]), to: target.place)
         gate.give(shard)
         sessions.moved(shard, isGiven: true)
-        await taker.took(shard)
+        await target.took(shard)
         return .moved
     }
 
@@ -118,13 +118,13 @@ package struct ShardMove: Sendable {
     /// Returns whether the features of the home released the shard, and everything is written. If that takes too long, it
     /// continues while the shard is open again: data that is removed from memory then is read again.
     private func hasGivenUp(
-        _ shard: Shard, _ giver: Party, _ gate: ShardGate, before end: ContinuousClock.Instant
+        _ shard: Shard, _ source: Participant, _ gate: ShardGate, before end: ContinuousClock.Instant
     ) async -> Bool {
         let outcome = Outcome()
         _ = await gate.waits(atMost: Self.time(until: end, atMost: Self.longestGiveUp)) { done in
             // Ends with the work.
             Task {
-                if await giver.giveUp(shard), await giver.home.hasWritten() { outcome.isDone.withLock { $0 = true } }
+                if await source.giveUp(shard), await source.home.hasWritten() { outcome.isDone.withLock { $0 = true } }
                 done()
             }
         }
@@ -135,26 +135,26 @@ package struct ShardMove: Sendable {
         let isDone = Mutex(false)
     }
 
-    private func stay(_ shard: Shard, at giver: Party, _ gate: ShardGate) {
+    private func stay(_ shard: Shard, at source: Participant, _ gate: ShardGate) {
         gate.reopen(shard)
-        giver.home.sessions.moved(shard, isGiven: false)
+        source.home.sessions.moved(shard, isGiven: false)
     }
 
     /// Writes the new home of the shard. Positions that the new home assigns are later than those of the former home.
     ///
     /// - Returns: False if the time was over before the write began. The former home is the owner then.
     private func assign(
-        _ shard: Shard, from giver: Party, to taker: Party, before end: ContinuousClock.Instant
+        _ shard: Shard, from source: Participant, to target: Participant, before end: ContinuousClock.Instant
     ) async throws -> Bool {
         var epoch = try await store.claimEpoch()
         // The store has no positions of messages that were not stored.
-        while epoch <= giver.home.epoch { epoch = try await store.claimEpoch() }
-        taker.home.raise(to: epoch)
-        let place = ShardMap.Place(node: taker.node, epoch: epoch)
+        while epoch <= source.home.epoch { epoch = try await store.claimEpoch() }
+        target.home.raise(to: epoch)
+        let place = ShardMap.Place(node: target.node, epoch: epoch)
         while true {
             let version = try await store.shardMap().version
             guard ContinuousClock.now < end else { return false }
-            if try await giver.home.store.changeShards(ShardSet([shard]), to: place, from: version) != nil { return true }
+            if try await source.home.store.changeShards(ShardSet([shard]), to: place, from: version) != nil { return true }
         }
     }
 }

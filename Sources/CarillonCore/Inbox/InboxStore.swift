@@ -48,9 +48,9 @@ package struct Arrival: Equatable, Sendable {
     /// Nil if the envelopes cannot be read.
     package var envelopes: [Envelope]?
     /// The revisions of the device's reports that the server has stored, for the answer to the device.
-    package var said: SaidRevisions
+    package var said: ReportedRevisions
 
-    package init(device: Device, envelopes: [Envelope]?, said: SaidRevisions = .none) {
+    package init(device: Device, envelopes: [Envelope]?, said: ReportedRevisions = .none) {
         self.device = device
         self.envelopes = envelopes
         self.said = said

@@ -11,7 +11,7 @@ package import CarillonWire
 /// New push credentials open the push queue. The pause grows from one second to a minute if the service cannot be reached. It is
 /// a minute if the push credentials are refused.
 ///
-/// If ``strangersInARow`` pushes in a row have an answer that is not the service's, the push queue is paused as if the service
+/// If ``unknownAnswersInARow`` pushes in a row have an answer that is not the service's, the push queue is paused as if the service
 /// could not be reached. A push that always has such an answer counts once, so that it does not pause the other pushes.
 package struct GatewayBreaker: Equatable, Sendable {
     package struct Fault: Equatable, Sendable {
@@ -23,7 +23,7 @@ package struct GatewayBreaker: Equatable, Sendable {
     package static let widest = 1000
     package static let probeSeconds: Int64 = 60
     private static let backOffSeconds = BackOff(first: 1, longest: probeSeconds)
-    package static let strangersInARow = 10
+    package static let unknownAnswersInARow = 10
 
     package private(set) var underWay = 0
     package private(set) var window = GatewayBreaker.widest
@@ -68,8 +68,8 @@ package struct GatewayBreaker: Equatable, Sendable {
         case .unreachable(let reason):
             return pauseAsUnreachable(reason, at: now)
         case .unknown(let description):
-            if !strange.contains(push), strange.count < Self.strangersInARow { strange.append(push) }
-            guard fault != nil || strange.count == Self.strangersInARow else { return false }
+            if !strange.contains(push), strange.count < Self.unknownAnswersInARow { strange.append(push) }
+            guard fault != nil || strange.count == Self.unknownAnswersInARow else { return false }
             return pauseAsUnreachable(description, at: now)
         case .credentialsRefused(let reason):
             strange = []

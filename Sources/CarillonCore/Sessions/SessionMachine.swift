@@ -87,7 +87,7 @@ package struct SessionMachine: Sendable {
 
     private struct Identifying {
         var version: Int
-        var hearsServices: Bool
+        var supportsServices: Bool
         /// The machine waits for its first load.
         var delivery: DeliveryMachine
         var kept: [ClientFrame] = []
@@ -107,7 +107,7 @@ package struct SessionMachine: Sendable {
         /// Whether the request that is being performed can affect the requests after it.
         var isPerformingAlone = false
         var isOutputPaused = false
-        var hearsServices = false
+        var supportsServices = false
         var owesProviders = false
 
         var isCarillon: Bool { version > 0 }
@@ -162,7 +162,7 @@ package struct SessionMachine: Sendable {
             let load = delivery.began()
             state = .identifying(
                 Identifying(
-                    version: version, hearsServices: asksForServices || version >= Self.hearsServicesSince,
+                    version: version, supportsServices: asksForServices || version >= Self.hearsServicesSince,
                     delivery: delivery))
             return [.identify(hello, load)]
         case .identifying(var identifying):
@@ -197,7 +197,7 @@ package struct SessionMachine: Sendable {
             return [.close(.protocolError, "frame_unknown: no messageType \"\(type)\" exists")]
         case .broadcastSubscribe(let ids):
             return [.send(.unknownBroadcasts(ids))]
-        case .request where open.version < Self.asksSince && !open.hearsServices:
+        case .request where open.version < Self.asksSince && !open.supportsServices:
             return open.isCarillon
                 ? [.close(.protocolError, "frame_unknown: say \"carillon\": \(Self.asksSince) first")] : []
         case .register, .unregister, .request:
@@ -256,18 +256,18 @@ package struct SessionMachine: Sendable {
     ///   - page: The page that was read of the device's inbox. The session was notified of each later change.
     ///   - said: The revisions of the device's reports that the server has.
     package mutating func identified(
-        _ identity: Identity, _ page: InboxPage = .unread, said: SaidRevisions = .none, at now: Timestamp
+        _ identity: Identity, _ page: InboxPage = .unread, said: ReportedRevisions = .none, at now: Timestamp
     ) -> [Action] {
         guard case .identifying(let identifying) = state else { return [] }
         var open = Open(
             owner: identity.owner, version: identifying.version, delivery: identifying.delivery,
-            isOutputPaused: isOutputPaused, hearsServices: identifying.hearsServices)
+            isOutputPaused: isOutputPaused, supportsServices: identifying.supportsServices)
         let extensions =
             open.isCarillon
             ? ServerFrame.Hello.Carillon(
                 version: open.version, keepAliveSeconds: settings.keepAliveSeconds, server: settings.server?.description,
                 history: settings.history, deviceRevision: said.device, servicesRevision: said.services,
-                also: open.hearsServices && open.version < Self.hearsServicesSince ? ["services"] : [])
+                also: open.supportsServices && open.version < Self.hearsServicesSince ? ["services"] : [])
             : nil
         var actions: [Action] = [.send(.hello(.init(uaid: identity.uaid, carillon: extensions)))]
         if let device = open.device {
@@ -367,7 +367,7 @@ package struct SessionMachine: Sendable {
     /// The service providers of the device's user have changed. One frame reports all changes until it is sent.
     package mutating func providersChanged() -> [Action] {
         withOpen { open in
-            guard open.hearsServices else { return [] }
+            guard open.supportsServices else { return [] }
             open.owesProviders = true
             return Self.notifyProviders(in: &open)
         }
@@ -415,14 +415,14 @@ package struct SessionMachine: Sendable {
         switch reason {
         case .replaced: close(.replaced, "replaced: a newer connection of this device took over")
         case .deviceGone: close(.gone, Self.goneReason)
-        case .serverStops, .moved: saidGoodbye(.restart, "restart: come back later")
+        case .serverStops, .moved: sentGoodbye(.restart, "restart: come back later")
         case .storageUnavailable:
-            saidGoodbye(.tryLater, "storage_unavailable: what you answered could not be stored and comes again")
-        case .linkLost: saidGoodbye(.restart, "link_lost: come back later")
+            sentGoodbye(.tryLater, "storage_unavailable: what you answered could not be stored and comes again")
+        case .linkLost: sentGoodbye(.restart, "link_lost: come back later")
         }
     }
 
-    private mutating func saidGoodbye(_ code: CloseCode, _ reason: String) -> [Action] {
+    private mutating func sentGoodbye(_ code: CloseCode, _ reason: String) -> [Action] {
         let closing: [Action]
         if case .open(let open) = state, open.isCarillon {
             closing = [.send(.goodbye(delaySeconds: Self.comeBackSeconds))]

@@ -127,7 +127,7 @@ package enum SubscriptionLimits {
     package static let payloadBytes = 4096
     /// The number of throttled firings of one device, and their bytes.
     package static let throttledFirings = 1000
-    package static let heldBytes = 1 << 20
+    package static let throttledBytes = 1 << 20
     /// The longest cool-down of the policy ``SubscriptionMachine/Policy/every(coolDownSeconds:)``.
     package static let coolDownSeconds: Int64 = 30 * 86_400
 }

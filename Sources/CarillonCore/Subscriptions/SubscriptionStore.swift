@@ -139,20 +139,20 @@ package protocol SubscriptionStore: Sendable {
 
     /// Stores firings of subscriptions that have a pace, in order, unless they can be delivered now. A firing is ignored unless
     /// its number is later than the last of its subscription and item. Concurrent calls do not exceed
-    /// ``SubscriptionLimits/throttledFirings`` and ``SubscriptionLimits/heldBytes`` of a device.
+    /// ``SubscriptionLimits/throttledFirings`` and ``SubscriptionLimits/throttledBytes`` of a device.
     ///
     /// - Returns: A result for each firing.
-    func hold(_ firings: [ThrottledFiring], at now: Timestamp) async throws -> [HoldResult]
+    func hold(_ firings: [ThrottledFiring], at now: Timestamp) async throws -> [ThrottleResult]
     /// Returns throttled firings that are due, in the order of their due times. The call removes nothing:
     /// ``Effect/throttledNotified(_:at:)`` is applied once for each firing.
     func dueFirings(in shards: ShardSet, at now: Timestamp, limit: Int) async throws -> [DueFiring]
     /// Returns the due time of the first throttled firing; nil if there is none.
     func nextThrottledFiring(in shards: ShardSet) async throws -> Timestamp?
     /// Corrects due times after the clock was set back: no firing waits longer than the interval of its pace.
-    func bringBackHeld(in shards: ShardSet, at now: Timestamp) async throws
+    func bringBackThrottled(in shards: ShardSet, at now: Timestamp) async throws
     /// Drops throttled firings that are not valid any more. The next firing of the same subscription and item is then due at
     /// once. A second call changes nothing.
-    func dropHeld(_ firings: [Int64], at now: Timestamp) async throws
+    func dropThrottled(_ firings: [Int64], at now: Timestamp) async throws
 }
 
 /// A rendered firing of a subscription that has a pace.
@@ -188,7 +188,7 @@ package struct ThrottledFiring: Equatable, Sendable {
     }
 }
 
-package enum HoldResult: Equatable, Sendable {
+package enum ThrottleResult: Equatable, Sendable {
     /// The firing must be delivered now.
     case due
     /// The firing is stored, and replaces this number of firings that waited before it.

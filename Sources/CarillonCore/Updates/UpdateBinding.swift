@@ -28,7 +28,8 @@ package struct UpdateBinding: Equatable, Sendable {
 
     package init(
         serial: BindingSerial, device: DeviceSerial, user: UserID?, profile: String, revision: Int64,
-        parametersRevision: String?, values: ParameterValues, locatedAt: Timestamp?, kinds: Set<String>, cursor: AudienceCursor,
+        parametersRevision: String?, values: ParameterValues, locatedAt: Timestamp?, kinds: Set<String>,
+        cursor: AudienceCursor,
         seenTo: UpdateSerial, needsResync: Bool, receivedTo: ReceivedTo
     ) {
         self.serial = serial

@@ -30,7 +30,7 @@ final class Effects {
         case let effect as CompletionEffect: return try completions.counts(effect)
         case let effect as FiringEffect: return firings.counts(effect)
         case let step as RequestStep: return requests.counts(step)
-        case let effect as StatusEffect: return try StatusNewsTable(db).isPending(effect.device, effect.at)
+        case let effect as StatusEffect: return try PendingStatusTable(db).isPending(effect.device, effect.at)
         case let effect as WatchEffect: return try watches.counts(effect)
         default: throw Self.unknown
         }
@@ -68,7 +68,7 @@ final class Effects {
             // The step is written with the other steps of the batch.
             requests.accept(step)
             return true
-        case let effect as StatusEffect: return try StatusNewsTable(db).notified(effect.device, effect.at)
+        case let effect as StatusEffect: return try PendingStatusTable(db).notified(effect.device, effect.at)
         case let effect as WatchEffect: return try watches.apply(effect)
         default: throw Self.unknown
         }

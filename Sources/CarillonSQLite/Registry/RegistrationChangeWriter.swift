@@ -85,7 +85,7 @@ struct RegistrationChangeWriter {
         insert.bind(said.timeZone)
         insert.bind(said.parameters == .none ? nil : said.parameters.json)
         insert.bind(registration.user?.text)
-        insert.bind(registration.saidEnvironment?.rawValue)
+        insert.bind(registration.reportedEnvironment?.rawValue)
         insert.bind(said.revision)
         insert.bind(said.formerService?.platform.rawValue)
         insert.bind(said.formerService?.environment.rawValue)

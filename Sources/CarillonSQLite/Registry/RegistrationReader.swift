@@ -242,7 +242,7 @@ extension DeviceRegistration {
             profile.parameters = try DeviceParameters(value)
         }
         user = columns.text(place + 14).flatMap(UserID.init)
-        saidEnvironment = columns.text(place + 15).flatMap(PushEnvironment.init)
+        reportedEnvironment = columns.text(place + 15).flatMap(PushEnvironment.init)
         profile.revision = columns.text(place + 16)
     }
 }

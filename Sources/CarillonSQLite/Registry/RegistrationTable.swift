@@ -20,7 +20,7 @@ struct RegistrationTable {
     func registration(of device: DeviceSerial) throws -> DeviceRegistration? { try reader.registration(of: device) }
 
     /// Returns the revisions of a device's last reports.
-    func saidRevisions(of device: DeviceSerial) throws -> SaidRevisions {
+    func saidRevisions(of device: DeviceSerial) throws -> ReportedRevisions {
         var select = try BoundStatement(
             db,
             """
@@ -28,7 +28,7 @@ struct RegistrationTable {
                 (SELECT revision FROM service_provider WHERE device = ?1)
             """)
         select.bind(device.rawValue)
-        return try select.first { SaidRevisions(device: $0.text(0), services: $0.text(1)) } ?? .none
+        return try select.first { ReportedRevisions(device: $0.text(0), services: $0.text(1)) } ?? .none
     }
 
     // MARK: Changes

@@ -37,7 +37,7 @@ extension SQLiteStore: DeviceStore {
     }
 
     package func pendingStatuses(in shards: ShardSet, limit: Int) async throws -> [PendingStatus] {
-        try await read { db in try StatusNewsTable(db).pending(in: shards, limit: limit) }
+        try await read { db in try PendingStatusTable(db).pending(in: shards, limit: limit) }
     }
 
     package func device(_ id: DeviceID) async throws -> Device? {

@@ -23,7 +23,7 @@ package final class SQLiteStore: Sendable {
     let gate: StoreGate
     let memory: InboxMemory
     let registry: RegistryMemory
-    let incarnations: LivingIncarnations
+    let incarnations: ActiveIncarnations
     let metrics: InboxMetrics
     private let lock: DirectoryLock?
     let health: StoreHealth
@@ -77,7 +77,7 @@ package final class SQLiteStore: Sendable {
         metrics = InboxMetrics()
         let memory = InboxMemory(settings: settings, indexCapacity: indexCapacity)
         self.memory = memory
-        let incarnations = LivingIncarnations()
+        let incarnations = ActiveIncarnations()
         self.incarnations = incarnations
         let transactions = TransactionGroup(writer: database, gate: gate, health: health, incarnations: incarnations) { db in
             memory.rolledBack(in: db)
@@ -87,7 +87,7 @@ package final class SQLiteStore: Sendable {
         reads = ReadGroups(reader: database, gate: gate)
         // GRDB changes this setting for a pool after its connection was prepared, so it is set here.
         try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
-        database.add(transactionObserver: PlaceGuard(health), extent: .databaseLifetime)
+        database.add(transactionObserver: FileGuard(health), extent: .databaseLifetime)
         try database.write { db in
             try Schema.bringUpToDate(db)
             if let file { try SchemaComparison.check(db, path: file.path) }

@@ -76,7 +76,7 @@ final class StoreHealth: Sendable {
 }
 
 /// Refuses commits to a file that is not in its place.
-final class PlaceGuard: TransactionObserver {
+final class FileGuard: TransactionObserver {
     private let health: StoreHealth
 
     init(_ health: StoreHealth) { self.health = health }

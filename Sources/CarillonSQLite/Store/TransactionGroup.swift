@@ -30,7 +30,7 @@ final class TransactionGroup: Sendable {
     private let writer: any DatabaseWriter
     private let gate: StoreGate
     private let health: StoreHealth
-    private let incarnations: LivingIncarnations
+    private let incarnations: ActiveIncarnations
     private let fencedWrites: Counter
     private let queue = Mutex(Queue())
     private let onRollback: @Sendable (Database) -> Void
@@ -45,7 +45,7 @@ final class TransactionGroup: Sendable {
     ///   - onRollback: Called after work was rolled back.
     init(
         writer: any DatabaseWriter, gate: StoreGate = StoreGate(), health: StoreHealth,
-        incarnations: LivingIncarnations = LivingIncarnations(), fencedWrites: Counter = ServerMetric.fencedWrites.counter(),
+        incarnations: ActiveIncarnations = ActiveIncarnations(), fencedWrites: Counter = ServerMetric.fencedWrites.counter(),
         onRollback: @escaping @Sendable (Database) -> Void
     ) {
         self.writer = writer

@@ -69,7 +69,7 @@ struct FiringReader {
             try select.forEachRow { columns in
                 guard let item = columns.text(place + 1).flatMap({ ItemName($0) }) else { return false }
                 let key = FiringKey(SubscriptionSerial(columns.integer(place)), on: item)
-                facts.held[number] = HeldEntry(key, revision: columns.integer(place + 2))
+                facts.held[number] = ThrottledEntry(key, revision: columns.integer(place + 2))
                 facts.subscriptions[key.subscription] = FiringSubscription(columns, from: 0)
                 facts.watches[key] =
                     columns.integer(place + 3) == 0
@@ -83,11 +83,11 @@ struct FiringReader {
         var select = try BoundStatement(
             db, "SELECT serial, bytes FROM held_firing WHERE subscription = ? AND item = ? ORDER BY serial")
         for key in keys {
-            var queue: [HeldSize] = []
+            var queue: [ThrottledSize] = []
             select.bind(key.subscription.rawValue)
             select.bind(key.item.text)
             try select.forEachRow { columns in
-                queue.append(HeldSize(columns.integer(0), bytes: Int(columns.integer(1))))
+                queue.append(ThrottledSize(columns.integer(0), bytes: Int(columns.integer(1))))
                 return true
             }
             facts.queues[key] = queue
@@ -100,7 +100,7 @@ struct FiringReader {
         for device in devices {
             select.bind(device.rawValue)
             facts.usage[device] = try select.first { columns in
-                HeldUsage(firings: Int(columns.integer(0)), bytes: Int(columns.integer(1)))
+                ThrottledUsage(firings: Int(columns.integer(0)), bytes: Int(columns.integer(1)))
             }
         }
     }

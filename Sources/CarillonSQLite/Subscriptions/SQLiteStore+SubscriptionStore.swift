@@ -230,7 +230,7 @@ extension SQLiteStore: SubscriptionStore {
 
     // MARK: Throttled firings
 
-    package func hold(_ firings: [ThrottledFiring], at now: Timestamp) async throws -> [HoldResult] {
+    package func hold(_ firings: [ThrottledFiring], at now: Timestamp) async throws -> [ThrottleResult] {
         try await group.run { db in try ThrottledFiringTable(db).hold(firings, at: now) }
     }
 
@@ -251,11 +251,11 @@ extension SQLiteStore: SubscriptionStore {
         }
     }
 
-    package func bringBackHeld(in shards: ShardSet, at now: Timestamp) async throws {
+    package func bringBackThrottled(in shards: ShardSet, at now: Timestamp) async throws {
         try await group.run { db in try ThrottledFiringTable(db).bringBack(in: shards, at: now) }
     }
 
-    package func dropHeld(_ firings: [Int64], at now: Timestamp) async throws {
+    package func dropThrottled(_ firings: [Int64], at now: Timestamp) async throws {
         try await group.run { db in try ThrottledFiringTable(db).drop(firings, at: now) }
     }
 }

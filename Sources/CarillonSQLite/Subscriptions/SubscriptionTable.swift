@@ -45,7 +45,8 @@ struct SubscriptionTable {
         if let earlier = try earlier(request) { return try change(earlier, request, at: now) }
         guard request.changed == nil else { return .unknown }
         let count = try Int.first(
-            db, "SELECT count(*) FROM subscription WHERE device = ? AND status < \(Self.endedStatus)", [request.device.rawValue]
+            db, "SELECT count(*) FROM subscription WHERE device = ? AND status < \(Self.endedStatus)",
+            [request.device.rawValue]
         )
         guard count ?? 0 < request.limit, found.count < SubscriptionLimits.perApp else { return .tooMany }
         let subscription = Subscription(
@@ -60,10 +61,12 @@ struct SubscriptionTable {
     private func earlier(_ request: SubscriptionRequest) throws -> Subscription? {
         if let id = request.changed { return try subscription(id, of: request.device) }
         guard let key = request.definition.key else { return nil }
-        return try subscriptions(of: request.device, SubscriptionFilter(key: key), after: SubscriptionSerial(0), limit: 1).first
+        return try subscriptions(of: request.device, SubscriptionFilter(key: key), after: SubscriptionSerial(0), limit: 1)
+            .first
     }
 
-    private func change(_ earlier: Subscription, _ request: SubscriptionRequest, at now: Timestamp) throws -> SubscriptionPut {
+    private func change(_ earlier: Subscription, _ request: SubscriptionRequest, at now: Timestamp) throws -> SubscriptionPut
+    {
         if let revision = request.revision, revision != earlier.machine.revision { return .overtaken }
         guard request.definition.watchesTheSame(as: earlier.definition) else { return .frozen(earlier) }
         // To change one by its identifier arms it, be the change as small as none.

@@ -9,7 +9,7 @@ struct ThrottledFiringTable {
 
     init(_ db: Database) { self.db = db }
 
-    func hold(_ firings: [ThrottledFiring], at now: Timestamp) throws -> [HoldResult] {
+    func hold(_ firings: [ThrottledFiring], at now: Timestamp) throws -> [ThrottleResult] {
         let reader = FiringReader(db)
         var (facts, asked) = (FiringFacts(), FiringQuestions())
         while let questions = FiringRules.questions(toHold: firings, at: now, knowing: facts, asked: asked) {

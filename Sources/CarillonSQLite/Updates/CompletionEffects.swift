@@ -48,7 +48,9 @@ final class CompletionEffects {
         if offer.cursor != nil, known.evaluated == nil, known.revision != nil { known = try reader.facts(of: offer) }
         guard let changes = rules.offer(offer, knowing: known) else { return false }
         try writer.write(changes)
-        if let place = offer.cursor { try note(place, with: offer, knowing: evaluated[offer.key.binding] ?? known.evaluated) }
+        if let place = offer.cursor {
+            try note(place, with: offer, knowing: evaluated[offer.key.binding] ?? known.evaluated)
+        }
         if changes.forgottenEntry != nil { facts = [:] }
         return true
     }
@@ -56,7 +58,9 @@ final class CompletionEffects {
     /// Writes the cursor of a binding after an offer that counted.
     private func note(_ place: AudienceCursor, with offer: UpdateOffer, knowing facts: CursorFacts?) throws {
         let binding = offer.key.binding
-        guard let change = BindingRules().evaluated(to: place, isFull: false, of: offer.revision, knowing: facts) else { return }
+        guard let change = BindingRules().evaluated(to: place, isFull: false, of: offer.revision, knowing: facts) else {
+            return
+        }
         try bindings.write(change, of: binding)
         evaluated[binding] = facts
         evaluated[binding]?.cursor = change.cursor

@@ -159,7 +159,7 @@ struct CompletionTable {
 
     /// Marks expired completions of a binding as coalesced into an update, so that the device is not notified of them again: the
     /// completions of one update, or all.
-    func standIn(
+    func markCoalesced(
         _ update: UpdateSerial, forExpiredOf binding: BindingSerial, _ expired: UpdateSerial? = nil
     ) throws {
         try db.run(

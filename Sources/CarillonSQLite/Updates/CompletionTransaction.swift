@@ -62,7 +62,7 @@ struct CompletionTransaction {
     func resync(_ update: UpdateSerial, of binding: BindingSerial, at now: Timestamp) throws -> [MessageID] {
         let last = try table.last(of: binding, update)
         if let changes = rules.resync(update, of: binding, at: now, knowing: last) { try writer.write(changes) }
-        try table.standIn(update, forExpiredOf: binding)
+        try table.markCoalesced(update, forExpiredOf: binding)
         let content = try table.unreceivedContent(of: binding).completions
         return try coalesce(content.map { ($0.key, by: update) }, at: now)
     }
@@ -177,7 +177,7 @@ struct CompletionTransaction {
         case .taken(let step): return .taken(try write(step, at: now))
         case .late: break
         case .lateFailure: try BindingTable(db).missed(binding)
-        case .lateSuccess: try table.standIn(update.serial, forExpiredOf: binding, update.serial)
+        case .lateSuccess: try table.markCoalesced(update.serial, forExpiredOf: binding, update.serial)
         }
         return .late
     }

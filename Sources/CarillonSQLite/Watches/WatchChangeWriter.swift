@@ -109,7 +109,8 @@ struct WatchChangeWriter {
             """,
             [
                 watch.revision, watch.ping?.address.text, watch.ping?.intervalSeconds, watch.disconnectAddress?.text,
-                Data(watch.sealed.secret), Data(watch.sealed.token), watch.machine.notified?.rawValue, watch.machine.failures,
+                Data(watch.sealed.secret), Data(watch.sealed.token), watch.machine.notified?.rawValue,
+                watch.machine.failures,
                 watch.lastPing?.at.milliseconds, watch.lastPing?.failure?.rawValue, watch.lastPing?.detail,
                 watch.serial.rawValue,
             ])

@@ -18,7 +18,8 @@ final class HomeRequestHandler: Sendable {
     ///   - responder: The routes of the home.
     ///   - shares: The connections of devices, which are counted at their home.
     init(
-        domain: HomeDomain, responder: any HTTPResponder<RouteContext>, publishHandler: PublishHandler, shares: ConnectionShares,
+        domain: HomeDomain, responder: any HTTPResponder<RouteContext>, publishHandler: PublishHandler,
+        shares: ConnectionShares,
         logger: Logger
     ) {
         self.domain = domain

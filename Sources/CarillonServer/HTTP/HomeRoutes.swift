@@ -32,7 +32,8 @@ final class HomeRoutes: Sendable {
         handlers = zip(homes, responders).map { home, responder in
             HomeRequestHandler(
                 domain: home, responder: responder,
-                publishHandler: PublishHandler(domain: home, addresses: addresses, logger: logger), shares: shares, logger: logger)
+                publishHandler: PublishHandler(domain: home, addresses: addresses, logger: logger), shares: shares,
+                logger: logger)
         }
         for (home, handler) in zip(homes, handlers) {
             home.runtime.take {

@@ -1,5 +1,5 @@
 extension RouteHome {
-    /// The case of each route, by its name in ``Routes/names`` or ``Routes/namesElsewhere``.
+    /// The case of each route, by its name in ``Routes/names`` or ``Routes/externalNames``.
     static let table: [String: RouteHome] = [
         // Channels
         "POST /push/{token}": .tokenInPath,

@@ -43,7 +43,7 @@ final class Routes {
     }
 
     /// Adds a method and path that other code than the routes answers.
-    func answeredElsewhere(_ method: HTTPRequest.Method, _ path: RouterPath) { elsewhere.append((method, path)) }
+    func declareExternal(_ method: HTTPRequest.Method, _ path: RouterPath) { elsewhere.append((method, path)) }
 
     /// Every method and path, in the order of declaration.
     var all: [(method: HTTPRequest.Method, path: String)] { routes.map { ($0.method, $0.path.description) } }
@@ -60,8 +60,8 @@ final class Routes {
     /// Every route as `METHOD /path/{name}`.
     var names: [String] { routes.map { "\($0.method.rawValue) \($0.path.description)" } }
 
-    /// Every route of ``answeredElsewhere(_:_:)``, in the same form.
-    var namesElsewhere: [String] { elsewhere.map { "\($0.method.rawValue) \($0.path.description)" } }
+    /// Every route of ``declareExternal(_:_:)``, in the same form.
+    var externalNames: [String] { elsewhere.map { "\($0.method.rawValue) \($0.path.description)" } }
 
     /// The query parameters of each route, by its name.
     var queries: [String: QueryParameters] {

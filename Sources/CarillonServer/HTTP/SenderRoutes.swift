@@ -9,7 +9,7 @@ struct SenderRoutes: Sendable {
     let addresses: Addresses
 
     func add(to routes: Routes) {
-        routes.answeredElsewhere(.post, "/push/:token")
+        routes.declareExternal(.post, "/push/:token")
         routes.on(.get, "/push/:token", query: .ignored, discover)
         routes.on(.get, "/message/:id", outcome)
         routes.on(.delete, "/message/:id", cancel)

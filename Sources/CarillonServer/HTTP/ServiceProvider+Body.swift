@@ -33,7 +33,7 @@ extension ServiceProvider.Profile {
             return icon
         }
         let revision = try body.textMember("revision")
-        try SaidRevisions.check(revision)
+        try ReportedRevisions.check(revision)
         self.init(
             name: try text("name", Self.nameBytes), version: try text("version", Self.versionBytes), offers: offers,
             keys: keys, icon: icon, revision: revision)

@@ -110,7 +110,8 @@ package final class LinkedHome: Home {
 
     // MARK: Calls about a device
 
-    package func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
+    package func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault>
+    {
         try await link.call(by: .serial(device), bytes: Self.bytesOfCall) {
             [home] () async throws(HomeFault) -> Result<InboxRead, StoreFault> in
             try await home.read(load, of: device)

@@ -3,12 +3,12 @@ package import Logging
 import Metrics
 import Synchronization
 
-/// A log whose messages of level `notice` and above are limited by a ``LogAllowance``. Messages of lower levels are not limited.
+/// A log whose messages of level `notice` and above are limited by a ``LogRateLimit``. Messages of lower levels are not limited.
 package final class BoundedLog: Sendable {
     private struct State {
-        var allowance = LogAllowance()
+        var allowance = LogRateLimit()
         /// The last suppressed message of each key.
-        var withheld: [LogAllowance.Key: LogEvent] = [:]
+        var withheld: [LogRateLimit.Key: LogEvent] = [:]
     }
 
     private let target: Logger

@@ -56,7 +56,8 @@ package final class Domain: Sendable {
     init(
         store: any AppStore & KeyStore, documents: AppDocuments, tokenKeys: [TokenKey], isKeyRingWrapped: Bool,
         homes: Homes, server: ServerID, history: Int64, served: ServedTime, addresses: OwnAddresses, callRules: CallRules,
-        allowances: Allowances.Settings, gatewaySettings: GatewaySettings, userKeys: UserKeySource, approvalHookSource: ApprovalHookSource,
+        allowances: Allowances.Settings, gatewaySettings: GatewaySettings, userKeys: UserKeySource,
+        approvalHookSource: ApprovalHookSource,
         turnLimits: SharedTurns.Limits, answerBytes: Int, scheduler: Scheduler, log: BoundedLog, time: TimeSource,
         ticks: TickSource, random: RandomSource
     ) {

@@ -29,8 +29,8 @@ extension HomeDomain {
     /// - Parameters:
     ///   - node: The node of the home in the map of shards.
     ///   - place: The place of the home in ``Homes``.
-    package func party(on node: NodeNumber, at place: Int) -> ShardMove.Party {
-        ShardMove.Party(
+    package func party(on node: NodeNumber, at place: Int) -> ShardMove.Participant {
+        ShardMove.Participant(
             runtime, node: node, place: place, giveUp: { [self] shard in await giveUp(shard) },
             took: { [itemEngine] shard in await itemEngine.took(shard) })
     }

@@ -20,7 +20,8 @@ extension HomeDomain {
         store: any Store, addresses: OwnAddresses, scheduler: Scheduler, logger: Logger,
         watchSettings: WatchRegistrar.Settings = .init(), workLimits: WorkPace.Limits = .init(),
         allowances: Allowances.Settings = .init(), gatewaySettings: GatewaySettings = .init(),
-        userKeys: UserKeySource = .none, approvalHookSource: ApprovalHookSource = .none, itemLimits: ItemEngine.Limits = .init(),
+        userKeys: UserKeySource = .none, approvalHookSource: ApprovalHookSource = .none,
+        itemLimits: ItemEngine.Limits = .init(),
         updateLimits: UpdateLimits = .init(), turnLimits: SharedTurns.Limits = .init(),
         attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), attachmentLimits: AttachmentLimits = .init(),
         answerBytes: Int = AnswerMemory.standardBytes, wrappedBy wrapping: WrappingKey? = nil,
@@ -30,7 +31,8 @@ extension HomeDomain {
     ) async throws {
         let configuration = Configuration(
             addresses: addresses, scheduler: scheduler, logger: logger, watchSettings: watchSettings, workLimits: workLimits,
-            allowances: allowances, gatewaySettings: gatewaySettings, userKeys: userKeys, approvalHookSource: approvalHookSource,
+            allowances: allowances, gatewaySettings: gatewaySettings, userKeys: userKeys,
+            approvalHookSource: approvalHookSource,
             itemLimits: itemLimits, updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles,
             attachmentLimits: attachmentLimits, answerBytes: answerBytes, wrapping: wrapping, time: time, ticks: ticks,
             positionsUsed: positionsUsed)

@@ -104,7 +104,8 @@ package final class HomeDomain: Sendable {
             previews: shared.previews, listings: shared.listings, time: time, ticks: ticks, random: random)
         devices = DeviceRegistrar(
             devices: store, home: runtime, others: others, directory: directory, news: statusNews,
-            formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances, approvalHooks: shared.approvalHooks,
+            formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances,
+            approvalHooks: shared.approvalHooks,
             time: time, random: random)
         channels = ChannelRegistrar(
             channels: store, directory: directory, home: runtime, formerChannels: formerChannels, sealer: shared.tokens,

@@ -98,14 +98,14 @@ struct Identified: Sendable {
     let identity: SessionMachine.Identity
     let page: InboxPage
     /// The revisions of the device's description and offers that the server has.
-    let said: SaidRevisions
+    let said: ReportedRevisions
 
     fileprivate init(_ arrived: ArrivedDevice, uaid: String) {
         self.init(
             identity: .init(owner: .device(arrived.device.serial), uaid: uaid), page: arrived.page, said: arrived.said)
     }
 
-    fileprivate init(identity: SessionMachine.Identity, page: InboxPage, said: SaidRevisions = .none) {
+    fileprivate init(identity: SessionMachine.Identity, page: InboxPage, said: ReportedRevisions = .none) {
         self.identity = identity
         self.page = page
         self.said = said

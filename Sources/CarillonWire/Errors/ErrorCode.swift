@@ -148,7 +148,8 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .ttlMissing, .ttlInvalid, .topicInvalid, .urgencyInvalid, .encodingMissing, .encodingUnsupported,
             .encryptionHeadersInvalid, .idempotencyKeyInvalid, .bodyIncomplete, .jsonInvalid, .fieldMissing,
             .fieldInvalid, .fieldUnknown, .parameterInvalid, .requestInvalid, .watchAddressInvalid, .pushTokenInvalid,
-            .parametersInvalid, .credentialsInvalid, .userRulesInvalid, .approvalHookInvalid, .itemRulesInvalid, .triggerInvalid,
+            .parametersInvalid, .credentialsInvalid, .userRulesInvalid, .approvalHookInvalid, .itemRulesInvalid,
+            .triggerInvalid,
             .formatInvalid,
             .formatEmpty, .formatTooLong, .placeholderInvalid, .notificationTooLarge, .parameterRulesInvalid,
             .audienceInvalid, .positionInvalid, .protocolUnsupported, .uploadHeadersInvalid, .uploadLengthInconsistent,
@@ -331,7 +332,8 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     package var isRetryable: Bool {
         switch self {
         case .requestTimeout, .inboxFull, .rateLimited, .internalError, .storageFull, .storageUnavailable, .listenerClosed,
-            .stopping, .overloaded, .notFinished, .pushTokenContested, .userKeysUnavailable, .approvalHookUnavailable, .itemBusy,
+            .stopping, .overloaded, .notFinished, .pushTokenContested, .userKeysUnavailable, .approvalHookUnavailable,
+            .itemBusy,
             .deviceSuspended,
             .uploadsTooMany, .attachmentStorageFull, .uploadTakenOver:
             true

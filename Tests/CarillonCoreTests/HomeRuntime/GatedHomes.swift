@@ -151,8 +151,8 @@ struct GatedHomes: Sendable {
         from place: Int = 0, took: @escaping @Sendable (Shard) async -> Void = { _ in },
         giveUp: @escaping @Sendable (Shard) async -> Bool = { _ in true }
     ) async throws -> ShardMove.Result {
-        func party(_ place: Int) -> ShardMove.Party {
-            ShardMove.Party(runtimes[place], node: Self.node(place), place: place, giveUp: giveUp, took: took)
+        func party(_ place: Int) -> ShardMove.Participant {
+            ShardMove.Participant(runtimes[place], node: Self.node(place), place: place, giveUp: giveUp, took: took)
         }
         // On a busy machine, no move fails because of its time.
         return try await ShardMove(homes: homes, store: store, longestClosing: .seconds(30))

@@ -30,7 +30,8 @@ struct GatewayBreakerTests {
         #expect(queue.window == GatewayBreaker.widest)
     }
 
-    @Test func `credentials that are refused pause the push queue for a minute, then one push sees whether they are now taken`() {
+    @Test
+    func `credentials that are refused pause the push queue for a minute, then one push sees whether they are now taken`() {
         var queue = GatewayBreaker()
         queue.began(3)
         let turn1 = queue.ended(.credentialsRefused(reason: "InvalidProviderToken"), of: push, at: start)

@@ -349,7 +349,8 @@ struct ApprovalHookTests {
         try await approvalHooks(1).ask(RegistrationQuestion.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
         #expect(backend.types == ["device.register"])
         await #expect(throws: Refusal.self) {
-            try await approvalHooks(2).ask(RegistrationQuestion.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
+            try await approvalHooks(2).ask(
+                RegistrationQuestion.registration(nil, nil, isAnonymous: true), of: app, serial: nil)
         }
         #expect(backend.types == ["device.register"])
     }

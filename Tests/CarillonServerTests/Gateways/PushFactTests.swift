@@ -168,7 +168,8 @@ struct PushFactTests {
         let id = try await world.send()
         let queue = PushQueue(app: world.device.app, environment: .test)
         let now = world.domain.time.now()
-        let leased = try await world.store.leasePushes(of: queue, in: .all, limit: 1, at: now, until: now.adding(seconds: 60))
+        let leased = try await world.store.leasePushes(
+            of: queue, in: .all, limit: 1, at: now, until: now.adding(seconds: 60))
         let push = try #require(leased.pushes.first)
         #expect(await world.domain.gateways.gateway(queue)?.send(push) == .taken)
         let list = try await world.routes.request(.get, World.app + "/pushes/test", key: world.routes.admin)

@@ -250,7 +250,7 @@ struct RequestForwarderTests {
         let homes = try await ForwardingHomes()
         let device = try await homes.device(at: 1, key: try await homes.key(.client))
         let serial = try await homes.domains[1].devices.find(device.id).serial
-        for domain in homes.domains { _ = domain.devices.seen.takeThoseWhoCame() }
+        for domain in homes.domains { _ = domain.devices.seen.takeConnected() }
         let fields = [(name: "authorization", value: "Bearer \(device.credential)")]
         for (method, path) in [("GET", "/v1/device"), ("GET", "/v1/inbox"), ("POST", "/v1/inbox")] {
             let request = HomeRequest(
@@ -258,10 +258,10 @@ struct RequestForwarderTests {
             await #expect(throws: HomeFault.moved(to: Shard(of: serial))) {
                 try await homes.domains[0].runtime.handle(request)
             }
-            #expect(homes.domains[0].devices.seen.takeThoseWhoCame().isEmpty, "\(method) \(path)")
+            #expect(homes.domains[0].devices.seen.takeConnected().isEmpty, "\(method) \(path)")
             let response = try await homes.domains[1].runtime.handle(request)
             #expect(response.status == 200, "\(method) \(path)")
-            #expect(homes.domains[1].devices.seen.takeThoseWhoCame() == [serial], "\(method) \(path)")
+            #expect(homes.domains[1].devices.seen.takeConnected() == [serial], "\(method) \(path)")
         }
     }
 

@@ -42,8 +42,8 @@ struct RouteFixture {
     let declared: [(method: HTTPRequest.Method, path: String)]
     /// See ``Routes/names``.
     let routeNames: [String]
-    /// See ``Routes/namesElsewhere``.
-    let namesElsewhere: [String]
+    /// See ``Routes/externalNames``.
+    let externalNames: [String]
     /// See ``Routes/queries``.
     let queries: [String: QueryParameters]
     var responder: any HTTPResponder<RouteContext>
@@ -51,7 +51,8 @@ struct RouteFixture {
     /// - Parameter link: Returns how connections reach the home.
     init(
         _ allowances: Allowances.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
-        approvalHookSource: ApprovalHookSource = .none, itemLimits: ItemEngine.Limits = .init(), updateLimits: UpdateLimits = .init(),
+        approvalHookSource: ApprovalHookSource = .none, itemLimits: ItemEngine.Limits = .init(),
+        updateLimits: UpdateLimits = .init(),
         turnLimits: SharedTurns.Limits = .init(),
         store: (any Store)? = nil, attachmentFiles: any AttachmentFiles = NoAttachmentFiles(),
         base: String = "https://push.example.com", time: TimeSource = .system, ticks: TickSource = .system,
@@ -76,7 +77,7 @@ struct RouteFixture {
             readiness: readiness, sockets: ConnectionLimit(limit: 1, gauge: .sockets, refused: .socketsRefused))
         declared = routes.all
         routeNames = routes.names
-        namesElsewhere = routes.namesElsewhere
+        externalNames = routes.externalNames
         queries = routes.queries
         responder = routes.router().buildResponder()
     }

@@ -107,9 +107,9 @@ struct FiringsOfTwoHomesTests {
         #expect(try await world.titles(1) == ["11.0"])
         #expect(try await stores.count(.throttledFirings, in: world.homes.store) == 1)
         world.homes.advance(seconds: 2)
-        #expect(try await world.homes.domains[0].firings.notifyHeld() == nil)
+        #expect(try await world.homes.domains[0].firings.notifyThrottled() == nil)
         #expect(try await world.titles(1) == ["11.0"])
-        #expect(try await world.homes.domains[1].firings.notifyHeld() == nil)
+        #expect(try await world.homes.domains[1].firings.notifyThrottled() == nil)
         #expect(try await world.titles(1) == ["12.0"])
         #expect(try await stores.count(.throttledFirings, in: world.homes.store) == 0)
     }

@@ -107,7 +107,8 @@ extension MovingShards {
         while record.isRunning, made < 8 {
             do {
                 try await Task.sleep(for: .milliseconds(1500))
-                guard let phone = phones.randomElement(using: &random), let item = ScenarioItems.all.first(where: \.isDistinct)
+                guard let phone = phones.randomElement(using: &random),
+                    let item = ScenarioItems.all.first(where: \.isDistinct)
                 else { return }
                 made += 1
                 try await subscribe(phone, to: item, key: "later-\(made)")

@@ -129,7 +129,9 @@ final class ScenarioPhone: Sendable {
             record.fault("\(name) got \(ScenarioContent(frame))")
             return nil
         }
-        if ScenarioContent.isResync(frame) { record.fault("\(name) was told to fetch everything: \(ScenarioContent(frame))") }
+        if ScenarioContent.isResync(frame) {
+            record.fault("\(name) was told to fetch everything: \(ScenarioContent(frame))")
+        }
         let content = ScenarioContent(frame)
         log.add(.init(id: id, content: content, lot: lot, at: at, writtenAfter: writtenAfter))
         record.count("envelopes by \(way)")

@@ -66,7 +66,7 @@ struct ItemLifeTests {
         #expect(try await world.routes.request(.delete, "/v1/items/stock.ACME", key: world.sender).status == 204)
         #expect(try await stores.count(.throttledFirings, in: world.routes.store) == 0)
         world.advance(seconds: 10)
-        _ = try await world.routes.domain.firings.notifyHeld()
+        _ = try await world.routes.domain.firings.notifyThrottled()
         #expect(try await world.titles() == ["stock.ACME: 1"])
     }
 
@@ -120,7 +120,7 @@ struct ItemLifeTests {
         #expect(try await stores.count(.throttledFirings, in: store) == 1)
         if isDue {
             try await stores.makeThrottledFiringsDue(in: store)
-            _ = try await world.domain.firings.notifyHeld()
+            _ = try await world.domain.firings.notifyThrottled()
             #expect(try await world.titles() == ["1.0"])
         }
         try await stores.forgetDeliveries(in: store)

@@ -128,7 +128,7 @@ struct KilledEngineTests {
             try await settle()
             try await steps[step](self)
             try await settle()
-            _ = try await routes.domain.firings.notifyHeld()
+            _ = try await routes.domain.firings.notifyThrottled()
             try await settle()
             let inbox = try await routes.request(.get, "/v1/inbox?carillon=4&max=500", key: cast.device)
             guard case .array(let envelopes)? = inbox.json?["envelopes"] else { return }

@@ -27,7 +27,7 @@ struct PaceTests {
     /// What the device is told now, and takes.
     private func notified(_ world: SubscriptionWorld) async throws -> [String] {
         try await world.settle()
-        _ = try await world.routes.domain.firings.notifyHeld()
+        _ = try await world.routes.domain.firings.notifyThrottled()
         let titles = try await world.titles()
         try await world.acknowledgeAll()
         return titles
@@ -133,7 +133,7 @@ struct PaceTests {
         #expect(try await world.titles() == ["full", "full"])
         #expect(try await held(world) == 1)
         world.advance(seconds: 2)
-        _ = try await world.routes.domain.firings.notifyHeld()
+        _ = try await world.routes.domain.firings.notifyThrottled()
         #expect(try await held(world) == 0)
         try await world.acknowledgeAll()
         world.advance(seconds: 2)
@@ -330,9 +330,11 @@ struct PaceTests {
         let long = String(repeating: "x", count: 4096)
         for price in 0..<100 { try await world.publish("events", #"{"price":\#(price),"name":"\#(long)"}"#) }
         try await world.settle()
-        let sizes = try await stores.heldBytes(in: world.routes.store)
+        let sizes = try await stores.throttledBytes(in: world.routes.store)
         #expect(sizes.count == 2)
-        for size in sizes { #expect(size <= SubscriptionLimits.heldBytes && size > SubscriptionLimits.heldBytes - 20_000) }
+        for size in sizes {
+            #expect(size <= SubscriptionLimits.throttledBytes && size > SubscriptionLimits.throttledBytes - 20_000)
+        }
         #expect(try await notified(world) == ["0"])
         world.advance(seconds: 1000)
         #expect(try await notified(world).first.flatMap(Int.init) ?? 0 > 10, "the oldest went")

@@ -88,7 +88,7 @@ struct LostStateTests {
         #expect(try await kinds("") == .array([.string("content"), .string("popup")]))
     }
 
-    private func said(_ world: UpdateWorld) async throws -> SaidRevisions {
+    private func said(_ world: UpdateWorld) async throws -> ReportedRevisions {
         let credential = try DeviceRegistrar.credential(world.first.credential)
         let name = DeviceName.id(credential.device, credential: credential.hash)
         let load = PageRequest(after: 0, limit: 10, bytes: 1000)
@@ -103,7 +103,7 @@ struct LostStateTests {
         #expect(try await said(world) == .none)
         let token = #""platform":"apple","pushToken":"aa01""#
         #expect(try await ask(.put, "{\(token),\"revision\":\"r1\"}")["revision"] == "r1")
-        #expect(try await said(world) == SaidRevisions(device: "r1"))
+        #expect(try await said(world) == ReportedRevisions(device: "r1"))
         #expect(try await ask(.patch, #"{"locale":"de","revision":"r2"}"#)["revision"] == "r2")
         #expect(try await ask(.patch, #"{"locale":"fr"}"#).json?["revision"] == nil, "a change without a name has none")
         #expect(try await said(world) == .none)
@@ -117,7 +117,7 @@ struct LostStateTests {
         #expect(taken.status == 200)
         let suspended = try await world.routes.request(.get, "/v1/device", key: world.first.credential)
         #expect(suspended["reason"] == "token_taken" && suspended["revision"] == "r3")
-        #expect(try await said(world) == SaidRevisions(device: "r3"))
+        #expect(try await said(world) == ReportedRevisions(device: "r3"))
     }
 
     @Test func `whose a device is, is no part of what it says of itself`() throws {

@@ -279,8 +279,7 @@ struct UserChangeTests {
         #expect(try await stores.badges(in: store) == [0])
     }
 
-    @Test func `channels of the user are closed in the same transaction, and their backends are called once`() async throws
-    {
+    @Test func `channels of the user are closed in the same transaction, and their backends are called once`() async throws {
         let world = try await ServiceWorld()
         let (store, domain) = (world.routes.store, world.routes.domain)
         let phone = try await phone(in: world, of: "ada")

@@ -85,7 +85,8 @@ private func attachmentExpires(_ stores: any StoreMaker) async throws {
     var limits = AttachmentLimits()
     limits.userBytes = 200_000
     let begun = try await add(request(1, fixture, length: 150_000, limits), fixture)
-    #expect(try await store.addAttachment(request(2, fixture, length: 60_000, limits), at: start) == .overUser(limit: 200_000))
+    #expect(
+        try await store.addAttachment(request(2, fixture, length: 60_000, limits), at: start) == .overUser(limit: 200_000))
     let end = begun.expiresAt
     let before = Timestamp(milliseconds: end.milliseconds - 1)
     #expect(try await store.attachment(id(1)) != nil)

@@ -28,7 +28,9 @@ private func request(
 }
 
 private func add(_ request: AttachmentRequest, to store: any Store) async throws -> CarillonCore.Attachment {
-    guard case .added(let attachment) = try await store.addAttachment(request, at: start) else { throw StoreFixture.Missing() }
+    guard case .added(let attachment) = try await store.addAttachment(request, at: start) else {
+        throw StoreFixture.Missing()
+    }
     return attachment
 }
 

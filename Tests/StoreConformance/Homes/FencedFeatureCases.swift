@@ -43,8 +43,8 @@ private func fencedSubscriptions(_ stores: any StoreMaker) async throws {
         HomeWrite("markRulesApplied") { homeStore in try await homeStore.markRulesApplied(revision, of: app) },
         HomeWrite("putSubscription") { homeStore in _ = try await homeStore.putSubscription(request, at: start) },
         HomeWrite("hold") { homeStore in _ = try await homeStore.hold([held], at: start) },
-        HomeWrite("bringBackHeld") { homeStore in try await homeStore.bringBackHeld(at: start) },
-        HomeWrite("dropHeld") { homeStore in try await homeStore.dropHeld([1], at: start) },
+        HomeWrite("bringBackThrottled") { homeStore in try await homeStore.bringBackThrottled(at: start) },
+        HomeWrite("dropThrottled") { homeStore in try await homeStore.dropThrottled([1], at: start) },
         HomeWrite("advance") { homeStore in try await homeStore.advance(number, to: nil, refused: []) },
         HomeWrite("applyHandOvers") { homeStore in
             try await homeStore.applyHandOvers(handOvers.map { AppliedHandOver($0) })

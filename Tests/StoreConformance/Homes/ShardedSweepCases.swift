@@ -122,9 +122,9 @@ private func heldFiringsOfShards(_ stores: any StoreMaker) async throws {
         #expect(try await store.nextThrottledFiring(in: set) == (found.isEmpty ? nil : due))
     }
     let before = start.adding(seconds: -60)
-    try await store.bringBackHeld(in: sets.rest, at: before)
+    try await store.bringBackThrottled(in: sets.rest, at: before)
     #expect(try await store.nextThrottledFiring(in: .all) == due)
-    try await store.bringBackHeld(in: sets.second, at: before)
+    try await store.bringBackThrottled(in: sets.second, at: before)
     #expect(try await store.nextThrottledFiring(in: sets.second) == before.adding(seconds: 1))
     #expect(try await store.nextThrottledFiring(in: sets.first) == due)
 }

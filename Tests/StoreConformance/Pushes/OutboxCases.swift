@@ -19,7 +19,7 @@ extension StoreCase {
         StoreCase("what was known before the device confirmed its token does not suspend", staleNews),
         StoreCase("what waits because of what was said of a token goes out at once to another", staleNewsOfEarlierToken),
         StoreCase("a token of the other environment is found there, and stays there", otherEnvironment),
-        StoreCase("a device that goes on saying the other environment is found where it was", saidEnvironment),
+        StoreCase("a device that goes on saying the other environment is found where it was", reportedEnvironment),
         StoreCase("what is parked or under way follows its device to another environment", parkedFollows),
         StoreCase("a token that was said today is not dead since yesterday", confirmedToday),
         StoreCase("where an earlier token was found says nothing of the new one", environmentOfEarlierToken),
@@ -418,7 +418,7 @@ private func poisonedNeighbour(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.lease().isEmpty)
 }
 
-private func saidEnvironment(_ stores: any StoreMaker) async throws {
+private func reportedEnvironment(_ stores: any StoreMaker) async throws {
     let fixture = try await PushFixture(stores)
     func environment() async throws -> PushEnvironment? {
         try await fixture.store.registration(of: fixture.device)?.profile.address?.environment

@@ -99,7 +99,8 @@ private func lateFiringIsNotHeld(_ stores: any StoreMaker) async throws {
     let suspended = try fixture.held(notified.subscription, by: notified.numbers[2])
     #expect(try await store.hold([suspended], at: start) == [.late])
     let due = try #require(try await store.dueFirings(at: start.adding(seconds: 1), limit: 9).first)
-    #expect(try await notified.notify(101, due.number, at: start.adding(seconds: 1)) == .originGone, "the device is suspended")
+    #expect(
+        try await notified.notify(101, due.number, at: start.adding(seconds: 1)) == .originGone, "the device is suspended")
     try await fixture.resume(fixture.device)
     #expect(try await notified.notify(102, due.number, at: start.adding(seconds: 1)) == .originGone, "it was changed since")
     #expect(try await fixture.base.waiting().count == 1)
@@ -131,16 +132,16 @@ private func heldFiringsAreLimited(_ stores: any StoreMaker) async throws {
     }
     #expect(try await store.hold([more[0]], at: start) == [.full])
     let due = try #require(try await store.dueFirings(at: start.adding(seconds: 1), limit: 1).first)
-    try await store.dropHeld([due.number], at: start)
+    try await store.dropThrottled([due.number], at: start)
     #expect(try await store.hold(more, at: start) == [.held(insteadOf: 0), .held(insteadOf: 1)])
 }
 
 private func heldBytesAreLimited(_ stores: any StoreMaker) async throws {
     let fixture = try await SubscriptionFixture(stores)
     let store = fixture.store
-    let half = Array(repeating: UInt8(1), count: SubscriptionLimits.heldBytes / 2)
+    let half = Array(repeating: UInt8(1), count: SubscriptionLimits.throttledBytes / 2)
     let (first, second) = (try await Notified(fixture, 1, item: "a"), try await Notified(fixture, 2, item: "b"))
-    func hold(_ notified: Notified, _ item: String, _ number: Int, _ body: [UInt8]) async throws -> [HoldResult] {
+    func hold(_ notified: Notified, _ item: String, _ number: Int, _ body: [UInt8]) async throws -> [ThrottleResult] {
         let firing = try fixture.held(notified.subscription, on: item, by: notified.numbers[number], body: body, buffer: 9)
         return try await store.hold([firing], at: start)
     }
@@ -168,10 +169,10 @@ private func heldFiringsAreBroughtBack(_ stores: any StoreMaker) async throws {
     let notified = try await Notified(fixture)
     let firing = try fixture.held(notified.subscription, by: notified.numbers[0])
     #expect(try await store.hold([firing], at: start) == [.held(insteadOf: 0)])
-    try await store.bringBackHeld(at: start)
+    try await store.bringBackThrottled(at: start)
     #expect(try await store.nextThrottledFiring() == start.adding(seconds: 1), "it waits no longer than its pace")
     let before = start.adding(seconds: -60)
-    try await store.bringBackHeld(at: before)
+    try await store.bringBackThrottled(at: before)
     #expect(try await store.nextThrottledFiring() == before.adding(seconds: 1))
 }
 
@@ -185,8 +186,8 @@ private func droppedFiringLetsTheNextGoOn(_ stores: any StoreMaker) async throws
     #expect(try await store.hold(firings, at: start) == [.held(insteadOf: 0), .held(insteadOf: 0)])
     let first = try #require(try await store.dueFirings(at: start.adding(seconds: 1), limit: 9).first)
     let now = start.adding(milliseconds: 5)
-    try await store.dropHeld([first.number], at: now)
-    try await store.dropHeld([first.number], at: now.adding(seconds: 9))
+    try await store.dropThrottled([first.number], at: now)
+    try await store.dropThrottled([first.number], at: now.adding(seconds: 9))
     #expect(try await store.nextThrottledFiring() == now)
     #expect(try await store.dueFirings(at: now, limit: 9).map(\.body) == [[1]])
 }

@@ -315,7 +315,8 @@ private func standingIsRead(_ stores: any StoreMaker) async throws {
     #expect(try await store.standing(of: binding.serial, from: UpdateSerial(0), under: 1)?.binding == present)
     let back = AudienceCursor(updates[0].serial, rules: 2)
     #expect(
-        try await store.evaluated(binding.serial, revision: binding.revision, to: back, isFull: false, adding: [], at: start))
+        try await store.evaluated(binding.serial, revision: binding.revision, to: back, isFull: false, adding: [], at: start)
+    )
     #expect(try await standing(under: 2) == Array(all.dropFirst()), "what is after the place")
     #expect(try await standing(from: updates[3].serial, under: 2) == Array(all.dropFirst(2)))
     let asked = [updates[2], updates[1]].map(\.serial)

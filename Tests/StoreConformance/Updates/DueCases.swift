@@ -159,7 +159,8 @@ private func resumptionIsLimited(_ stores: any StoreMaker) async throws {
     guard let store = try await stores.restored(fixture.store, holdsUpdates: true) else { return }
     fixture = fixture.again(store)
     let limits = UpdateLimits(audienceBytes: 9)
-    let third = try await fixture.publish(fixture.request(3, fixture.definition(audience: "12345", ttl: 5000), limits: limits))
+    let third = try await fixture.publish(
+        fixture.request(3, fixture.definition(audience: "12345", ttl: 5000), limits: limits))
     #expect(try await store.resumeUpdate(first, by: fixture.key, audienceBytes: 10, at: start) == .tooManyAudienceBytes)
     #expect(try await store.update(first.id, of: fixture.app)?.isPaused == true)
     #expect(try await store.resumeUpdate(second, by: fixture.key, audienceBytes: 9, at: start) == .resumed)

@@ -33,7 +33,7 @@ extension SQLiteStores {
         }
     }
 
-    package func heldBytes(in store: any Store) async throws -> [Int] {
+    package func throttledBytes(in store: any Store) async throws -> [Int] {
         let kept = try await numbers(
             "SELECT sum(length(notification)) FROM held_firing GROUP BY device ORDER BY device", in: store)
         let counted = try await numbers("SELECT sum(bytes) FROM held_firing GROUP BY device ORDER BY device", in: store)
@@ -52,5 +52,7 @@ extension SQLiteStores {
             """, in: store)
     }
 
-    package func removeThrottledFirings(in store: any Store) async throws { try await run("DELETE FROM held_firing", in: store) }
+    package func removeThrottledFirings(in store: any Store) async throws {
+        try await run("DELETE FROM held_firing", in: store)
+    }
 }

@@ -79,7 +79,7 @@ struct SendSummary {
             let numbers = failures.lines.map(String.init).joined(separator: ", ")
             text += " (line\(failures.count == 1 ? "" : "s") \(numbers)\(isAll ? "" : " and others"))"
         }
-        if failures.unknownFates > 0 { text += "; \(failures.unknownFates.grouped) may have arrived all the same" }
+        if failures.unknownOutcomes > 0 { text += "; \(failures.unknownOutcomes.grouped) may have arrived all the same" }
         return text
     }
 

@@ -14,7 +14,7 @@ struct SendTally {
     struct Failures {
         var count = 0
         /// The number of these pushes that the service may still have accepted.
-        var unknownFates = 0
+        var unknownOutcomes = 0
         /// The numbers of their first lines in the file.
         var lines: [Int] = []
         /// A description of the first failure.
@@ -63,7 +63,7 @@ struct SendTally {
     private mutating func add(_ error: APNsError, _ line: Int?) {
         var failures = failures[error.code, default: Failures(sentence: error.sentence)]
         failures.count += 1
-        if error.mayHaveBeenProcessed { failures.unknownFates += 1 }
+        if error.mayHaveBeenProcessed { failures.unknownOutcomes += 1 }
         if let line, failures.lines.count < 3 { failures.lines.append(line) }
         self.failures[error.code] = failures
     }

@@ -63,7 +63,7 @@ package struct DeviceProfile: Equatable, Sendable {
 
     /// - Throws: ``Refusal`` if a text is invalid.
     package func check() throws(Refusal) {
-        try SaidRevisions.check(revision)
+        try ReportedRevisions.check(revision)
         for (name, text) in [("appVersion", appVersion), ("locale", locale), ("timeZone", timeZone)] {
             guard let text else { continue }
             guard (1...Self.longestTextBytes).contains(text.utf8.count), text.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
@@ -86,7 +86,7 @@ package struct DeviceRegistration: Equatable, Sendable {
     package var statusAt: Timestamp
     /// The environment that the device reports for its token, if the vendor's service accepted the token in the other
     /// environment.
-    package var saidEnvironment: PushEnvironment?
+    package var reportedEnvironment: PushEnvironment?
     /// Increases with each change of the address. An answer of the vendor's service about an earlier revision does not apply to
     /// this one.
     package var addressRevision: Int64 = 0

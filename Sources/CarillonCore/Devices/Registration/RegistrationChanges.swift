@@ -62,7 +62,8 @@ package struct RegistrationChanges: Equatable, Sendable {
         /// The number of such tokens, taken on earlier days, that are removed.
         package var forgotten: Int
 
-        package init(app: AppSerial, token: PlatformToken, tokenTransfers: RegistrationRules.TokenTransfers, forgotten: Int) {
+        package init(app: AppSerial, token: PlatformToken, tokenTransfers: RegistrationRules.TokenTransfers, forgotten: Int)
+        {
             self.app = app
             self.token = token
             self.tokenTransfers = tokenTransfers

@@ -59,9 +59,9 @@ package enum RegistrationRules {
         heldBy holder: DeviceRegistration?, released: TokenTransfers? = nil, user: UserClaim? = nil, at now: Timestamp
     ) throws(Refusal) -> Decision {
         var registration = current
-        let (profile, saidEnvironment) = found(profile, over: current)
+        let (profile, reportedEnvironment) = found(profile, over: current)
         registration.profile = profile
-        registration.saidEnvironment = saidEnvironment
+        registration.reportedEnvironment = reportedEnvironment
         if let user { registration.user = user.user }
         var displaced: DeviceRegistration?
         if profile.address != current.profile.address {
@@ -97,8 +97,8 @@ package enum RegistrationRules {
     /// vendor's service accepted the token in the other environment.
     static func found(
         _ profile: DeviceProfile, over current: DeviceRegistration
-    ) -> (DeviceProfile, saidEnvironment: PushEnvironment?) {
-        guard let said = current.saidEnvironment, profile.hasToken(of: current.profile),
+    ) -> (DeviceProfile, reportedEnvironment: PushEnvironment?) {
+        guard let said = current.reportedEnvironment, profile.hasToken(of: current.profile),
             profile.address?.environment == said || profile.address == current.profile.address
         else { return (profile, nil) }
         var found = profile

@@ -60,7 +60,7 @@ extension ItemEngine {
         // Stored firings are delivered before the firings of later updates.
         item.heldUp = Set(try await store.firingNumbers(of: key)).subtracting(notifiedMeanwhile)
         item.lastUse = uses
-        letIdleGo()
+        evictIdle()
         items[key] = item
         if !unseen.isEmpty { item.enqueue(.look(unseen)) }
         giveBackRefused(of: key)
@@ -70,7 +70,7 @@ extension ItemEngine {
 
     private static let armedBetween = 128
 
-    private func letIdleGo() {
+    private func evictIdle() {
         // The memory of an item changes all the time, so the sum is computed only with every 64th load.
         loads += 1
         let weight = loads % 64 == 0 ? items.values.reduce(0) { $0 + $1.weight } : 0

@@ -6,7 +6,7 @@ package struct FiringDelivery: Sendable {
     var app: AppSerial
     var origin: Origin
     var notification: FiredNotification
-    /// See ``FiringTopic``.
+    /// See ``FiringCollapseKey``.
     var topic: String?
     var ttl: Int64
     var isAlwaysPushed: Bool

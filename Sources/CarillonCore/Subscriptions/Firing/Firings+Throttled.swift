@@ -6,9 +6,9 @@ import Synchronization
 /// Stores firings that exceed their subscription's pace, and delivers them when they are due.
 extension Firings {
     /// Returns the results for firings of subscriptions with a pace. Firings that must be delivered now are left out.
-    func holdPaced(
+    func throttlePaced(
         _ rendered: [(subject: FiringSubject, firing: RenderedFiring)], of stored: StoredFiring
-    ) async throws -> [SubscriptionSerial: HoldResult] {
+    ) async throws -> [SubscriptionSerial: ThrottleResult] {
         let firings = rendered.compactMap { subject, firing -> ThrottledFiring? in
             // The subscription fires only once, so its firing is not throttled.
             guard let pace = subject.pace, subject.policy != .once else { return nil }
@@ -19,7 +19,7 @@ extension Firings {
                 buffer: pace.buffer(of: stored.firing.state.mode))
         }
         guard !firings.isEmpty else { return [:] }
-        var results: [SubscriptionSerial: HoldResult] = [:]
+        var results: [SubscriptionSerial: ThrottleResult] = [:]
         for (firing, result) in zip(firings, try await store.hold(firings, at: time.now())) {
             switch result {
             case .due: continue
@@ -35,10 +35,10 @@ extension Firings {
     }
 
     /// Delivers due firings. Returns when the next firing is due; nil if no firing waits.
-    package func notifyHeld() async throws -> Timestamp? {
+    package func notifyThrottled() async throws -> Timestamp? {
         let now = time.now()
         // In all shards: see ``LocalHome/shards``.
-        try await heldSteps.follow(now) { _ in try await store.bringBackHeld(in: .all, at: now) }
+        try await throttledSteps.follow(now) { _ in try await store.bringBackThrottled(in: .all, at: now) }
         while !Task.isCancelled {
             let due = try await store.dueFirings(in: home.shards, at: time.now(), limit: Self.heldAtOnce)
             guard !due.isEmpty else { break }
@@ -51,7 +51,7 @@ extension Firings {
                 }
                 let delivery = FiringDelivery(
                     device: firing.device, app: firing.app, origin: firing.origin, notification: notification,
-                    topic: FiringTopic.text(of: notification, isDistinct: firing.isDistinct), ttl: firing.ttl,
+                    topic: FiringCollapseKey.text(of: notification, isDistinct: firing.isDistinct), ttl: firing.ttl,
                     isAlwaysPushed: firing.isAlwaysPushed, effect: .throttledNotified(firing.number, at: now), at: now)
                 deliver(delivery, place, of: &step)
             }
@@ -69,7 +69,7 @@ extension Firings {
                 case .failed(let why): fault = why
                 }
             }
-            if !vain.isEmpty { try await store.dropHeld(vain, at: time.now()) }
+            if !vain.isEmpty { try await store.dropThrottled(vain, at: time.now()) }
             if let fault { throw fault }
         }
         return try await store.nextThrottledFiring(in: home.shards)

@@ -17,8 +17,8 @@ package final class Firings: Sendable {
     private let styles: ValueStyles
     private let payloadSize: PayloadSize
     let time: TimeSource
-    /// When ``notifyHeld()`` last checked the clock for a backward step.
-    let heldSteps = BackwardSteps(toleranceSeconds: 0)
+    /// When ``notifyThrottled()`` last checked the clock for a backward step.
+    let throttledSteps = BackwardSteps(toleranceSeconds: 0)
     private let templates = Mutex(LRUCache<TemplateKey, NotificationTemplate>(capacity: 500))
 
     let notified = ServerMetric.firings.counter("told")
@@ -113,7 +113,7 @@ package final class Firings: Sendable {
             let target = Firing.Target(subscription: subject.serial, revision: revision)
             rendered.append((subject, render(target, template, subject, stored, bindings, cost)))
         }
-        let waiting = try await holdPaced(rendered, of: stored)
+        let waiting = try await throttlePaced(rendered, of: stored)
         var step = FiringStep(rendered.count)
         for (place, (subject, firing)) in rendered.enumerated() {
             guard waiting[subject.serial] == nil else {
@@ -183,7 +183,7 @@ package final class Firings: Sendable {
     }
 
     private func topic(of firing: RenderedFiring, of stored: StoredFiring) -> String? {
-        FiringTopic.text(of: firing.notification, isDistinct: stored.firing.state.mode == .distinct)
+        FiringCollapseKey.text(of: firing.notification, isDistinct: stored.firing.state.mode == .distinct)
     }
 
     /// - Parameter delivery: A delivery to a device of this home.

@@ -30,7 +30,9 @@ struct PresentDevices {
     /// Notes a device that reported something. Its earlier parameters are ignored, unless its binding is unchanged.
     mutating func note(_ there: There, _ binding: UpdateBinding) {
         let device = there.device.serial
-        if let snapshot = devices[device]?.snapshot, snapshot.binding == binding.serial, snapshot.revision == binding.revision {
+        if let snapshot = devices[device]?.snapshot, snapshot.binding == binding.serial,
+            snapshot.revision == binding.revision
+        {
             devices[device]?.since = there.since
             return
         }

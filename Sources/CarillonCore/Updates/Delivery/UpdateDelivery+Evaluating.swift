@@ -77,7 +77,8 @@ extension UpdateDelivery {
         var mayBeDue: Bool
     }
 
-    private func evaluate(_ standing: BindingStanding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws -> Evaluated {
+    private func evaluate(_ standing: BindingStanding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws -> Evaluated
+    {
         let binding = standing.binding
         let missed = try await makeUpForMissed(binding, log, facts)
         var evaluated = try await evaluateAll(standing, log, facts)
@@ -117,7 +118,8 @@ extension UpdateDelivery {
             if !offered.isNoted {
                 guard
                     try await store.evaluated(
-                        binding.serial, revision: binding.revision, to: AudienceCursor(offered.reached ?? end, rules: log.version),
+                        binding.serial, revision: binding.revision,
+                        to: AudienceCursor(offered.reached ?? end, rules: log.version),
                         isFull: offered.reached != nil, adding: offered.adding, at: time.now())
                 else { return evaluated }
             }

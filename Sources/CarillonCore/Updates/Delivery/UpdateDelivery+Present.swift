@@ -38,7 +38,9 @@ extension UpdateDelivery {
         present.withLock { $0[device.app]?.evaluated(device.serial, snapshot, facts) }
     }
 
-    func looked(_ device: Device) -> EvaluationSnapshot? { present.withLock { $0[device.app]?.devices[device.serial]?.snapshot } }
+    func looked(_ device: Device) -> EvaluationSnapshot? {
+        present.withLock { $0[device.app]?.devices[device.serial]?.snapshot }
+    }
 
     /// The number of devices that are remembered as present.
     package var rememberedDevices: Int { present.withLock { $0.values.reduce(0) { $0 + $1.devices.count } } }

@@ -56,13 +56,13 @@ struct ChangedRegistrationTests {
         var stored = Sample.registration(Sample.device, 1)
         let said = stored.profile
         stored.profile.address?.environment = .sandbox
-        stored.saidEnvironment = .production
+        stored.reportedEnvironment = .production
         let same = try #require(unchanged(.says(said, confirms: true), stored))
         #expect(same.confirms && same.decision.registration == stored)
         #expect(try ruling(.says(said, confirms: true), facts(stored, nil)).changes.isEmpty, "no token is asked for")
         #expect(unchanged(.says(Sample.profile(2), confirms: true), stored) == nil)
         // Without the correction the other environment is another address.
-        stored.saidEnvironment = nil
+        stored.reportedEnvironment = nil
         #expect(unchanged(.says(said, confirms: true), stored) == nil)
     }
 
@@ -78,7 +78,8 @@ struct ChangedRegistrationTests {
 
     @Test func `a token that is released is remembered if it was taken`() throws {
         for says in [Sample.profile(2), Sample.profile(nil)] {
-            let taken = try ruling(.says(says, confirms: true), facts(Sample.registration(Sample.device, 1, tokenTransfers: 2)))
+            let taken = try ruling(
+                .says(says, confirms: true), facts(Sample.registration(Sample.device, 1, tokenTransfers: 2)))
             #expect(
                 taken.changes.released
                     == .init(

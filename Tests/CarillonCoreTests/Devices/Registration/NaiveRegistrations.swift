@@ -61,7 +61,8 @@ struct NaiveRegistrations {
     private func place(of serial: Int64) -> Int? { devices.firstIndex { $0.serial == serial } }
 
     private mutating func register(_ request: RegistrationOperation.Request, at now: Timestamp) -> String {
-        if let place = devices.firstIndex(where: { $0.app == request.app && $0.secret != nil && $0.secret == request.secret }) {
+        if let place = devices.firstIndex(where: { $0.app == request.app && $0.secret != nil && $0.secret == request.secret }
+        ) {
             let before = devices[place].user
             guard say(place, request.token, request.token != nil, request.user, at: now) else { return "contested" }
             return devices[place].user == before ? "stored" : "handed over"
@@ -90,7 +91,8 @@ struct NaiveRegistrations {
 
     /// - Parameter word: Nil if nothing is said of the token, and `.some(nil)` if the device has none.
     /// - Returns: False if it is refused.
-    private mutating func say(_ place: Int, _ claim: UInt8??, _ confirms: Bool, _ user: UserClaim?, at now: Timestamp) -> Bool
+    private mutating func say(_ place: Int, _ claim: UInt8??, _ confirms: Bool, _ user: UserClaim?, at now: Timestamp)
+        -> Bool
     {
         let app = devices[place].app
         if let token = claim, token != devices[place].token {

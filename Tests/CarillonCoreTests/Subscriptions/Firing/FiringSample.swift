@@ -40,8 +40,8 @@ struct FiringSample {
 
     /// Adds firings that wait, with numbers from 1 on.
     mutating func wait(_ sizes: [Int]) {
-        facts.queues[key] = sizes.enumerated().map { HeldSize(Int64($0.offset + 1), bytes: $0.element) }
-        for number in sizes.indices { facts.held[Int64(number + 1)] = HeldEntry(key, revision: Self.revision) }
-        facts.usage[Self.device] = HeldUsage(firings: sizes.count, bytes: sizes.reduce(0, +))
+        facts.queues[key] = sizes.enumerated().map { ThrottledSize(Int64($0.offset + 1), bytes: $0.element) }
+        for number in sizes.indices { facts.held[Int64(number + 1)] = ThrottledEntry(key, revision: Self.revision) }
+        facts.usage[Self.device] = ThrottledUsage(firings: sizes.count, bytes: sizes.reduce(0, +))
     }
 }

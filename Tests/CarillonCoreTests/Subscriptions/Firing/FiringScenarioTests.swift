@@ -4,7 +4,7 @@ import Testing
 
 /// Random firings of a few subscriptions, by the rules and by a model that does one after the other.
 struct FiringScenarioTests {
-    private static let limits = HeldLimits(firings: 6, bytes: 60)
+    private static let limits = ThrottledLimits(firings: 6, bytes: 60)
 
     /// What a store does with the rules.
     private struct Tables {
@@ -35,7 +35,7 @@ struct FiringScenarioTests {
             return counted
         }
 
-        mutating func hold(_ firings: [ThrottledFiring], at now: Timestamp) -> [HoldResult] {
+        mutating func hold(_ firings: [ThrottledFiring], at now: Timestamp) -> [ThrottleResult] {
             var (facts, asked) = (FiringFacts(), FiringQuestions())
             while let questions = FiringRules.questions(toHold: firings, at: now, knowing: facts, asked: asked) {
                 rows.answer(questions, into: &facts)
@@ -141,7 +141,7 @@ struct FiringScenarioTests {
             }
         }
 
-        mutating func note(_ result: HoldResult) {
+        mutating func note(_ result: ThrottleResult) {
             switch result {
             case .due: due += 1
             case .held(let insteadOf):
@@ -200,7 +200,9 @@ struct FiringScenarioTests {
 
     // MARK: Steps
 
-    private func notify(_ scenario: inout Scenario, _ tables: inout Tables, _ naive: inout NaiveFirings, _ tally: inout Tally) {
+    private func notify(
+        _ scenario: inout Scenario, _ tables: inout Tables, _ naive: inout NaiveFirings, _ tally: inout Tally
+    ) {
         let count = Int.random(in: 1...5, using: &scenario.random)
         var effects: [FiringEffect] = []
         for _ in 0..<count { effects.append(scenario.fired(in: naive.rows)) }
@@ -210,7 +212,8 @@ struct FiringScenarioTests {
         for (effect, result) in zip(effects, expected) { tally.note(effect, result) }
     }
 
-    private func hold(_ scenario: inout Scenario, _ tables: inout Tables, _ naive: inout NaiveFirings, _ tally: inout Tally) {
+    private func hold(_ scenario: inout Scenario, _ tables: inout Tables, _ naive: inout NaiveFirings, _ tally: inout Tally)
+    {
         let count = Int.random(in: 1...6, using: &scenario.random)
         var firings: [ThrottledFiring] = []
         for _ in 0..<count { firings.append(scenario.held(in: naive.rows)) }

@@ -117,14 +117,14 @@ struct HoldingRulesTests {
         #expect(rounds(late, [late.held(by: 11)]) == [watches], "the subscription has no such item")
     }
 
-    private static let limits = HeldLimits(firings: 3, bytes: 100)
+    private static let limits = ThrottledLimits(firings: 3, bytes: 100)
 
     @Test(
         arguments: [(2, 99, .held(insteadOf: 0)), (2, 100, .full), (3, 3, .full), (0, 0, .held(insteadOf: 0))]
-            as [(Int, Int, HoldResult)])
-    func `firings of other subscriptions take room of the device`(firings: Int, bytes: Int, expected: HoldResult) {
+            as [(Int, Int, ThrottleResult)])
+    func `firings of other subscriptions take room of the device`(firings: Int, bytes: Int, expected: ThrottleResult) {
         var sample = notified(1)
-        sample.facts.usage[FiringSample.device] = HeldUsage(firings: firings, bytes: bytes)
+        sample.facts.usage[FiringSample.device] = ThrottledUsage(firings: firings, bytes: bytes)
         var rules = FiringRules(limits: Self.limits, knowing: sample.facts)
         let result = rules.hold(sample.held(bytes: 1), at: now)
         #expect(result == expected)
@@ -144,7 +144,7 @@ struct HoldingRulesTests {
     @Test func `firings that wait longer make room, and are gone if that is not enough`() {
         var sample = notified(1)
         sample.wait([10, 20])
-        sample.facts.usage[FiringSample.device] = HeldUsage(firings: 3, bytes: 100)
+        sample.facts.usage[FiringSample.device] = ThrottledUsage(firings: 3, bytes: 100)
         var rules = FiringRules(limits: Self.limits, knowing: sample.facts)
         let fits = rules.hold(sample.held(bytes: 10, buffer: 9), at: now)
         #expect(fits == .held(insteadOf: 1) && rules.changes.removed == [1])
@@ -155,6 +155,6 @@ struct HoldingRulesTests {
     }
 
     @Test func `the limits of a device are those of the documentation`() {
-        #expect(HeldLimits() == HeldLimits(firings: 1000, bytes: 1 << 20))
+        #expect(ThrottledLimits() == ThrottledLimits(firings: 1000, bytes: 1 << 20))
     }
 }

@@ -2,7 +2,7 @@ import CarillonCore
 
 /// The rules in the words of docs/guarantees.md: one firing after the other, over everything that is known.
 struct NaiveFirings {
-    let limits: HeldLimits
+    let limits: ThrottledLimits
     var rows = FiringRows()
 
     mutating func apply(_ effect: FiringEffect) -> Bool {
@@ -29,7 +29,7 @@ struct NaiveFirings {
         }
     }
 
-    mutating func hold(_ firing: ThrottledFiring, at now: Timestamp) -> HoldResult {
+    mutating func hold(_ firing: ThrottledFiring, at now: Timestamp) -> ThrottleResult {
         let key = firing.key
         guard fires(firing.target, firing.item, firing.number, now) else { return .late }
         if rows.subscriptions[key.subscription]?.machine.policy == .once { return .due }

@@ -17,7 +17,8 @@ struct BindingScenarioTests {
         var notHeld = 0
 
         var haveAll: Bool {
-            begun > 100 && begunAgain > 200 && refused > 20 && removed > 100 && missed > 30 && changed > 100 && evaluated > 300
+            begun > 100 && begunAgain > 200 && refused > 20 && removed > 100 && missed > 30 && changed > 100
+                && evaluated > 300
                 && notHeld > 50
         }
     }

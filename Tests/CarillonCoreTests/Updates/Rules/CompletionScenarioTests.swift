@@ -82,7 +82,11 @@ struct CompletionScenarioTests {
             case 2:
                 let coalescer: UpdateSerial? = chance(3) ? UpdateSerial(Int64.random(in: 9...12, using: &random)) : nil
                 var machine = CompletionMachine()
-                if coalescer != nil { _ = machine.coalesced() } else if chance(3) { machine = CompletionMachine(.unsupported) }
+                if coalescer != nil {
+                    _ = machine.coalesced()
+                } else if chance(3) {
+                    machine = CompletionMachine(.unsupported)
+                }
                 let completion = Completion(
                     key: key, machine: machine, changedAt: now, orderKey: orderKey, coalescedBy: coalescer)
                 let before = naive.rows.count

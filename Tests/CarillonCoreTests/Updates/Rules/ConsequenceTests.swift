@@ -19,7 +19,8 @@ struct ConsequenceTests {
     ) -> CompletionStep {
         var after = before
         after.machine = CompletionMachine(state ?? .gone, attempt: before.machine.attempt)
-        return CompletionStep(before: before, after: state == nil ? nil : after, coalescer: coalescer.map { UpdateSerial($0) })
+        return CompletionStep(
+            before: before, after: state == nil ? nil : after, coalescer: coalescer.map { UpdateSerial($0) })
     }
 
     private func given(_ update: Int64 = 5, orderKey: String? = "a") -> Completion {

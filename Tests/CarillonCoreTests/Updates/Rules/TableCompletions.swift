@@ -107,7 +107,9 @@ struct TableCompletions {
 
     private mutating func write(_ changes: CompletionChanges) {
         if let coalesced = changes.coalesced {
-            for (key, row) in rows where row.coalescedBy == coalesced.key.update { rows[key]?.coalescedBy = coalesced.coalescer }
+            for (key, row) in rows where row.coalescedBy == coalesced.key.update {
+                rows[key]?.coalescedBy = coalesced.coalescer
+            }
             rows[coalesced.key]?.coalescedBy = coalesced.coalescer
         }
         if let removed = changes.removed { rows[removed] = nil }

@@ -12,8 +12,9 @@ struct PutWatchRulesTests {
         PutWatchFacts(channel: channel, watch: watch, counts: .init(ofDevice: device, ofApp: WatchUsage(watches: app)))
     }
 
-    private func put(_ request: WatchRequest, _ facts: PutWatchFacts) throws -> (watch: Watch, isNew: Bool, changes: WatchChanges)
-    {
+    private func put(_ request: WatchRequest, _ facts: PutWatchFacts) throws -> (
+        watch: Watch, isNew: Bool, changes: WatchChanges
+    ) {
         let verdict = rules.put(request, at: now, knowing: facts)
         guard case .put(let watch, let isNew, let changes) = verdict else { throw Refused(verdict: verdict) }
         return (watch, isNew, changes)

@@ -44,11 +44,13 @@ struct RandomWatchTests {
                 serial: WatchSerial(row.serial), revision: row.revision, channel: ChannelSerial(row.channel),
                 device: DeviceSerial(WatchScenario.device(of: row.channel)), app: app, channelID: Sample.channelID,
                 ping: row.ping, disconnectAddress: row.gone, sealed: Watch.Sealed(secret: row.secret, token: row.token),
-                machine: PingMachine(notified: row.notified, failures: row.failures), lastPing: row.last, dueAt: row.work?.due,
+                machine: PingMachine(notified: row.notified, failures: row.failures), lastPing: row.last,
+                dueAt: row.work?.due,
                 createdAt: row.createdAt)
             let work = row.work.map {
                 TableWatches.WorkRow(
-                    kind: .ping, subject: row.serial, queue: CallbackQueue(app, row.ping?.address.peer ?? "-"), dueAt: $0.due,
+                    kind: .ping, subject: row.serial, queue: CallbackQueue(app, row.ping?.address.peer ?? "-"),
+                    dueAt: $0.due,
                     lease: StoredLease(fence: $0.fence, isHeld: $0.isHeld))
             }
             return Self.line(watch, row.callbackID, work)

@@ -41,7 +41,8 @@ enum WatchSample {
             isOnTrial: true, readyAt: now, servedAt: now)
         let item = LeasedCall(
             lease: WorkLease(work: work, fence: fence), due: due, standing: EndpointHealth(), subject: .callback(callback()))
-        return WorkEnd(of: item, at: now, standing: EndpointHealth(isOnTrial: false, failures: failures), peerRestsUntil: now)
+        return WorkEnd(
+            of: item, at: now, standing: EndpointHealth(isOnTrial: false, failures: failures), peerRestsUntil: now)
     }
 
     static func callback(_ serial: Int64 = 7, attempts: Int = 0) -> DisconnectCallback {
@@ -59,7 +60,8 @@ enum WatchSample {
 
     /// The facts of a watch that is leased.
     static func facts(
-        fence: Int64 = 2, isHeld: Bool = true, revision: Int64 = 4, isPinged: Bool = true, notified: PingFailure? = .noConnection
+        fence: Int64 = 2, isHeld: Bool = true, revision: Int64 = 4, isPinged: Bool = true,
+        notified: PingFailure? = .noConnection
     ) -> WatchFacts {
         var facts = WatchFacts()
         facts.leases = [6: StoredLease(fence: fence, isHeld: isHeld)]

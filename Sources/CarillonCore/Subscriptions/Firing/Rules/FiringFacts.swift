@@ -53,7 +53,7 @@ package struct FiringWatch: Equatable, Sendable {
 }
 
 /// A firing that is throttled by the pace of its subscription.
-package struct HeldEntry: Equatable, Sendable {
+package struct ThrottledEntry: Equatable, Sendable {
     package var key: FiringKey
     /// The revision of the subscription with which the firing was found.
     package var revision: Int64
@@ -65,7 +65,7 @@ package struct HeldEntry: Equatable, Sendable {
 }
 
 /// The number and the size of a throttled firing.
-package struct HeldSize: Equatable, Sendable {
+package struct ThrottledSize: Equatable, Sendable {
     package var number: Int64
     package var bytes: Int
 
@@ -76,7 +76,7 @@ package struct HeldSize: Equatable, Sendable {
 }
 
 /// The number of throttled firings of one device, and their bytes.
-package struct HeldUsage: Equatable, Sendable {
+package struct ThrottledUsage: Equatable, Sendable {
     package var firings: Int
     package var bytes: Int
 
@@ -111,9 +111,9 @@ package struct FiringQuestions: Equatable, Sendable {
 package struct FiringFacts: Equatable, Sendable {
     package var subscriptions: [SubscriptionSerial: FiringSubscription] = [:]
     package var watches: [FiringKey: FiringWatch] = [:]
-    package var held: [Int64: HeldEntry] = [:]
-    package var queues: [FiringKey: [HeldSize]] = [:]
-    package var usage: [DeviceSerial: HeldUsage] = [:]
+    package var held: [Int64: ThrottledEntry] = [:]
+    package var queues: [FiringKey: [ThrottledSize]] = [:]
+    package var usage: [DeviceSerial: ThrottledUsage] = [:]
 
     package init() {}
 }

@@ -1,9 +1,9 @@
 /// Limits for the throttled firings of one device.
-package struct HeldLimits: Equatable, Sendable {
+package struct ThrottledLimits: Equatable, Sendable {
     package var firings: Int
     package var bytes: Int
 
-    package init(firings: Int = SubscriptionLimits.throttledFirings, bytes: Int = SubscriptionLimits.heldBytes) {
+    package init(firings: Int = SubscriptionLimits.throttledFirings, bytes: Int = SubscriptionLimits.throttledBytes) {
         self.firings = firings
         self.bytes = bytes
     }
@@ -24,14 +24,14 @@ package struct FiringRules: Sendable {
         var place: Int?
     }
 
-    private let limits: HeldLimits
+    private let limits: ThrottledLimits
     private var facts: FiringFacts
     private var queues: [FiringKey: [Queued]] = [:]
     /// The element is nil if another firing replaced the firing.
     private var added: [ThrottledFiring?] = []
     private var changed = FiringChanges()
 
-    package init(limits: HeldLimits = HeldLimits(), knowing facts: FiringFacts) {
+    package init(limits: ThrottledLimits = ThrottledLimits(), knowing facts: FiringFacts) {
         self.limits = limits
         self.facts = facts
     }
@@ -149,7 +149,7 @@ package struct FiringRules: Sendable {
 
     /// Decides whether a firing is throttled. If a limit is reached, the new firing replaces the oldest firings of the same
     /// queue.
-    package mutating func hold(_ firing: ThrottledFiring, at now: Timestamp) -> HoldResult {
+    package mutating func hold(_ firing: ThrottledFiring, at now: Timestamp) -> ThrottleResult {
         let key = firing.key
         guard let machine = fired(firing.target, on: firing.item, by: firing.number, at: now) else { return .late }
         // The subscription fires only once, so its firing is not throttled.
@@ -166,8 +166,8 @@ package struct FiringRules: Sendable {
         guard hasRoom(for: firing) else { return .full }
         queue.append(Queued(bytes: firing.body.count, place: added.count))
         added.append(firing)
-        facts.usage[firing.device, default: HeldUsage()].firings += 1
-        facts.usage[firing.device, default: HeldUsage()].bytes += firing.body.count
+        facts.usage[firing.device, default: ThrottledUsage()].firings += 1
+        facts.usage[firing.device, default: ThrottledUsage()].bytes += firing.body.count
         changed.dues[key] = freeAt(of: firing, at: now)
         note(machine, of: key.subscription)
         changeWatch(key) { $0.lastFiring = firing.number }
@@ -187,7 +187,9 @@ package struct FiringRules: Sendable {
 
     /// Returns when the device can next be notified about the item.
     private func freeAt(of firing: ThrottledFiring, at now: Timestamp) -> Timestamp {
-        guard let freeAt = facts.watches[firing.key]?.notifiedAt?.adding(milliseconds: firing.milliseconds) else { return now }
+        guard let freeAt = facts.watches[firing.key]?.notifiedAt?.adding(milliseconds: firing.milliseconds) else {
+            return now
+        }
         // If the clock was set back, the firing is not delayed.
         return freeAt > now.adding(milliseconds: firing.milliseconds) ? now : freeAt
     }
@@ -198,7 +200,7 @@ package struct FiringRules: Sendable {
 
     /// The first firing of a device is accepted with any size.
     private func hasRoom(for firing: ThrottledFiring) -> Bool {
-        let usage = facts.usage[firing.device] ?? HeldUsage()
+        let usage = facts.usage[firing.device] ?? ThrottledUsage()
         return usage.firings == 0
             || usage.firings < limits.firings && usage.bytes + firing.body.count <= limits.bytes
     }
@@ -206,8 +208,8 @@ package struct FiringRules: Sendable {
     private mutating func remove(_ queued: Queued, of device: DeviceSerial) {
         if let number = queued.number { changed.removed.append(number) }
         if let place = queued.place { added[place] = nil }
-        facts.usage[device, default: HeldUsage()].firings -= 1
-        facts.usage[device, default: HeldUsage()].bytes -= queued.bytes
+        facts.usage[device, default: ThrottledUsage()].firings -= 1
+        facts.usage[device, default: ThrottledUsage()].bytes -= queued.bytes
     }
 
     // MARK: Dropping

@@ -3,7 +3,7 @@ package import CarillonWire
 import Crypto
 
 /// The collapse key of a firing. A new firing replaces the waiting firing of the same subscription with the same key.
-package enum FiringTopic {
+package enum FiringCollapseKey {
     private static let plain = "fired"
 
     /// Returns nil if the firing replaces no other: each update of a `distinct` item is a separate event.

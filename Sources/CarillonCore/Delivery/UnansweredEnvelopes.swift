@@ -1,7 +1,7 @@
 import CarillonWire
 
 /// The envelopes that were delivered to one connection and that its device has not answered.
-struct GivenEnvelopes: Sendable {
+struct UnansweredEnvelopes: Sendable {
     private struct Slot {
         var id: MessageID
         /// Nil for an envelope that stays when its origin ends.

@@ -2,13 +2,13 @@ import CarillonCore
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
-struct LogAllowanceTests {
-    private typealias Key = LogAllowance.Key
+struct LogRateLimitTests {
+    private typealias Key = LogRateLimit.Key
     private let key = Key(text: "cannot ask", owner: "a")
-    private let minute = LogAllowance.intervalNanoseconds
+    private let minute = LogRateLimit.intervalNanoseconds
 
     @Test func `the first line is written, and then one a minute with the number of those that were withheld`() {
-        var allowance = LogAllowance()
+        var allowance = LogRateLimit()
         #expect(allowance.decide(key, at: 0) == .write(key, withheld: 0))
         for tick in 1...1000 { #expect(allowance.decide(key, at: Int64(tick)) == .withhold(key)) }
         #expect(allowance.decide(key, at: minute - 1) == .withhold(key))
@@ -18,14 +18,14 @@ struct LogAllowanceTests {
     }
 
     @Test func `each text and each owner has a line of its own`() {
-        var allowance = LogAllowance()
+        var allowance = LogRateLimit()
         let others = [Key(text: "cannot ask", owner: "b"), Key(text: "cannot fetch", owner: "a")]
         for key in [key] + others { #expect(allowance.decide(key, at: 0) == .write(key, withheld: 0)) }
         for key in [key] + others { #expect(allowance.decide(key, at: 1) == .withhold(key)) }
     }
 
     @Test func `what was withheld is due when its minute is over, once`() {
-        var allowance = LogAllowance()
+        var allowance = LogRateLimit()
         for tick in 0..<5 { _ = allowance.decide(key, at: Int64(tick)) }
         #expect(allowance.due(at: minute - 1).isEmpty)
         let due = allowance.due(at: minute)
@@ -39,8 +39,8 @@ struct LogAllowanceTests {
     }
 
     @Test func `owners beyond the bound share the line of their text`() {
-        var allowance = LogAllowance()
-        for number in 0..<LogAllowance.mostKeys { _ = allowance.decide(Key(text: "t", owner: "\(number)"), at: 0) }
+        var allowance = LogRateLimit()
+        for number in 0..<LogRateLimit.mostKeys { _ = allowance.decide(Key(text: "t", owner: "\(number)"), at: 0) }
         let shared = Key(text: "t", owner: "")
         #expect(allowance.decide(Key(text: "t", owner: "x"), at: 1) == .write(shared, withheld: 0))
         #expect(allowance.decide(Key(text: "t", owner: "y"), at: 2) == .withhold(shared))

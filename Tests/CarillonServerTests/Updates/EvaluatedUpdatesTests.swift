@@ -10,7 +10,7 @@ import Testing
 
 /// Servers that are restored from a backup with their live updates paused.
 @Suite(.timeLimit(.minutes(5)))
-struct HeldUpdatesTests {
+struct EvaluatedUpdatesTests {
     private func restored(_ world: UpdateWorld, from backup: StoreCopy, holdsUpdates: Bool = true) async throws -> (
         world: UpdateWorld, updates: LiveUpdateCount
     ) {

@@ -7,7 +7,7 @@ import Synchronization
 /// The table `node` is read once and not in each transaction. This is as safe as a statement in each transaction: only the
 /// process with the lock of the data directory writes the file, on one connection, and each change of the table clears this
 /// cache. The next check, also one later in the same transaction, reads the table with the transaction's changes.
-final class LivingIncarnations: Sendable {
+final class ActiveIncarnations: Sendable {
     /// Nil if the table was not read since it changed.
     private let known = Mutex<Set<HomeFence>?>(nil)
 

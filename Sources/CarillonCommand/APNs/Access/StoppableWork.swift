@@ -3,7 +3,7 @@ import Synchronization
 import UnixSignals
 
 /// Runs work with a client that the user can stop. Ctrl-C or SIGTERM shuts the client down, which ends the work.
-enum Stopping {
+enum StoppableWork {
     private final class StopRequest: Sendable {
         let isThere = Mutex(false)
     }

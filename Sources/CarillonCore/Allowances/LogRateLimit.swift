@@ -1,6 +1,6 @@
 /// Decides which log entries are written. Of the entries with one text and one owner, the first is written at once. After that,
 /// one per minute is written, with the number of withheld entries. So failing requests cannot fill a log.
-package struct LogAllowance: Sendable {
+package struct LogRateLimit: Sendable {
     package struct Key: Hashable, Sendable {
         package var text: String
         /// The subject of the entry, such as an app; empty for the whole server.

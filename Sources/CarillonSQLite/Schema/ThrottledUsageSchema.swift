@@ -1,5 +1,5 @@
 /// Adds the size of a throttled firing to its row and its indexes, and removes the table with the usage of throttled firings.
-enum HeldUsageSchema {
+enum ThrottledUsageSchema {
     static let changes = """
         DROP TRIGGER held_firing_enters;
         DROP TRIGGER held_firing_leaves;

@@ -2,7 +2,7 @@ import CarillonCore
 import GRDB
 
 /// The devices that must be notified of their status, inside a transaction.
-struct StatusNewsTable {
+struct PendingStatusTable {
     private let db: Database
 
     init(_ db: Database) { self.db = db }

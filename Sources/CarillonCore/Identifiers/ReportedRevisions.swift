@@ -2,7 +2,7 @@ package import CarillonWire
 
 /// The revisions of the last reports of a device about itself and its services, as the server has them. A device compares them to
 /// notice that the server has other data. Nil if the device named no revision, or if the server has no report.
-package struct SaidRevisions: Equatable, Sendable {
+package struct ReportedRevisions: Equatable, Sendable {
     /// The revision of ``DeviceProfile``.
     package var device: String?
     /// The revision of ``ServiceProvider/Profile``.
@@ -13,7 +13,7 @@ package struct SaidRevisions: Equatable, Sendable {
         self.services = services
     }
 
-    package static let none = SaidRevisions()
+    package static let none = ReportedRevisions()
     package static let longestBytes = 64
 
     /// Checks the name of a revision.
