@@ -55,7 +55,7 @@ ELSEWHERE = {
     (f"{CLIENT}/GettingStarted.md", "// swift-tools-version: 6.2"): MANIFEST_TESTS,
     (f"{CLIENT}/GettingStarted.md", "import CarillonClient"): CLIENT_TESTS,
     (f"{CLIENT}/GettingStarted.md", "import CarillonClient (2)"): EXAMPLE_TESTS,
-    (f"{CLIENT}/BackEnds.md", "channel.setTokenDelivery { address in"): CLIENT_TESTS,
+    (f"{CLIENT}/Backends.md", "channel.setTokenDelivery { address in"): CLIENT_TESTS,
     (f"{CLIENT}/EncryptedMessages.md", "try await channel.connect(encrypted: true)"): CLIENT_TESTS,
     (
         f"{CLIENT}/Subscriptions.md",

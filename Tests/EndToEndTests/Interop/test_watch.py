@@ -66,7 +66,7 @@ def event(socket) -> tuple:
     return frame["event"], frame.get("code")
 
 
-def test_the_channel_hears_live_why_its_back_end_is_gone_and_that_it_is_back(watching, backend):
+def test_the_channel_hears_live_why_its_backend_is_gone_and_that_it_is_back(watching, backend):
     device = watching.register_device()
     channel, other = device.open_channel(), watching.register_device().open_channel()
     secret = put(channel, pingAddress=backend.url + "/ping", pingIntervalSeconds=1)["secret"]
@@ -90,7 +90,7 @@ def test_the_channel_hears_live_why_its_back_end_is_gone_and_that_it_is_back(wat
     assert other.server.request("GET", other.endpoint + "/watch").status_code == 404
 
 
-def test_a_token_that_is_lost_again_after_the_back_end_registered_anew_is_news_again(watching, backend):
+def test_a_token_that_is_lost_again_after_the_backend_registered_anew_is_news_again(watching, backend):
     device = watching.register_device()
     channel = device.open_channel()
     address = {"pingAddress": backend.url, "pingIntervalSeconds": 1}
