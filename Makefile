@@ -74,8 +74,8 @@ part-alone:
 	Scripts/tests --no-parallel --filter "$(ALONE)"
 
 part-homes:
-	CARILLON_TEST_HOMES=2 Scripts/tests --filter "$$(Scripts/home-tests)" --skip InteropTests --skip PushKillTests \
-		--skip SlowReaderTests --skip MovingStoryTests
+	suites=$$(Scripts/home-tests) && CARILLON_TEST_HOMES=2 Scripts/tests --filter "$$suites" --skip InteropTests \
+		--skip PushKillTests --skip SlowReaderTests --skip MovingStoryTests
 
 part-docs:
 	Scripts/docs
