@@ -20,7 +20,7 @@ PYTHON := .venv/bin/python
 # As many tests at a time as let each have its share of two cores: more of them run out of time beside the others.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH = 8
 # Suites that measure time, or that keep both cores busy.
-ALONE := PushKillTests|StoreKillTests|SlowReaderTests|DeadlineTests|MovingShardsTests
+ALONE := PushKillTests|StoreKillTests|SlowReaderTests|DeadlineTests|GivingUpTests|MovingShardsTests
 # Two parts at a time, each with its output in one piece. All of them run, also if one fails.
 BESIDE = $(MAKE) --keep-going --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # What compiles beside tests leaves the cores to them.
@@ -68,14 +68,14 @@ part-interop:
 	CARILLON_INTEROP=$(CURDIR)/$(PYTHON) Scripts/tests --filter InteropTests
 
 part-apns:
-	Scripts/tests --no-parallel --filter CarillonAPNsTests
+	Scripts/tests --no-parallel --filter CarillonAPNsTests --skip "$(ALONE)"
 
 part-alone:
 	Scripts/tests --no-parallel --filter "$(ALONE)"
 
 part-homes:
-	CARILLON_TEST_HOMES=2 Scripts/tests --filter "$$(Scripts/home-tests)" --skip InteropTests --skip PushKillTests \
-		--skip SlowReaderTests --skip MovingShardsTests
+	suites=$$(Scripts/home-tests) && CARILLON_TEST_HOMES=2 Scripts/tests --filter "$$suites" --skip InteropTests \
+		--skip PushKillTests --skip SlowReaderTests --skip MovingShardsTests
 
 part-docs:
 	Scripts/docs

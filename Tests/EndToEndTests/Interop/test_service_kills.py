@@ -46,7 +46,7 @@ def test_whoever_is_killed_a_request_has_one_result_and_nothing_is_left(executab
             out, err = call.communicate(timeout=PATIENCE * 6)
             results += [line for line in map(json.loads, out.splitlines()) if line["event"] != "connectionFailed"]
             if whom == "consumer":
-                late = consumer.run("results", "--wait", "2").stdout.splitlines()
+                late = consumer.run("results", "--wait", "10").stdout.splitlines()
                 results += [line for line in map(json.loads, late) if line["event"] != "connectionFailed"]
                 assert len(results) <= 1, (number, results)
             else:
