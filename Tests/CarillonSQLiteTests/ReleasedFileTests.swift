@@ -137,7 +137,7 @@ struct ReleasedFileTests {
         var kept: [MessageID] = []
         for (device, channel) in [(former, formerChannels[0]), (new, newChannel)] {
             let stored = try await world.publisher.publish(world.request(), to: channel)
-            #expect(stored.standing == .waiting && Shard(of: stored.id.position) == Shard(of: device.serial))
+            #expect(stored.outcome == nil && Shard(of: stored.id.position) == Shard(of: device.serial))
             let name = DeviceName.id(device.id, credential: device.credentialHash)
             let arrival = try await store.arrival(of: name, PageRequest(after: 0, limit: 9, bytes: 9999), at: start)
             #expect(arrival?.device == device && arrival?.envelopes?.map(\.id) == [stored.id])
@@ -149,7 +149,7 @@ struct ReleasedFileTests {
             session.settled([stored.id])
             #expect(try await world.outcome(stored.id) == .acknowledged)
             let live = try await world.publisher.publish(world.request(ttl: 0), to: channel)
-            #expect(live.standing == .offered)
+            #expect(live.outcome == nil)
             #expect(session.takeGiven().map(\.id) == [live.id])
             world.inbox.settle(live.id, device: device.serial, .acknowledged, code: nil)
             #expect(try await world.outcome(live.id) == .acknowledged)

@@ -100,11 +100,11 @@ package struct ChannelRegistrar: Sendable {
                 kind: code.map { .channelError(code: $0) } ?? .channelClosed, acceptedAt: now, expiresAt: .never)
         }
         switch delivered {
-        case .stored, .settled, .given:
+        case .stored, .answered, .sent:
             directory.forget([channel.serial])
             await home.withdraw(.all(of: channel.origin.key), from: device)
-        case .refused, .dropped: throw notOpen(id)
         case .failed(let fault): throw fault
+        default: throw notOpen(id)
         }
     }
 

@@ -61,9 +61,9 @@ package struct FormerChannels: Sendable {
                 kind: .channelError(code: ChannelErrorCode.userChanged), acceptedAt: now, expiresAt: .never)
         }
         switch delivered {
-        case .stored, .settled, .given: break
-        case .refused, .dropped: return false
+        case .stored, .answered, .sent: break
         case .failed(let fault): throw fault
+        default: return false
         }
         await home.withdraw(.all(of: channel.origin.key), from: channel.device)
         return true

@@ -30,13 +30,7 @@ package struct PublishReceipt: Equatable, Sendable {
     package var id: MessageID
     /// The TTL that applies, in seconds.
     package var ttl: Int64
-    package var standing: Standing
-
-    package enum Standing: Equatable, Sendable {
-        /// The message is on disk and is waiting for the device.
-        case waiting
-        /// The message has TTL 0 and was offered to the device's connection.
-        case offered
-        case final(Outcome)
-    }
+    /// The outcome of the message, if it has one already. Otherwise a message of TTL 0 was sent to the device's connection, and any other
+    /// message is on disk and waits for the device.
+    package var outcome: Outcome?
 }

@@ -105,36 +105,29 @@ package final class Publisher: Sendable {
         try vapid.verify(credentials, at: time.now())
     }
 
-    private func receipt(_ id: MessageID, ttl: Int64, _ delivered: DeliveryResult) throws -> PublishReceipt {
-        let standing: PublishReceipt.Standing
-        switch delivered {
-        case .stored: standing = .waiting
-        case .settled(let settlement): standing = .final(settlement.outcome)
-        case .given: standing = .offered
+    private func receipt(_ id: MessageID, ttl: Int64, _ result: InboxResult) throws -> PublishReceipt {
+        var receipt = PublishReceipt(id: id, ttl: ttl, outcome: nil)
+        switch result {
+        case .stored, .sent: accepted.increment()
+        case .answered(let settlement):
+            accepted.increment()
+            receipt.outcome = settlement.outcome
         case .dropped:
             dropped.increment()
-            return PublishReceipt(id: id, ttl: ttl, standing: .final(.dropped))
-        case .refused(let result): return try earlierReceipt(result)
-        case .failed(let fault): throw fault
-        }
-        accepted.increment()
-        return PublishReceipt(id: id, ttl: ttl, standing: standing)
-    }
-
-    private func earlierReceipt(_ result: InboxResult) throws -> PublishReceipt {
-        switch result {
-        case .duplicate(let id, let acceptedAt, let expiresAt, let outcome):
+            receipt.outcome = .dropped
+        case .duplicate(let earlier, let acceptedAt, let expiresAt, let outcome):
             repeated.increment()
             let ttl = (expiresAt.milliseconds - acceptedAt.milliseconds) / 1000
-            return PublishReceipt(id: id, ttl: ttl, standing: outcome.map { .final($0) } ?? (ttl == 0 ? .offered : .waiting))
+            receipt = PublishReceipt(id: earlier, ttl: ttl, outcome: outcome)
         case .keyReused:
             throw Refusal(.idempotencyKeyReused, "The Idempotency-Key came before with another body or other headers.")
         case .full:
             throw Refusal(
                 .inboxFull, "The device's inbox is full until it connects or messages expire.", retryAfterSeconds: 60)
-        case .originGone, .shareFull, .stored, .recorded, .settled, .notWaiting, .failed:
-            throw Self.channelGone
+        case .failed(let fault): throw fault
+        case .originGone, .shareFull, .recorded, .settled, .notWaiting: throw Self.channelGone
         }
+        return receipt
     }
 
     private func rules(of request: PublishRequest, at now: Timestamp) -> AppendRules {

@@ -16,7 +16,7 @@ extension HomeRuntime: LocalHome {
     package func deliver(
         to device: DeviceSerial, _ mode: DeliveryMode, rules: AppendRules,
         _ make: @escaping @Sendable (MessageID) -> Envelope,
-        then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
+        then: @escaping @Sendable (MessageID, InboxResult) -> Void
     ) {
         guard let gate else { return inbox.deliver(to: device, mode, rules: rules, make, then: then) }
         let shard = Shard(of: device)
@@ -37,13 +37,13 @@ extension HomeRuntime: LocalHome {
     package func deliver(
         to device: DeviceSerial, _ mode: DeliveryMode, rules: AppendRules,
         _ make: @escaping @Sendable (MessageID) -> Envelope
-    ) async -> DeliveryResult {
+    ) async -> InboxResult {
         await inside(device) { await inbox.deliver(to: device, mode, rules: rules, make) } ?? .failed(Self.isMoving)
     }
 
     package func deliver(
         keptBy device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> (Envelope, AppendRules)
-    ) async -> DeliveryResult {
+    ) async -> InboxResult {
         await inside(device) { await inbox.deliver(keptBy: device, make) } ?? .failed(Self.isMoving)
     }
 

@@ -37,7 +37,7 @@ package final class Inbox: Sendable {
     package func deliver(
         to device: DeviceSerial, _ mode: DeliveryMode, rules: AppendRules = AppendRules(),
         _ make: @escaping @Sendable (MessageID) -> Envelope,
-        then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
+        then: @escaping @Sendable (MessageID, InboxResult) -> Void
     ) {
         switch mode {
         case .kept: keep(device, isOffered: false, { (make($0), rules) }, then)
@@ -50,7 +50,7 @@ package final class Inbox: Sendable {
     package func deliver(
         to device: DeviceSerial, _ mode: DeliveryMode, rules: AppendRules = AppendRules(),
         _ make: @escaping @Sendable (MessageID) -> Envelope
-    ) async -> DeliveryResult {
+    ) async -> InboxResult {
         await withCheckedContinuation { continuation in
             deliver(to: device, mode, rules: rules, make) { continuation.resume(returning: $1) }
         }
@@ -59,7 +59,7 @@ package final class Inbox: Sendable {
     /// Stores an envelope for a device. The rules are made with the identifier too, because they contain it.
     package func deliver(
         keptBy device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> (Envelope, AppendRules)
-    ) async -> DeliveryResult {
+    ) async -> InboxResult {
         await withCheckedContinuation { continuation in
             keep(device, isOffered: false, make) { continuation.resume(returning: $1) }
         }
@@ -80,7 +80,7 @@ package final class Inbox: Sendable {
 
     private func keep(
         _ device: DeviceSerial, isOffered: Bool, _ make: (MessageID) -> (Envelope, AppendRules),
-        _ then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
+        _ then: @escaping @Sendable (MessageID, InboxResult) -> Void
     ) {
         let refused: MessageID? = sessions.appending(to: device) { hasSession, isAwaited in
             let made = make(newID(for: device))
@@ -92,7 +92,7 @@ package final class Inbox: Sendable {
             }
             let goesLive = isOffered && hasSession
             let isQueued = writer.enqueue(.append(envelope, rules), urgency: goesLive ? .offered : .now) {
-                then(envelope.id, DeliveryResult($0))
+                then(envelope.id, $0)
             }
             return isQueued ? (nil, goesLive ? .offer(envelope) : .storedMore) : (envelope.id, nil)
         }
@@ -104,7 +104,7 @@ package final class Inbox: Sendable {
     /// - Parameter claimed: The identifier of an envelope that is stored already.
     private func give(
         _ device: DeviceSerial, _ claimed: MessageID?, _ rules: AppendRules, _ make: (MessageID) -> Envelope,
-        _ then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
+        _ then: @escaping @Sendable (MessageID, InboxResult) -> Void
     ) {
         let end: (@Sendable () -> Void)? = sessions.appending(to: device) { hasSession, _ in
             let envelope = make(claimed ?? newID(for: device))
@@ -114,7 +114,7 @@ package final class Inbox: Sendable {
             }
             let answer: @Sendable (Bool) -> Void = { [self] wasGiven in
                 if !wasGiven { drop(envelope.id, of: device, isClaimed: claimed != nil) }
-                then(envelope.id, wasGiven ? .given : .dropped)
+                then(envelope.id, wasGiven ? .sent : .dropped)
             }
             return hasSession ? (nil, .offerVolatile(envelope, answer: answer)) : ({ answer(false) }, nil)
         }
@@ -124,11 +124,11 @@ package final class Inbox: Sendable {
     /// Writes the idempotency key and the envelope before the envelope is sent, because a repetition must find the key.
     private func claim(
         _ device: DeviceSerial, _ rules: AppendRules, _ make: @escaping @Sendable (MessageID) -> Envelope,
-        _ then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
+        _ then: @escaping @Sendable (MessageID, InboxResult) -> Void
     ) {
         let id = newID(for: device)
-        let isQueued = writer.enqueue(.append(make(id).trace, rules), urgency: .now) { [self] written in
-            guard case .result(.stored) = written else { return then(id, DeliveryResult(written)) }
+        let isQueued = writer.enqueue(.append(make(id).trace, rules), urgency: .now) { [self] result in
+            guard result.isStored else { return then(id, result) }
             give(device, id, rules, make, then)
         }
         if !isQueued { then(id, .failed(Self.queueFull)) }
@@ -277,16 +277,5 @@ extension InboxPage {
     fileprivate init(_ envelopes: [Envelope], answering load: PageRequest) {
         let size = envelopes.reduce(0) { $0 + $1.byteCount }
         self.init(envelopes: envelopes, isComplete: envelopes.count < load.limit && size < load.bytes)
-    }
-}
-
-extension DeliveryResult {
-    fileprivate init(_ written: InboxWriter.Written) {
-        switch written {
-        case .result(.stored): self = .stored
-        case .result(.failed(let fault)), .failed(let fault): self = .failed(fault)
-        case .result(let result): self = .refused(result)
-        case .settled(let settlement): self = .settled(settlement)
-        }
     }
 }

@@ -7,16 +7,7 @@ import Synchronization
 ///
 /// A task exists while there is something to commit. It ends by itself.
 package final class InboxWriter: Sendable {
-    package enum Written: Sendable {
-        /// The change is on disk, or was refused by the store's rules.
-        case result(InboxResult)
-        /// The device reported a result before the write was done.
-        case settled(Settlement)
-        /// The store failed. Nothing was changed.
-        case failed(StoreFault)
-    }
-
-    package typealias Waiter = @Sendable (Written) -> Void
+    package typealias Waiter = @Sendable (InboxResult) -> Void
 
     private struct Flush {
         /// The value that ``CommitQueue/throughCount`` must reach.
@@ -80,15 +71,15 @@ package final class InboxWriter: Sendable {
 
     /// Queues a change, and waits until it is on disk.
     package func write(_ operation: InboxOperation) async throws -> InboxResult {
-        let written = await withCheckedContinuation { continuation in
+        let result = await withCheckedContinuation { continuation in
             if !enqueue(operation, urgency: .now, then: { continuation.resume(returning: $0) }) {
                 continuation.resume(returning: .failed(StoreFault(.unavailable, "too many writes are queued")))
             }
         }
-        switch written {
-        case .result(let result): return result
-        case .settled: return .settled
+        switch result {
+        case .answered: return .settled
         case .failed(let fault): throw fault
+        default: return result
         }
     }
 
@@ -113,7 +104,7 @@ package final class InboxWriter: Sendable {
         switch overtaken {
         case .write(let waiter):
             sparedWrites.increment()
-            if let settlement { waiter?(.settled(settlement)) }
+            if let settlement { waiter?(.answered(settlement)) }
         case .queued(let action):
             perform(action)
         case .refused:
@@ -291,30 +282,30 @@ package final class InboxWriter: Sendable {
     ) -> Unwritten {
         var unwritten = Unwritten()
         for (index, entry) in batch.enumerated() {
-            let written: Written
+            let result: InboxResult
             switch outcome {
-            case .success(let results): written = self.written(results[index], isFirst: !entry.isRepeated)
-            case .failure(let fault): written = .failed(fault)
+            case .success(let results):
+                result = results[index]
+                if !entry.isRepeated { report(result) }
+            case .failure(let fault): result = .failed(fault)
             }
             guard let waiter = entry.waiter else {
-                switch written {
+                switch result {
                 case .failed(let fault):
                     unwritten.fault = fault
                     unwritten.changes.append((entry.operation, false))
-                case .result(.notWaiting) where hasUnwritten || unwritten.fault != nil:
+                case .notWaiting where hasUnwritten || unwritten.fault != nil:
                     unwritten.changes.append((entry.operation, true))
-                case .result(let result): withdraw(result.replaced, from: entry.operation.device)
-                case .settled: break
+                default: withdraw(result.replaced, from: entry.operation.device)
                 }
                 continue
             }
-            guard case .result(let result) = written, let replaced = result.replaced, let device = entry.operation.device
-            else {
-                waiter(written)
+            guard let replaced = result.replaced, let device = entry.operation.device else {
+                waiter(result)
                 continue
             }
             // The sender of the newer message is answered when the older message cannot be delivered any more.
-            sessions.withdraw(.envelope(replaced.position), from: device) { waiter(written) }
+            sessions.withdraw(.envelope(replaced.position), from: device) { waiter(result) }
         }
         return unwritten
     }
@@ -324,11 +315,9 @@ package final class InboxWriter: Sendable {
         sessions.withdraw(.envelope(replaced.position), from: device) {}
     }
 
-    private func written(_ result: InboxResult, isFirst: Bool) -> Written {
-        guard case .failed(let fault) = result else { return .result(result) }
-        guard isFirst else { return .failed(fault) }
+    private func report(_ result: InboxResult) {
+        guard case .failed(let fault) = result else { return }
         failedChanges.increment()
         logger.error("a change of an inbox cannot be stored", metadata: ["reason": "\(fault.message)"])
-        return .failed(fault)
     }
 }

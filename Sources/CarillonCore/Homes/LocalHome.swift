@@ -35,17 +35,17 @@ package protocol LocalHome: AnyObject, Sendable {
     func deliver(
         to device: DeviceSerial, _ mode: DeliveryMode, rules: AppendRules,
         _ make: @escaping @Sendable (MessageID) -> Envelope,
-        then: @escaping @Sendable (MessageID, DeliveryResult) -> Void
+        then: @escaping @Sendable (MessageID, InboxResult) -> Void
     )
     /// Delivers an envelope to a device, and returns when the promise of the mode is fulfilled.
     func deliver(
         to device: DeviceSerial, _ mode: DeliveryMode, rules: AppendRules,
         _ make: @escaping @Sendable (MessageID) -> Envelope
-    ) async -> DeliveryResult
-    /// Delivers an envelope that is stored to a device. The rules are made with the identifier too, because they contain it.
+    ) async -> InboxResult
+    /// Delivers an envelope that is stored to a device. The rules are made with the identifier as well, because they contain it.
     func deliver(
         keptBy device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> (Envelope, AppendRules)
-    ) async -> DeliveryResult
+    ) async -> InboxResult
     /// Sends an envelope to the device's connection without storing it.
     ///
     /// - Returns: Whether a connection accepted the envelope.
@@ -165,7 +165,7 @@ extension LocalHome {
     /// Brings an envelope without rules to a device, and returns when the promise of the mode is kept.
     package func deliver(
         to device: DeviceSerial, _ mode: DeliveryMode, _ make: @escaping @Sendable (MessageID) -> Envelope
-    ) async -> DeliveryResult {
+    ) async -> InboxResult {
         await deliver(to: device, mode, rules: AppendRules(), make)
     }
 }

@@ -84,6 +84,7 @@ package struct IdempotencyClaim: Equatable, Sendable {
     }
 }
 
+/// The outcome of a change of an inbox: of an operation in the store, and of the delivery of an envelope.
 package enum InboxResult: Equatable, Sendable {
     /// Appended. A message with the same collapse key can have been replaced.
     case stored(replaced: MessageID?)
@@ -103,6 +104,15 @@ package enum InboxResult: Equatable, Sendable {
     case notWaiting
     /// This change cannot be stored. The other changes of its group are stored.
     case failed(StoreFault)
+
+    // No store returns the following.
+
+    /// The device answered before the envelope was on disk.
+    case answered(Settlement)
+    /// A live connection took the envelope, which is not kept.
+    case sent
+    /// No connection took the envelope.
+    case dropped
 }
 
 extension InboxResult {
@@ -112,4 +122,6 @@ extension InboxResult {
         default: nil
         }
     }
+
+    package var isStored: Bool { if case .stored = self { true } else { false } }
 }

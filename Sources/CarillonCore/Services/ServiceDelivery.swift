@@ -4,7 +4,7 @@ import CarillonWire
 ///
 /// A repetition appends nothing and is refused, because each change fits the state of the request only once (``RequestStep``).
 package struct ServiceDelivery: HomeQuestion {
-    package typealias Answer = DeliveryResult
+    package typealias Answer = InboxResult
 
     enum Change: Sendable {
         /// The request is made. The envelope of the event is the envelope of the request.

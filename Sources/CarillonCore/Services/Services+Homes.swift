@@ -3,7 +3,7 @@ extension Services {
     /// The longest wait for the connections at another home.
     private static let longestWait = Duration.milliseconds(50)
 
-    func deliver(_ delivery: ServiceDelivery) async -> DeliveryResult {
+    func deliver(_ delivery: ServiceDelivery) async -> InboxResult {
         if home.has(delivery.device) { return await append(delivery) }
         do {
             return try await others.ask(delivery)
@@ -60,7 +60,7 @@ extension Services {
     // MARK: Answers to other homes
 
     /// Appends an event to the inbox of a device of this home.
-    package func append(_ delivery: ServiceDelivery) async -> DeliveryResult {
+    package func append(_ delivery: ServiceDelivery) async -> InboxResult {
         await home.deliver(keptBy: delivery.device) { id in delivery.envelope(id) }
     }
 

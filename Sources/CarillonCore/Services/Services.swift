@@ -86,19 +86,20 @@ package struct Services: Sendable {
             event, .request, to: provider.device, of: provider.app, until: expiresAt, shareOf: consumer.serial,
             .made(request, between: parties))
         switch delivered {
-        case .stored, .settled, .given:
+        case .stored, .answered, .sent:
             made.increment()
             return expiresAt
-        case .refused(.full):
+        case .full:
             refused.increment()
             throw Refusal(.inboxFull, "The provider's inbox is full.", retryAfterSeconds: 60)
-        case .refused(.shareFull):
+        case .shareFull:
             shareFull.increment()
             throw Refusal(
                 .inboxFull,
                 "The device's requests fill \(InboxLimits.consumerPercent) % of the provider's inbox, which is the limit for one consumer.",
                 retryAfterSeconds: 60)
-        case .refused, .dropped:
+        case .failed(let fault): throw fault
+        default:
             if let earlier = try await store.serviceRequest(call.header.id) { return try same(earlier, call, consumer) }
             refused.increment()
             guard try await store.unfinishedRequestCount(of: consumer.serial) < ServiceRequest.mostOfConsumer else {
@@ -107,7 +108,6 @@ package struct Services: Sendable {
                     retryAfterSeconds: 10)
             }
             throw Self.applicationNotFound
-        case .failed(let fault): throw fault
         }
     }
 
@@ -159,11 +159,11 @@ package struct Services: Sendable {
         let delivered = await deliver(
             event, .reply, to: request.consumer, of: request.consumerApp, until: until, .step(step))
         switch delivered {
-        case .stored, .settled, .given: replied.increment()
-        case .refused(.full):
+        case .stored, .answered, .sent: replied.increment()
+        case .full:
             throw Refusal(.inboxFull, "The consumer's inbox is full.", retryAfterSeconds: 10)
-        case .refused, .dropped: try checkSame(try await self.request(id, of: provider), hash)
         case .failed(let fault): throw fault
+        default: try checkSame(try await self.request(id, of: provider), hash)
         }
     }
 
@@ -316,7 +316,7 @@ package struct Services: Sendable {
     private func deliver(
         _ event: ServiceEvent, _ part: Envelope.ServicePart, to device: DeviceSerial, of app: AppSerial, until: Timestamp,
         wakes: Bool = true, shareOf consumer: DeviceSerial? = nil, _ change: ServiceDelivery.Change
-    ) async -> DeliveryResult {
+    ) async -> InboxResult {
         await deliver(
             ServiceDelivery(
                 device: device, app: app, request: event.id, part: part, body: event.body, change: change,

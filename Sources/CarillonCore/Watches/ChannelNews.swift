@@ -21,9 +21,9 @@ package struct ChannelNews: Sendable {
                 kind: news.envelopeKind, acceptedAt: now, expiresAt: .never)
         }
         switch delivered {
-        case .stored, .settled, .given: return true
-        case .refused, .dropped: return false
+        case .stored, .answered, .sent: return true
         case .failed(let fault): throw fault
+        default: return false
         }
     }
 

@@ -111,19 +111,13 @@ final class PublishHandler: Sendable {
             status: .created,
             headers: [
                 "location": addresses.message(receipt.id), "ttl": String(receipt.ttl),
-                HeaderNames.outcome: receipt.standing.text, "cache-control": "no-store",
+                HeaderNames.outcome: receipt.state, "cache-control": "no-store",
             ])
     }
 
     private func answer(_ error: any Error) -> HTTPAnswer { HTTPAnswer(Refusal(error, logger: logger)) }
 }
 
-extension PublishReceipt.Standing {
-    var text: String {
-        switch self {
-        case .waiting: "waiting"
-        case .offered: "offered"
-        case .final(let outcome): outcome.rawValue
-        }
-    }
+extension PublishReceipt {
+    fileprivate var state: String { outcome?.rawValue ?? (ttl == 0 ? "offered" : "waiting") }
 }

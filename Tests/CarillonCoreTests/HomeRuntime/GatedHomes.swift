@@ -82,7 +82,7 @@ struct GatedHomes: Sendable {
 
     // MARK: The device
 
-    func deliver(at home: HomeRuntime) async -> (id: MessageID, result: DeliveryResult) {
+    func deliver(at home: HomeRuntime) async -> (id: MessageID, result: InboxResult) {
         await withCheckedContinuation { continuation in
             home.deliver(to: device.serial, .kept, rules: AppendRules()) { id in
                 envelope(id)

@@ -21,7 +21,7 @@ struct HomeGateTests {
 
     private func close() async { #expect(await gate.close(shard, atMost: .zero)) }
 
-    private func isFailed(_ result: DeliveryResult) -> Bool {
+    private func isFailed(_ result: InboxResult) -> Bool {
         if case .failed = result { true } else { false }
     }
 
@@ -40,9 +40,9 @@ struct HomeGateTests {
         if isGiven {
             #expect(isFailed(first) && isFailed(second))
         } else {
-            #expect(first == .stored && second == .stored)
+            #expect(first == .stored(replaced: nil) && second == .stored(replaced: nil))
         }
-        #expect(await world.deliver(at: world.runtimes[isGiven ? 1 : 0]).result == .stored)
+        #expect(await world.deliver(at: world.runtimes[isGiven ? 1 : 0]).result == .stored(replaced: nil))
     }
 
     @Test func `a message to a closed shard fails if too many wait`() async throws {
@@ -54,7 +54,7 @@ struct HomeGateTests {
 
     @Test func `a closed shard gives no message, and its messages are not taken back`() async throws {
         let (id, delivered) = await world.deliver(at: world.first)
-        #expect(delivered == .stored)
+        #expect(delivered == .stored(replaced: nil))
         await close()
         let wasGiven = await world.first.giveOnce(to: device) { id in Sample.envelope(id.position) }
         #expect(!wasGiven)
@@ -66,7 +66,7 @@ struct HomeGateTests {
         #expect(!world.first.settle(id, device: device, .acknowledged, code: nil))
         #expect(try await world.waiting() == [id])
         gate.reopen(shard)
-        #expect(await world.deliver(at: world.first).result == .stored)
+        #expect(await world.deliver(at: world.first).result == .stored(replaced: nil))
         #expect(try await world.first.cancel(id, of: device))
     }
 
@@ -75,7 +75,7 @@ struct HomeGateTests {
         let closed = Task { await gate.close(shard, atMost: .seconds(100)) }
         await world.isClosing(world.first)
         #expect(world.first.isOpen(shard) && world.first.has(shard) && world.first.has(device))
-        #expect(await world.deliver(at: world.first).result == .stored)
+        #expect(await world.deliver(at: world.first).result == .stored(replaced: nil))
         gate.leave(shard)
         #expect(await closed.value)
         #expect(!world.first.isOpen(shard) && world.first.has(shard))
@@ -149,7 +149,7 @@ struct HomeGateTests {
         #expect(await fault.value == .moved(to: shard))
         #expect(try await arrival.value.device?.page.envelopes.map(\.id) == [id])
         #expect(world.second.isConnected(device) && !world.first.isConnected(device))
-        #expect(await world.deliver(at: world.second).result == .stored)
+        #expect(await world.deliver(at: world.second).result == .stored(replaced: nil))
         #expect(session.events == [.storedMore] && other.events.isEmpty)
     }
 
@@ -257,7 +257,7 @@ struct HomeGateTests {
         world.first.addWaiter(late, for: device)
         #expect(late.events == [.ended(.moved)])
         world.second.addWaiter(late, for: device)
-        #expect(await world.deliver(at: world.second).result == .stored)
+        #expect(await world.deliver(at: world.second).result == .stored(replaced: nil))
         #expect(late.events == [.ended(.moved), .storedMore])
     }
 

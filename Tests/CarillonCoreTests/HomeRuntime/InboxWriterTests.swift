@@ -241,13 +241,13 @@ struct InboxWriterTests {
 
 /// What waiters were told, in order.
 private final class ResultCollector: Sendable {
-    private let notified = Mutex<[(Int64, InboxWriter.Written)]>([])
+    private let notified = Mutex<[(Int64, InboxResult)]>([])
 
-    func add(_ position: Int64, _ written: InboxWriter.Written) { notified.withLock { $0.append((position, written)) } }
+    func add(_ position: Int64, _ result: InboxResult) { notified.withLock { $0.append((position, result)) } }
 
     var positions: [Int64] { notified.withLock { $0.map(\.0) } }
     var failed: [Int64] { notified.withLock { $0.compactMap { if case .failed = $0.1 { $0.0 } else { nil } } } }
-    var settled: [Int64] { notified.withLock { $0.compactMap { if case .settled = $0.1 { $0.0 } else { nil } } } }
+    var settled: [Int64] { notified.withLock { $0.compactMap { if case .answered = $0.1 { $0.0 } else { nil } } } }
 }
 
 /// A session that has withdrawn when the test says so.

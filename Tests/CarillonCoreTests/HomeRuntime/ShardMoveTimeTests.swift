@@ -35,7 +35,7 @@ struct ShardMoveTimeTests {
         let before = try await world.store.shardMap()
         #expect(try await move(in: world, within: .zero) == .busy)
         #expect(try await world.store.shardMap().places == before.places)
-        #expect(await world.deliver(at: world.first).result == .stored)
+        #expect(await world.deliver(at: world.first).result == .stored(replaced: nil))
         #expect(try await move(in: world, within: .seconds(100)) == .moved)
     }
 

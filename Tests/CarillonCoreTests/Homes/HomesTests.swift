@@ -98,7 +98,7 @@ struct HomesTests {
             envelope.id = id
             return envelope
         }
-        #expect(delivered == .stored)
+        #expect(delivered == .stored(replaced: nil))
         #expect(runtime.epoch == 2)
     }
 

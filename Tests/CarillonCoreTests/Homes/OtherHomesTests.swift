@@ -71,7 +71,7 @@ struct OtherHomesTests {
         var step = FiringStep(3)
         for place in 0..<3 { firings.deliver(delivery, place, of: &step) }
         let results = await firings.results(of: step)
-        #expect(results.first == .stored)
+        #expect(results.first == .stored(replaced: nil))
         let kinds = results.dropFirst().map { result -> StoreFault.Kind? in
             if case .failed(let fault) = result { fault.kind } else { nil }
         }

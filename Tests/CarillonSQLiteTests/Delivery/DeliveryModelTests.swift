@@ -135,9 +135,9 @@ private struct DeliveryModel {
     private mutating func note(_ receipt: PublishReceipt, ttl: Int64, topic: String?) {
         sent[receipt.id] = Sent(receipt: receipt, topic: topic, expiresAt: clock.now.adding(seconds: ttl))
         order.append(receipt.id)
-        if receipt.standing == .final(.dropped) { sent[receipt.id]?.isOver = true }
+        if receipt.outcome == .dropped { sent[receipt.id]?.isOver = true }
         guard let topic else { return }
-        let isCertain = receipt.standing == .waiting
+        let isCertain = receipt.outcome == nil && receipt.ttl > 0
         for (id, other) in sent where other.topic == topic && id.position < receipt.id.position {
             if isCertain { sent[id]?.isOver = true } else { sent[id]?.mayBeOver = true }
         }
@@ -235,8 +235,8 @@ private struct DeliveryModel {
             guard let sent = sent[id] else { continue }
             let record = try await world.inbox.record(of: id)
             let outcome = record?.settlement?.outcome
-            switch sent.receipt.standing {
-            case .waiting:
+            switch sent.receipt.outcome {
+            case nil where sent.receipt.ttl > 0:
                 if record == nil { faults.append("\(id.position) was accepted and is unknown") }
                 if outcome == nil { faults.append("\(id.position) was never given, and waits for ever") }
                 if sent.isAcknowledged, outcome != .acknowledged {
@@ -246,11 +246,10 @@ private struct DeliveryModel {
                 if outcome == .replaced || outcome == .cancelled, !sent.isOver, !sent.mayBeOver {
                     faults.append("\(id.position) is \(outcome as Any), and nobody did it")
                 }
-            case .final(.dropped):
+            case .dropped?:
                 // A sweep may have come first, to which its time was over.
                 if record != nil, outcome != .dropped { faults.append("\(id.position) was dropped and left a row") }
-            case .final, .offered:
-                break
+            default: break
             }
         }
         faults += try await SQLiteStores.memory.wrongCounters(in: fixture.store)

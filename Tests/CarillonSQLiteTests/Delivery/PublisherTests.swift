@@ -31,7 +31,7 @@ struct PublisherTests {
     @Test func `a message of TTL 0 for an absent device is dropped, and costs no row`() async throws {
         let world = try await DeliveryWorld.make()
         for _ in 0..<100 {
-            #expect(try await world.publish(world.request(ttl: 0)).standing == .final(.dropped))
+            #expect(try await world.publish(world.request(ttl: 0)).outcome == .dropped)
         }
         #expect(try await rows(world) == 0)
     }
@@ -40,7 +40,7 @@ struct PublisherTests {
         let world = try await DeliveryWorld.make()
         let session = try await join(world)
         let receipt = try await world.publish(world.request(ttl: 0))
-        #expect(receipt.standing == .offered)
+        #expect(receipt.outcome == nil)
         #expect(session.takeGiven().map(\.id) == [receipt.id])
         world.inbox.settle(receipt.id, device: session.device, .acknowledged, code: nil)
         #expect(try await world.outcome(receipt.id) == .acknowledged)
@@ -49,7 +49,7 @@ struct PublisherTests {
     @Test func `the body of one that was given is written nowhere`() async throws {
         let world = try await DeliveryWorld.make()
         _ = try await join(world)
-        #expect(try await world.publish(world.request(ttl: 0)).standing == .offered)
+        #expect(try await world.publish(world.request(ttl: 0)).outcome == nil)
         #expect(try await rows(world) == 1)
         let bytes = try await world.fixture.sqlite.read {
             try Int.fetchOne($0, sql: "SELECT sum(length(body)) FROM envelope")
@@ -70,14 +70,14 @@ struct PublisherTests {
             return
         }
         #expect(page.envelopes.map(\.id) == [offered.id])
-        #expect(try await receipt.standing == .waiting)
+        #expect(try await receipt.outcome == nil)
     }
 
     @Test func `one that finds no room is dropped, and replaces all the same`() async throws {
         let world = try await DeliveryWorld.make()
         let waiting = try await world.publish(world.request(topic: "a"))
         let dropped = try await world.publish(world.request(ttl: 0, topic: "a"))
-        #expect(dropped.standing == .final(.dropped))
+        #expect(dropped.outcome == .dropped)
         #expect(try await world.outcome(waiting.id) == .replaced)
         #expect(try await rows(world) == 1)
     }
@@ -86,7 +86,7 @@ struct PublisherTests {
         let world = try await DeliveryWorld.make()
         let first = try await world.publish(world.request(ttl: 0, key: "k"))
         let again = try await world.publish(world.request(ttl: 0, key: "k"))
-        #expect(first.standing == .final(.dropped))
+        #expect(first.outcome == .dropped)
         #expect(again == first)
     }
 
@@ -105,7 +105,7 @@ struct PublisherTests {
         async let receipt = world.publish(world.request(topic: "a", body: "new"))
         let offered = await watching.offered()
         world.inbox.settle(offered.id, device: session.device, .acknowledged, code: nil)
-        #expect(try await receipt.standing == .final(.acknowledged))
+        #expect(try await receipt.outcome == .acknowledged)
         await world.writer.flush()
         #expect(watching.withdrawn == [.envelope(old.id.position)])
         #expect(try await world.outcome(old.id) == .replaced)

@@ -105,7 +105,7 @@ struct ArrivalStressTests {
                     id: id, device: device.serial, app: device.app, origin: channel.origin,
                     kind: .message(.init(body: [1], coding: nil)), acceptedAt: now, expiresAt: now.adding(seconds: 3600))
             } then: { [self] id, delivered in
-                if delivered == .stored { stored.withLock { $0.append(id) } }
+                if delivered.isStored { stored.withLock { $0.append(id) } }
             }
         }
 

@@ -153,7 +153,7 @@ struct ArrivalTests {
                 id: id, device: device.serial, app: device.app, origin: channel.origin,
                 kind: .message(.init(body: [1], coding: nil)), acceptedAt: now, expiresAt: now.adding(seconds: 3600))
         }
-        #expect(delivered == .stored)
+        #expect(delivered == .stored(replaced: nil))
         await home.inbox.flush(device.serial)
         let name = DeviceName.id(device.id, credential: credential.hash)
         let quiet = try await domain.updateDelivery.visit(of: name) { _ in true }

@@ -107,11 +107,11 @@ struct DelayedArrivalTests {
             await world.link.hasReached()
             #expect(world.sessions.session(of: channel.device) != nil)
             for _ in 0..<3 { ids.append(try await world.send(to: channel.token).id) }
-            #expect(try await world.send(to: channel.token, ttl: 0).standing == .final(.dropped))
+            #expect(try await world.send(to: channel.token, ttl: 0).outcome == .dropped)
             world.link.release()
             let text = try await peer.read(until: "caughtUp")
             #expect(isInOrder(ids, in: text), "\(text)")
-            #expect(try await world.send(to: channel.token, ttl: 0).standing == .offered)
+            #expect(try await world.send(to: channel.token, ttl: 0).outcome == nil)
         }
     }
 
@@ -129,7 +129,7 @@ struct DelayedArrivalTests {
             world.link.release()
             await world.link.hasLeft()
             #expect(world.sessions.population == (0, 0))
-            #expect(try await world.send(to: channel.token, ttl: 0).standing == .final(.dropped))
+            #expect(try await world.send(to: channel.token, ttl: 0).outcome == .dropped)
         }
     }
 
@@ -146,10 +146,10 @@ struct DelayedArrivalTests {
             await world.link.hasLeft()
             #expect(world.link.connections == 1 && world.link.leaves == 1)
             #expect(world.sessions.population == (0, 0))
-            #expect(try await world.send(to: channel.token, ttl: 0).standing == .final(.dropped))
+            #expect(try await world.send(to: channel.token, ttl: 0).outcome == .dropped)
             let again = try await world.socket(of: channel)
             _ = try await again.read(until: "caughtUp")
-            #expect(try await world.send(to: channel.token, ttl: 0).standing == .offered)
+            #expect(try await world.send(to: channel.token, ttl: 0).outcome == nil)
         }
     }
 
@@ -178,7 +178,7 @@ struct DelayedArrivalTests {
             world.link.release()
             let text = try await peer.read(until: "caughtUp")
             #expect(isInOrder(ids, in: text), "\(text)")
-            #expect(try await world.send(to: token, ttl: 0).standing == .offered)
+            #expect(try await world.send(to: token, ttl: 0).outcome == nil)
         }
     }
 
@@ -194,7 +194,7 @@ struct DelayedArrivalTests {
             await world.link.hasLeft()
             #expect(world.link.connections == 1 && world.link.leaves == 1)
             #expect(world.sessions.population == (0, 0))
-            #expect(try await world.send(to: newcomer.token, ttl: 0).standing == .final(.dropped))
+            #expect(try await world.send(to: newcomer.token, ttl: 0).outcome == .dropped)
         }
     }
 
@@ -208,7 +208,7 @@ struct DelayedArrivalTests {
             let again = try await world.socket(
                 #"{"messageType":"hello","carillon":1,"uaid":"\#(newcomer.userAgent.text)"}"#)
             _ = try await again.read(until: "caughtUp")
-            #expect(try await world.send(to: newcomer.token, ttl: 0).standing == .offered)
+            #expect(try await world.send(to: newcomer.token, ttl: 0).outcome == nil)
         }
     }
 
@@ -225,7 +225,7 @@ struct DelayedArrivalTests {
             await world.link.hasLeft()
             #expect(world.link.connections == 1)
             #expect(world.sessions.population == (0, 0))
-            #expect(try await world.send(to: newcomer.token, ttl: 0).standing == .final(.dropped))
+            #expect(try await world.send(to: newcomer.token, ttl: 0).outcome == .dropped)
         }
     }
 

@@ -99,10 +99,10 @@ struct InboxFeedTests {
         var (stream, items) = await world.stream()
         #expect(isCaughtUp(await items.next()))
         let receipt = try await world.send(ttl: 0)
-        #expect(receipt.standing == .offered)
+        #expect(receipt.outcome == nil)
         stream.finish()
         #expect(try await world.domain.runtime.inbox.record(of: receipt.id)?.settlement?.outcome == .dropped)
-        #expect(try await world.send(ttl: 0).standing == .final(.dropped))
+        #expect(try await world.send(ttl: 0).outcome == .dropped)
         // One that is offered while it ends.
         let wasGiven = await withCheckedContinuation { continuation in
             stream.offerVolatile(world.envelope(ttl: 0)) { continuation.resume(returning: $0) }
@@ -182,13 +182,13 @@ struct InboxFeedTests {
         async let begun: Void = stream.begin()
         await link.hasReached()
         for _ in 0..<3 { ids.append(try await world.send().id) }
-        #expect(try await world.send(ttl: 0).standing == .final(.dropped))
+        #expect(try await world.send(ttl: 0).outcome == .dropped)
         link.release()
         await begun
         var items = Items(batches: stream.batches.makeAsyncIterator())
         for id in ids { #expect(envelope(await items.next())?.id == id) }
         #expect(isCaughtUp(await items.next()))
-        #expect(try await world.send(ttl: 0).standing == .offered)
+        #expect(try await world.send(ttl: 0).outcome == nil)
     }
 
     @Test(arguments: [DelayedHome.Course.answerLost, .calledLate])
@@ -211,7 +211,7 @@ struct InboxFeedTests {
         await link.hasLeft()
         #expect(link.connections == 1 && link.leaves == 1)
         #expect(world.domain.runtime.sessions.population == (0, 0))
-        #expect(try await world.send(ttl: 0).standing == .final(.dropped))
+        #expect(try await world.send(ttl: 0).outcome == .dropped)
     }
 
     @Test func `deleting a device ends a poll that waits, with 401`() async throws {

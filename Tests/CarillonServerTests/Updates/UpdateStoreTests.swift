@@ -37,7 +37,7 @@ struct UpdateStoreTests {
                 kind: .update(.init(body: update.body, shared: update.content, entry: 1, attempt: attempt)),
                 acceptedAt: world.now, expiresAt: world.now.adding(seconds: 1000))
         }
-        return delivered == .stored
+        return delivered.isStored
     }
 
     @Test func `what matched a device that says something else by now is not given`() async throws {

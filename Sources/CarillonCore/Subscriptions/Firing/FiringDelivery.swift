@@ -20,7 +20,7 @@ package struct FiringDelivery: Sendable {
 /// before is then refused.
 package struct FiringDeliveries: HomeQuestion {
     /// The results, in the order of the deliveries.
-    package typealias Answer = [DeliveryResult]
+    package typealias Answer = [InboxResult]
 
     package let shard: Shard?
     package let deliveries: [FiringDelivery]

@@ -2,14 +2,14 @@
 struct FiringStep: Sendable {
     fileprivate typealias Elsewhere = (place: Int, delivery: FiringDelivery)
 
-    fileprivate let results: ResultCollector<DeliveryResult>
+    fileprivate let results: ResultCollector<InboxResult>
     fileprivate var elsewhere: [Elsewhere] = []
 
     /// - Parameter count: The number of results.
     init(_ count: Int) { results = ResultCollector(count) }
 
     /// Notes a result without a delivery.
-    func note(_ place: Int, _ result: DeliveryResult) { results.note(place, result) }
+    func note(_ place: Int, _ result: InboxResult) { results.note(place, result) }
 }
 
 extension Firings {
@@ -21,7 +21,7 @@ extension Firings {
     }
 
     /// Makes the deliveries to other homes, and waits for all results. If a home does not answer, each delivery to it has failed.
-    func results(of step: FiringStep) async -> [DeliveryResult] {
+    func results(of step: FiringStep) async -> [InboxResult] {
         if !step.elsewhere.isEmpty { await askOthers(step) }
         return await step.results.all()
     }
@@ -39,7 +39,7 @@ extension Firings {
         }
     }
 
-    private func ask(_ question: FiringDeliveries) async -> [DeliveryResult] {
+    private func ask(_ question: FiringDeliveries) async -> [InboxResult] {
         do {
             return try await others.ask(question)
         } catch {
@@ -49,8 +49,8 @@ extension Firings {
     }
 
     /// Delivers notifications to devices of this home, at the request of the home of the item.
-    package func deliver(_ deliveries: [FiringDelivery]) async -> [DeliveryResult] {
-        let results = ResultCollector<DeliveryResult>(deliveries.count)
+    package func deliver(_ deliveries: [FiringDelivery]) async -> [InboxResult] {
+        let results = ResultCollector<InboxResult>(deliveries.count)
         for (place, delivery) in deliveries.enumerated() {
             if home.has(delivery.device) {
                 deliver(delivery) { results.note(place, $0) }

@@ -59,14 +59,14 @@ extension Firings {
             var fault: StoreFault?
             for (firing, delivered) in zip(due, await results(of: step)) {
                 switch delivered {
-                case .stored, .settled, .given: notified.increment()
-                case .refused(.full):
+                case .stored, .answered, .sent: notified.increment()
+                case .full:
                     full.increment()
                     vain.append(firing.number)
-                case .refused, .dropped:
+                case .failed(let why): fault = why
+                default:
                     late.increment()
                     vain.append(firing.number)
-                case .failed(let why): fault = why
                 }
             }
             if !vain.isEmpty { try await store.dropThrottled(vain, at: time.now()) }

@@ -138,18 +138,18 @@ package final class Firings: Sendable {
             }
             guard waiting[subject.serial] == nil else { continue }
             switch delivered {
-            case .stored, .settled, .given:
+            case .stored, .answered, .sent:
                 notified.increment()
                 // The subscription may have other items, on which it must be disarmed.
                 if subject.items == 1 || subject.policy != .once { result.unsettled[subject.serial] = nil }
-            case .refused(.full):
+            case .full:
                 full.increment()
                 refused.add(fired.target, subject.policy)
-            case .refused, .dropped:
+            case .failed(let fault): throw fault
+            default:
                 late.increment()
                 // The subscription fired shortly before and is in its cool-down.
                 if case .every = subject.policy { result.unsettled[subject.serial] = false }
-            case .failed(let fault): throw fault
             }
         }
         return refused
@@ -187,7 +187,7 @@ package final class Firings: Sendable {
     }
 
     /// - Parameter delivery: A delivery to a device of this home.
-    func deliver(_ delivery: FiringDelivery, then: @escaping @Sendable (DeliveryResult) -> Void) {
+    func deliver(_ delivery: FiringDelivery, then: @escaping @Sendable (InboxResult) -> Void) {
         let (notification, now) = (delivery.notification, delivery.at)
         let body = notification.json.bytes
         var wake = notification.isShown ? WakeMode.alert : .background

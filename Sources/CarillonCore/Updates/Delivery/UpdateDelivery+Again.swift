@@ -79,13 +79,13 @@ extension UpdateDelivery {
         }
         for (place, result) in await deliver(offers).enumerated() {
             switch result {
-            case .stored, .settled, .given: offeredAgain.increment()
-            case .refused, .dropped:
-                if result == .refused(.full) { full.increment() }
+            case .stored, .answered, .sent: offeredAgain.increment()
+            case .failed(let fault): throw fault
+            default:
+                if result == .full { full.increment() }
                 try await store.putOff(
                     due[place].completion.key, revision: due[place].binding.revision,
                     until: now.adding(seconds: CompletionMachine.fullSeconds))
-            case .failed(let fault): throw fault
             }
         }
     }

@@ -180,7 +180,7 @@ extension UpdateDelivery {
             if isNotifiedOf { notified.append(completion) } else { quiet.append(completion) }
         }
         try await store.endCompletions(quiet.map { ($0.completion.key, $0.status.end) }, at: now)
-        let answers = ResultCollector<DeliveryResult>(notified.count)
+        let answers = ResultCollector<InboxResult>(notified.count)
         for (place, completion) in notified.enumerated() {
             let key = completion.completion.key
             let (device, app, origin) = (completion.device, completion.app, completion.origin)

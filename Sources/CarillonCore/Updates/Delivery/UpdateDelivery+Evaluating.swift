@@ -193,13 +193,14 @@ extension UpdateDelivery {
         let results = await deliver(offers.map { ($0.update, $0.offer, binding.device) })
         for (place, result) in results.enumerated() {
             switch result {
-            case .stored, .settled, .given: offered.increment()
+            case .stored, .answered, .sent: offered.increment()
             // The update ended, or another call evaluated the log at the same time.
-            case .refused(.originGone) where !coalescing.isCoalescer(offers[place].update.serial),
+            case .originGone where !coalescing.isCoalescer(offers[place].update.serial),
                 .dropped where !coalescing.isCoalescer(offers[place].update.serial):
                 break
-            case .refused, .dropped:
-                if result == .refused(.full) { full.increment() }
+            case .failed(let fault): throw fault
+            default:
+                if result == .full { full.increment() }
                 var missed = offers[place].update.serial
                 // Updates that are coalesced into the missing update are not delivered either.
                 for earlier in adding.reversed() where earlier.coalescedBy.map({ $0 >= missed }) ?? false {
@@ -209,14 +210,13 @@ extension UpdateDelivery {
                 return Offered(
                     reached: max(reached, binding.place(in: log)), adding: adding.filter { $0.key.update < missed },
                     coalesced: coalescing.before.filter { $0.by < missed })
-            case .failed(let fault): throw fault
             }
         }
-        return Offered(adding: adding, coalesced: coalescing.before, isNoted: isNoted && results == [.stored])
+        return Offered(adding: adding, coalesced: coalescing.before, isNoted: isNoted && results.allSatisfy(\.isStored))
     }
 
-    func deliver(_ offers: [(update: Update, offer: UpdateOffer, device: DeviceSerial)]) async -> [DeliveryResult] {
-        let answers = ResultCollector<DeliveryResult>(offers.count)
+    func deliver(_ offers: [(update: Update, offer: UpdateOffer, device: DeviceSerial)]) async -> [InboxResult] {
+        let answers = ResultCollector<InboxResult>(offers.count)
         for (place, (update, offer, device)) in offers.enumerated() {
             var rules = AppendRules(topic: offer.key.topic, effects: [.updateOffered(offer)])
             if update.wakes { rules.wake = WakeRequest(.background, dueAt: offer.at) }
