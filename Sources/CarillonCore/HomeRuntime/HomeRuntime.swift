@@ -40,14 +40,14 @@ package final class HomeRuntime: Sendable {
     /// Informs the listener of each arrival from now on. A home has one listener, which is set before devices arrive.
     package func inform(_ listener: ArrivalListener) {
         let first = self.listener.storeIfNil(listener)
-        precondition(first === listener, "A home has one listener for arrivals.")
+        precondition(first === listener, "A home can have only one listener for arrivals.")
     }
 
     /// Answers questions (``Home/ask(_:)``) from now on. A home gets its answers once. It keeps them, so they must not keep the home.
     package func take(_ answers: HomeAnswers) {
         let kept = Kept(answers)
         let first = answering.storeIfNil(kept)
-        precondition(first === kept, "A home has its answers already.")
+        precondition(first === kept, "The home's answers can be set only once.")
     }
 
     /// Finds the homes of shards that this home gave away. A home whose shards move gets its finder once, before the first move. It keeps
@@ -55,7 +55,7 @@ package final class HomeRuntime: Sendable {
     package func findOthers(by home: @escaping @Sendable (Shard) -> (any Home)?) {
         let kept = Kept(home)
         let first = finder.storeIfNil(kept)
-        precondition(first === kept, "A home finds other homes already.")
+        precondition(first === kept, "The other homes can be set only once.")
     }
 
     /// Returns the home that a shard was given to; nil if the home has no finder.
@@ -65,7 +65,7 @@ package final class HomeRuntime: Sendable {
     package func take(_ handler: @escaping Handler) {
         let kept = Kept(handler)
         let first = handling.storeIfNil(kept)
-        precondition(first === kept, "A home has its handler already.")
+        precondition(first === kept, "The home's handler can be set only once.")
     }
 
     /// Nil if the home answers no questions yet.

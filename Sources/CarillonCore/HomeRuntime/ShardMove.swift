@@ -76,7 +76,7 @@ package struct ShardMove: Sendable {
 
     private func moveNow(_ shard: Shard, from giver: Party, to taker: Party) async throws -> Result {
         guard let gate = giver.home.gate, taker.home.gate != nil else {
-            preconditionFailure("A home that has all shards gives and takes none.")
+            preconditionFailure("A home that has all shards cannot move shards.")
         }
         let end = ContinuousClock.now + longestClosing
         guard await gate.close(shard, atMost: Self.time(until: end, atMost: Self.longestDrain)) else { return .busy }

@@ -90,19 +90,20 @@ package struct Services: Sendable {
             return expiresAt
         case .refused(.full):
             refused.increment()
-            throw Refusal(.inboxFull, "The provider's inbox is full.", retryAfterSeconds: 60)
+            throw Refusal(.inboxFull, "The provider's inbox is full; retry later.", retryAfterSeconds: 60)
         case .refused(.shareFull):
             shareFull.increment()
             throw Refusal(
                 .inboxFull,
-                "The device's requests fill \(InboxLimits.consumerPercent) % of the provider's inbox, which is the limit for one consumer.",
+                "The requests of this device fill \(InboxLimits.consumerPercent) % of the provider's inbox, the limit for one consumer; retry after the provider has received some.",
                 retryAfterSeconds: 60)
         case .refused, .dropped:
             if let earlier = try await store.serviceRequest(call.header.id) { return try same(earlier, call, consumer) }
             refused.increment()
             guard try await store.unfinishedRequestCount(of: consumer.serial) < ServiceRequest.mostOfConsumer else {
                 throw Refusal(
-                    .quotaExceeded, "A device may have \(ServiceRequest.mostOfConsumer) requests without a result.",
+                    .quotaExceeded,
+                    "A device can have up to \(ServiceRequest.mostOfConsumer) unfinished requests; retry after one has a result.",
                     retryAfterSeconds: 10)
             }
             throw Self.applicationNotFound
@@ -112,7 +113,7 @@ package struct Services: Sendable {
 
     private func same(_ earlier: ServiceRequest, _ call: Call, _ consumer: Device) throws -> Timestamp {
         guard earlier.consumer == consumer.serial, earlier.fingerprint == call.fingerprint, !earlier.isAbandoned else {
-            throw Refusal(.idempotencyKeyReused, "The id was used for another request.")
+            throw Refusal(.idempotencyKeyReused, "The \"id\" was used for another request; use a new one.")
         }
         repeated.increment()
         return earlier.expiresAt
@@ -130,13 +131,15 @@ package struct Services: Sendable {
                 .serviceVersionNotFound, "The provider does not offer version \(header.version) of \(header.service).")
         }
         guard provider.profile.keys.id == call.content.keyID else {
-            throw Refusal(.providerKeyChanged, "The provider has another key by now: look for it, and seal again.")
+            throw Refusal(
+                .providerKeyChanged,
+                "The provider has a new key; find the provider again, and encrypt the request for that key.")
         }
         return provider
     }
 
     private static let applicationNotFound = Refusal(
-        .applicationNotFound, "There is no such provider that the device may call.")
+        .applicationNotFound, "There is no such provider, or the device is not allowed to call it.")
 
     // MARK: Answering
 
@@ -160,7 +163,7 @@ package struct Services: Sendable {
         switch delivered {
         case .stored, .settled, .given: replied.increment()
         case .refused(.full):
-            throw Refusal(.inboxFull, "The consumer's inbox is full.", retryAfterSeconds: 10)
+            throw Refusal(.inboxFull, "The consumer's inbox is full; retry later.", retryAfterSeconds: 10)
         case .refused, .dropped: try checkSame(try await self.request(id, of: provider), hash)
         case .failed(let fault): throw fault
         }
@@ -175,11 +178,11 @@ package struct Services: Sendable {
 
     private func checkSame(_ request: ServiceRequest, _ hash: [UInt8]) throws {
         guard request.replyHash == hash else {
-            throw Refusal(.requestFinished, "The request had its result before, or its time is over.")
+            throw Refusal(.requestFinished, "The request already has another result, or its deadline has passed.")
         }
     }
 
-    private static let requestUnknown = Refusal(.requestUnknown, "There is no such request.")
+    private static let requestUnknown = Refusal(.requestUnknown, "There is no such request for this device.")
 
     // MARK: Taking back
 
@@ -191,7 +194,8 @@ package struct Services: Sendable {
         guard let request = try await store.serviceRequest(id), request.consumer == consumer.serial, !request.isAbandoned
         else { throw Self.requestUnknown }
         guard try await cancel(request) else {
-            throw Refusal(.alreadyDelivered, "The request was delivered before; its provider is told.")
+            throw Refusal(
+                .alreadyDelivered, "The request was already delivered; the provider is notified that it was cancelled.")
         }
     }
 
@@ -210,7 +214,7 @@ package struct Services: Sendable {
             do {
                 if try await cancel(request, isOneOfAll: true) { cancelled.append(request.id) }
             } catch let fault as StoreFault where fault.isOfHome && place > 0 {
-                throw StoreFault(.outcomeUnknown, "only some requests are cancelled: \(fault.message)")
+                throw StoreFault(.outcomeUnknown, "only some requests were cancelled: \(fault.message)")
             }
         }
         return cancelled
@@ -219,7 +223,7 @@ package struct Services: Sendable {
     private func cancel(_ request: ServiceRequest, isOneOfAll: Bool = false) async throws -> Bool {
         guard request.state != .finished else {
             if isOneOfAll { return false }
-            throw Refusal(.requestFinished, "The request has its result.")
+            throw Refusal(.requestFinished, "The request already has its result.")
         }
         switch try await withdraw(request) {
         case .cancelled:

@@ -39,7 +39,7 @@ struct ConditionCostTests {
             try conditions.condition(source, over: ["price": .double], cost: 7)
         }
         #expect(refusal?.problems.map(\.code) == [.cost])
-        #expect(refusal?.problems.first?.message.contains("at least 8 units and at most 8,") == true)
+        #expect(refusal?.problems.first?.message.contains("at least 8 units and at most 8;") == true)
     }
 
     @Test(arguments: [nil, 200] as [Int?])

@@ -16,7 +16,7 @@ struct PingMachineTests {
 
     @Test(arguments: [
         (200, PingVerdict.well), (204, .well), (299, .well),
-        (410, .failed(.tokenLost, detail: "the back end answered 410: it does not know the token")),
+        (410, .failed(.tokenLost, detail: "the backend answered 410: it does not know the token")),
     ])
     func `2xx is well, and 410 means that the token is lost`(status: Int, verdict: PingVerdict) {
         #expect(PingVerdict(.answered(status: status)) == verdict)

@@ -76,7 +76,8 @@ extension UpdateDelivery {
         var mayBeDue: Bool
     }
 
-    private func evaluate(_ standing: BindingStanding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws -> Evaluated {
+    private func evaluate(_ standing: BindingStanding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws -> Evaluated
+    {
         let binding = standing.binding
         let missed = try await makeUpForMissed(binding, log, facts)
         var evaluated = try await evaluateAll(standing, log, facts)
@@ -116,7 +117,8 @@ extension UpdateDelivery {
             if !offered.isNoted {
                 guard
                     try await store.evaluated(
-                        binding.serial, revision: binding.revision, to: AudienceCursor(offered.reached ?? end, rules: log.version),
+                        binding.serial, revision: binding.revision,
+                        to: AudienceCursor(offered.reached ?? end, rules: log.version),
                         isFull: offered.reached != nil, adding: offered.adding, at: time.now())
                 else { return evaluated }
             }
@@ -348,7 +350,7 @@ extension UpdateDelivery {
         let answers = try await others.askEach(WakeForUpdate(waking: waking, sleeping: bindings))
         let woken = Set(answers.joined())
         guard bindings.allSatisfy({ woken.contains($0.binding.serial) }) else {
-            throw StoreFault(.unreachable, "devices to wake move to other homes")
+            throw StoreFault(.unreachable, "devices to wake are moving to other homes")
         }
     }
 
