@@ -109,7 +109,8 @@ package final class LinkedHome: Home {
 
     // MARK: Calls about a device
 
-    package func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault> {
+    package func read(_ load: PageRequest, of device: DeviceSerial) async throws(HomeFault) -> Result<InboxRead, StoreFault>
+    {
         try await link.call(by: .serial(device), bytes: Self.bytesOfCall) {
             [home] () async throws(HomeFault) -> Result<InboxRead, StoreFault> in
             try await home.read(load, of: device)
@@ -148,7 +149,7 @@ package final class LinkedHome: Home {
         let homes = others.withLock { $0.homes }
         let connection = session.session
         return { [weak homes] in
-            guard let homes else { return .failed(StoreFault(.unavailable, "the link knows no other homes")) }
+            guard let homes else { return .failed(StoreFault(.unavailable, "the link has no other homes")) }
             return await homes.arriveAgain(
                 arrival.name, arrival.proof, speaking: arrival.version, openedAt: arrival.openedAt, as: connection)
         }
