@@ -146,7 +146,7 @@ struct ServeSettingTests {
     }
 
     @Test(arguments: [
-        ("", "no origin"), ("app.example.com", "no origin"), ("https://app.example.com/path", "no origin"),
+        ("", "not an origin"), ("app.example.com", "not an origin"), ("https://app.example.com/path", "not an origin"),
         ("https://app.example.com:99999", "must have a port from 1 to 65535"), ("https://", "must have a host"),
         ("https://user:password@app.example.com", "must not have a user name or a password"),
         ("https://app.example.com#f", "must not have a fragment"),

@@ -344,7 +344,7 @@ struct LeasedWorkTests {
         #expect(notified.map(\.kind) == [.pingFailed(.tokenLost)])
         let watch = try #require(try await world.fixture.store.watch(of: world.fixture.base.first.serial))
         #expect(watch.lastPing?.failure == .tokenLost)
-        #expect(watch.lastPing?.detail?.contains("register it again") == true)
+        #expect(watch.lastPing?.detail?.contains("register the watch again") == true)
         #expect(try #require(watch.dueAt) > world.clock.now.adding(seconds: 3000))
         // Told once, however often it is looked at.
         world.clock.now = world.clock.now.adding(seconds: 4000)

@@ -57,8 +57,8 @@ package final class Allowances: Sendable {
         appMessages = Meter(settings.appMessages, of: "app", "messages to this app")
         appUpdates = Meter(settings.appUpdates, of: "item", "updates of this app's items")
         deviceRegistrations = Meter(settings.deviceRegistrations, of: "device", "channels opened by this device")
-        uploads = Meter(settings.uploads, of: "upload", "uploads begun")
-        serviceRequests = Meter(settings.serviceRequests, of: "request", "requests of this device")
+        uploads = Meter(settings.uploads, of: "upload", "new uploads")
+        serviceRequests = Meter(settings.serviceRequests, of: "request", "service requests of this device")
         addressRegistrations = Meter(
             settings.addressRegistrations, of: "address", "devices and channels from this address")
         anonymousDevices = settings.anonymousDevices
@@ -124,7 +124,7 @@ package final class Allowances: Sendable {
     private var anonymousRefusal: Refusal {
         anonymousRefused.increment()
         return Refusal(
-            .rateLimited, "At most \(anonymousDevices ?? 0) anonymous devices can come from one address.",
+            .rateLimited, "One address can have up to \(anonymousDevices ?? 0) anonymous devices.",
             retryAfterSeconds: 3600)
     }
 
@@ -161,7 +161,7 @@ private struct Meter<Key: Hashable & Sendable>: Sendable {
         guard let wait = shard.buckets.withLock({ $0.take(key, at: now) }) else { return }
         refused.increment()
         throw Refusal(
-            .rateLimited, "At most \(rate.perSecond) \(what) a second, and \(rate.burst) at once.",
+            .rateLimited, "The rate limit is \(rate.perSecond) \(what) per second, and \(rate.burst) at once; retry later.",
             retryAfterSeconds: Int(wait / 1_000_000_000) + 1)
     }
 }

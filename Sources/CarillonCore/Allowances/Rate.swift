@@ -4,7 +4,7 @@ package struct Rate: Equatable, Sendable {
     package var burst: Int
 
     package init(perSecond: Int, burst: Int) {
-        precondition(perSecond > 0 && burst > 0, "a rate lets something through")
+        precondition(perSecond > 0 && burst > 0, "A rate must allow at least one request.")
         self.perSecond = perSecond
         self.burst = burst
     }

@@ -82,9 +82,9 @@ extension SharedTurns.Kind {
     fileprivate var refusal: String {
         switch self {
         case .preview:
-            "The server evaluates one audience at a time for an app, and two in all. Send the request again later."
+            "The server evaluates one audience at a time for an app, and two at a time for all apps. Retry later."
         case .listing:
-            "The server reads one page of this kind at a time for an app, and two in all. Send the request again later."
+            "The server reads one page of this kind at a time for an app, and two at a time for all apps. Retry later."
         }
     }
 }

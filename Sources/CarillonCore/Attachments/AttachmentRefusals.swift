@@ -10,12 +10,18 @@ enum AttachmentRefusals {
             "user_bytes",
             Refusal(
                 .quotaExceeded,
-                "The attachments that one user uploaded may have \(limit) bytes in all until they are fetched.")
+                "The attachments of one user must have at most \(limit) bytes in total. Retry after some were fetched or deleted."
+            )
         )
     }
 
     static func overApp(_ limit: Int64) -> Refusal {
-        counted("app_bytes", Refusal(.quotaExceeded, "The attachments of the app may have \(limit) bytes in all."))
+        counted(
+            "app_bytes",
+            Refusal(
+                .quotaExceeded,
+                "The attachments of the app must have at most \(limit) bytes in total. Retry after some were fetched or deleted."
+            ))
     }
 
     static func overReserved(_ limit: Int64) -> Refusal {
@@ -23,7 +29,8 @@ enum AttachmentRefusals {
             "user_reserved",
             Refusal(
                 .quotaExceeded,
-                "The unfinished uploads of one user may reserve \(limit) bytes in all. Finish or delete one of them."))
+                "The unfinished uploads of one user can reserve up to \(limit) bytes in total. Finish or delete one of them."
+            ))
     }
 
     static func transfers(_ reason: String, _ refusal: Refusal) -> Refusal { counted(reason, refusal) }

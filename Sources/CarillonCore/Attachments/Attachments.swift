@@ -39,7 +39,7 @@ package struct Attachments: Sendable {
         idempotency: (key: [UInt8], fingerprint: [UInt8])?
     ) async throws -> Attachment {
         guard length <= limits.fileBytes else {
-            throw Refusal(.attachmentTooLarge, "An attachment may have \(limits.fileBytes) bytes.")
+            throw Refusal(.attachmentTooLarge, "An attachment must have at most \(limits.fileBytes) bytes.")
         }
         guard try await files.freeBytes() - length >= limits.freeBytes else { throw Refusal.attachmentStorageFull }
         let id = newID()
@@ -58,11 +58,12 @@ package struct Attachments: Sendable {
                 try await files.remove([id])
                 return attachment
             case .reused:
-                throw Refusal(.idempotencyKeyReused, "The Idempotency-Key was used for another attachment.")
+                throw Refusal(
+                    .idempotencyKeyReused, "The \"Idempotency-Key\" was used for another attachment; use a new key.")
             case .tooManyUploads(let limit):
                 throw AttachmentRefusals.uploads(
                     Refusal(
-                        .uploadsTooMany, "There may be \(limit) uploads that are not whole: finish or delete one.",
+                        .uploadsTooMany, "A device can have up to \(limit) unfinished uploads; finish or delete one.",
                         retryAfterSeconds: 10))
             case .overUser(let limit): throw AttachmentRefusals.overUser(limit)
             case .overApp(let limit): throw AttachmentRefusals.overApp(limit)
@@ -133,7 +134,7 @@ package struct Attachments: Sendable {
             guard !attachment.isComplete else {
                 // The answer to what completed it was lost.
                 if offset == attachment.length, isLast { return attachment }
-                throw Refusal(.uploadCompleted, "The upload is whole.")
+                throw Refusal(.uploadCompleted, "The upload is already complete.")
             }
             guard offset == attachment.synced else { throw UploadOffsetMismatch(attachment: attachment, provided: offset) }
             guard let file = try await files.openGrowing(id, at: offset) else {

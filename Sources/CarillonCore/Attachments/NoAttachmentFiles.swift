@@ -4,7 +4,7 @@ package import CarillonWire
 package struct NoAttachmentFiles: AttachmentFiles {
     package init() {}
 
-    private static let fault = StoreFault(.unavailable, "attachments are kept beside a store in files")
+    private static let fault = StoreFault(.unavailable, "this store cannot keep attachments: it has no directory for files")
 
     package func create(_ id: AttachmentID) async throws { throw Self.fault }
     package func openGrowing(_ id: AttachmentID, at offset: Int64) async throws -> (any GrowingFile)? { nil }

@@ -37,7 +37,9 @@ final class Transfers: Sendable {
             guard state.total < limits.transfers else {
                 throw AttachmentRefusals.transfers(
                     "transfers",
-                    Refusal(.overloaded, "The server moves as many attachments as it may.", retryAfterSeconds: 5))
+                    Refusal(
+                        .overloaded, "The server has reached its limit of concurrent attachment transfers; retry later.",
+                        retryAfterSeconds: 5))
             }
             state.counts[user, default: 0] += 1
             state.shares[share, default: 0] += 1
@@ -51,7 +53,8 @@ final class Transfers: Sendable {
         AttachmentRefusals.transfers(
             "\(party)_transfers",
             Refusal(
-                .rateLimited, "There may be \(most) transfers of one \(party) at once; wait for one.", retryAfterSeconds: 5))
+                .rateLimited, "There can be up to \(most) concurrent transfers per \(party); wait until one has finished.",
+                retryAfterSeconds: 5))
     }
 
     private func end(_ user: AttachmentUser, _ share: Share) {

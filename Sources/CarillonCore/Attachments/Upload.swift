@@ -49,7 +49,8 @@ package final class Upload: @unchecked Sendable {
             cannotComplete = true
             throw Refusal(
                 .uploadLengthInconsistent,
-                "More came than the \(attachment.length) bytes that the upload was begun with; it was removed.")
+                "The upload received more than its declared length of \(attachment.length) bytes and was removed; start a new upload."
+            )
         }
         if offset + Int64(bytes.count) > reservedTo { try await reserve() }
         try await file.write(bytes, at: offset)
@@ -99,7 +100,9 @@ package final class Upload: @unchecked Sendable {
         if let (hash, expected) = content {
             guard Array(hash.finalize()) == expected else {
                 offset = start
-                throw Refusal(.digestMismatch, "The body is not what its Content-Digest says; nothing of it was kept.")
+                throw Refusal(
+                    .digestMismatch,
+                    "The body does not match its \"Content-Digest\"; nothing of it was stored. Send it again.")
             }
             content = nil
         }
@@ -111,7 +114,8 @@ package final class Upload: @unchecked Sendable {
         guard offset == attachment.length else {
             throw Refusal(
                 .uploadLengthInconsistent,
-                "The upload has \(offset) bytes, and was begun with a length of \(attachment.length).")
+                "The upload is marked as complete at \(offset) bytes, but its declared length is \(attachment.length) bytes."
+            )
         }
         if offset == 0 { try await file.sync() }
         if let expected = attachment.digest {
@@ -134,9 +138,9 @@ package final class Upload: @unchecked Sendable {
 
 extension Refusal {
     package static let attachmentUnknown = Refusal(
-        .attachmentUnknown, "There is no such attachment, or it is not for you; it may have been fetched, or have expired.")
+        .attachmentUnknown, "There is no such attachment for this reader; it may have expired or been fetched already.")
     package static let attachmentStorageFull = Refusal(
-        .attachmentStorageFull, "The server's disk has no room for attachments now.", retryAfterSeconds: 60)
+        .attachmentStorageFull, "The server's disk is too full for attachments; retry later.", retryAfterSeconds: 60)
     static let wholeDigestMismatch = Refusal(
-        .digestMismatch, "The attachment is not what its Repr-Digest says, and was removed.")
+        .digestMismatch, "The attachment does not match its \"Repr-Digest\" and was removed; start a new upload.")
 }

@@ -103,8 +103,9 @@ package final class UploadTurns: Sendable {
 }
 
 extension Refusal {
-    package static let uploadTakenOver = Refusal(.uploadTakenOver, "A newer request works on the upload.")
+    package static let uploadTakenOver = Refusal(
+        .uploadTakenOver, "A newer request continues the upload; read the upload's offset before you send more.")
     package static let uploadMoves = Refusal(
-        .storageUnavailable, "The attachment moves to another home of the server; send the request again.",
+        .storageUnavailable, "The attachment is moving to another home of the server; retry.",
         retryAfterSeconds: 1)
 }

@@ -84,7 +84,7 @@ package struct CallAddress: Hashable, Sendable {
     private static func split(_ authority: Substring) throws(Fault) -> (host: Substring, port: Substring?) {
         if authority.hasPrefix("["), let end = authority.firstIndex(of: "]") {
             let rest = authority[authority.index(after: end)...]
-            guard rest.isEmpty || rest.hasPrefix(":") else { throw invalid("has something between its host and its port") }
+            guard rest.isEmpty || rest.hasPrefix(":") else { throw invalid("has characters between its host and its port") }
             return (authority[...end], rest.isEmpty ? nil : rest.dropFirst())
         }
         guard let colon = authority.firstIndex(of: ":") else { return (authority, nil) }

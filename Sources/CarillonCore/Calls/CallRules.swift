@@ -23,7 +23,8 @@ package struct CallRules: Equatable, Sendable {
         guard isAllowed else {
             throw Refusal(
                 .watchAddressForbidden,
-                "The address lies in a private, local or reserved network, which this server's operator does not allow.")
+                "The address is in a private, local or reserved network, which this server does not call. The operator can allow it with \"allow-private-addresses\"."
+            )
         }
     }
 }

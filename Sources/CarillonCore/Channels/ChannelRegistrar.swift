@@ -55,14 +55,16 @@ package struct ChannelRegistrar: Sendable {
         }
         switch result {
         case .ofFormerUser:
-            throw Refusal(.overloaded, "The channel of the user before is being closed.", retryAfterSeconds: 1)
+            throw Refusal(
+                .overloaded, "The server is closing the channel of the device's previous user; retry.", retryAfterSeconds: 1)
         case .alreadyOpen(let channel) where channel.vapidKey != vapidKey:
-            throw Refusal(.fieldInvalid, "The channel is open with another VAPID key, or with none; close it first.")
+            throw Refusal(
+                .fieldInvalid, "The channel is already open with another VAPID key, or without one; close it first.")
         case .opened(let channel), .alreadyOpen(let channel):
             let token = try sealer.seal(.init(device: device, channel: channel.serial))
             return Registration(channel: channel, token: token)
         case .tooMany:
-            throw Refusal(.channelsTooMany, "A device may have \(Limits.channelsPerDevice) channels; close one first.")
+            throw Refusal(.channelsTooMany, "A device can have up to \(Limits.channelsPerDevice) channels; close one first.")
         case .deviceGone:
             throw Refusal(.deviceUnknown, "The device was deleted.")
         }
@@ -70,7 +72,7 @@ package struct ChannelRegistrar: Sendable {
 
     package static func check(name: String?) throws(Refusal) {
         if let name, name.utf8.count > Limits.channelNameBytes {
-            throw Refusal(.fieldInvalid, "The name may have at most \(Limits.channelNameBytes) bytes.")
+            throw Refusal(.fieldInvalid, "The channel's \"name\" must have at most \(Limits.channelNameBytes) bytes.")
         }
     }
 
@@ -90,7 +92,7 @@ package struct ChannelRegistrar: Sendable {
     /// connection.
     package func revoke(_ id: ChannelID, device: DeviceSerial, code: Int?) async throws {
         if let code, !ChannelErrorCode.client.contains(code), !ChannelErrorCode.server.contains(code) {
-            throw Refusal(.fieldInvalid, "The code of a channel's error is 200–499 or 500–599, not \(code).")
+            throw Refusal(.fieldInvalid, "The \"code\" of a channel error must be from 200 to 599, not \(code).")
         }
         guard let channel = try await channels.channel(id, device: device) else { throw notOpen(id) }
         let now = time.now()

@@ -51,7 +51,9 @@ package final class Publisher: Sendable {
 
     private func contents(of token: some StringProtocol) throws(Refusal) -> TokenSealer.Contents {
         guard let contents = sealer.open(token) else {
-            throw Refusal(.tokenUnknown, "The last part of the address is not a channel token of this server.")
+            throw Refusal(
+                .tokenUnknown,
+                "The last part of the URL is not a channel token of this server; use the endpoint that the app sent.")
         }
         return contents
     }
@@ -97,10 +99,12 @@ package final class Publisher: Sendable {
     func authorize(_ credentials: VapidCredentials?, for channel: PushChannel) throws(Refusal) {
         guard let credentials else {
             if channel.vapidKey == nil { return }
-            throw Refusal(.vapidMissing, "This channel takes messages of one VAPID key only; sign the request with it.")
+            throw Refusal(
+                .vapidMissing,
+                "This channel accepts only messages that are signed with its VAPID key; sign the request with that key.")
         }
         if let key = channel.vapidKey, key != credentials.key {
-            throw Refusal(.vapidInvalid, "This channel takes messages of another VAPID key.")
+            throw Refusal(.vapidInvalid, "This channel accepts only messages that are signed with another VAPID key.")
         }
         try vapid.verify(credentials, at: time.now())
     }
@@ -120,10 +124,13 @@ package final class Publisher: Sendable {
             let ttl = (expiresAt.milliseconds - acceptedAt.milliseconds) / 1000
             receipt = PublishReceipt(id: earlier, ttl: ttl, outcome: outcome)
         case .keyReused:
-            throw Refusal(.idempotencyKeyReused, "The Idempotency-Key came before with another body or other headers.")
+            throw Refusal(
+                .idempotencyKeyReused,
+                "The \"Idempotency-Key\" was used for a message with another body or other headers; use a new key.")
         case .full:
             throw Refusal(
-                .inboxFull, "The device's inbox is full until it connects or messages expire.", retryAfterSeconds: 60)
+                .inboxFull, "The device's inbox is full. Retry after the device has connected or messages have expired.",
+                retryAfterSeconds: 60)
         case .failed(let fault): throw fault
         case .originGone, .shareFull, .recorded, .settled, .notWaiting: throw Self.channelGone
         }
@@ -141,7 +148,7 @@ package final class Publisher: Sendable {
             })
     }
 
-    static let channelGone = Refusal(.tokenGone, "The channel was closed; its token will not work again.")
+    static let channelGone = Refusal(.tokenGone, "The channel was closed; delete its token, which stays invalid.")
 }
 
 extension PublishRequest {

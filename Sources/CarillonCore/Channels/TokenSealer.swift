@@ -32,14 +32,14 @@ package struct TokenSealer: Sendable {
 
     /// - Parameter keys: The first key seals tokens. Each of the keys opens tokens.
     package init(keys: [TokenKey], random: RandomSource) {
-        precondition(!keys.isEmpty, "a sealer needs a key")
+        precondition(!keys.isEmpty, "A sealer needs a key.")
         current = keys[0].id
         self.keys = Dictionary(keys.map { ($0.id, SymmetricKey(data: $0.bytes)) }, uniquingKeysWith: { first, _ in first })
         self.random = random
     }
 
     package func seal(_ contents: Contents) throws -> String {
-        guard let key = keys[current] else { preconditionFailure("the sealing key is one of the keys") }
+        guard let key = keys[current] else { preconditionFailure("The sealing key must be one of the keys.") }
         let nonce = random.bytes(12)
         let plain = contents.device.rawValue.bigEndianBytes + contents.channel.rawValue.bigEndianBytes
         let box = try AES.GCM.seal(plain, using: key, nonce: AES.GCM.Nonce(data: nonce))

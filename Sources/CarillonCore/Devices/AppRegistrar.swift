@@ -12,7 +12,7 @@ package struct AppRegistrar: Sendable {
 
     package func create(_ id: AppID) async throws -> App {
         guard let app = try await apps.createApp(id, at: time.now()) else {
-            throw Refusal(.appExists, "An app \"\(id)\" exists already.")
+            throw Refusal(.appExists, "The app \"\(id)\" exists already.")
         }
         return app
     }

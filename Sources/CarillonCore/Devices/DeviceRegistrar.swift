@@ -81,7 +81,9 @@ package struct DeviceRegistrar: Sendable {
         case .refused(let refusal): throw refusal
         case .addressFull: throw allowances.refuseAnonymousDevice(from: address)
         case .notAllowed:
-            guard key == nil else { throw Refusal(.credentialInvalid, "The key was revoked.") }
+            guard key == nil else {
+                throw Refusal(.credentialInvalid, "The client key was revoked; register the device with another client key.")
+            }
             throw unknownApp(app)
         }
     }
@@ -111,7 +113,7 @@ package struct DeviceRegistrar: Sendable {
     private static func hash(ofRegistration secret: String) throws -> SecretHash {
         guard (32...128).contains(secret.utf8.count), Base64URL.decodeLeniently(secret) != nil else {
             throw Refusal(
-                .fieldInvalid, "\"registration\" must be 32 to 128 characters of base64url that nobody can guess.")
+                .fieldInvalid, "\"registration\" must be 32 to 128 random characters of base64url.")
         }
         return SecretHash(of: secret.utf8)
     }
@@ -258,7 +260,7 @@ package struct DeviceRegistrar: Sendable {
     package func renewCredential(of device: Device, secret: String, from address: NetworkAddress?) async throws {
         try allowances.takeRegistration(of: device.serial, from: address)
         guard secret.utf8.count == 32, let bytes = Base64URL.decode(secret) else {
-            throw Refusal(.fieldInvalid, "\"secret\" must be 32 characters of base64url that nobody can guess.")
+            throw Refusal(.fieldInvalid, "\"secret\" must be 32 random characters of base64url.")
         }
         let credential = DeviceCredential(device: device.id, secret: bytes)
         guard try await devices.renewCredential(of: device.serial, to: credential.hash) else { throw Self.deviceGone }
@@ -267,7 +269,7 @@ package struct DeviceRegistrar: Sendable {
 
     package static func credential(_ text: String?) throws(Refusal) -> DeviceCredential {
         guard let text else {
-            throw Refusal(.credentialMissing, "Send the device's credential as \"Authorization: Bearer …\".")
+            throw Refusal(.credentialMissing, "Send the device credential as \"Authorization: Bearer …\".")
         }
         guard let credential = DeviceCredential(parsing: text) else { throw credentialInvalid }
         return credential
@@ -275,7 +277,7 @@ package struct DeviceRegistrar: Sendable {
 
     /// Also the error for a device that was deleted while its request waited.
     package static let credentialInvalid = Refusal(
-        .credentialInvalid, "The device's credential is unknown or mistyped; register the device again.")
+        .credentialInvalid, "The device credential is not valid; register the device again.")
 
     /// Returns the anonymous device of a user agent identifier, or nil if it is not stored.
     ///
@@ -294,7 +296,7 @@ package struct DeviceRegistrar: Sendable {
         _ id: DeviceID, where isVisible: (Device) async throws -> Bool = { _ in true }
     ) async throws -> Device {
         guard let device = try await devices.device(id), try await isVisible(device) else {
-            throw Refusal(.deviceUnknown, "There is no device \(id).")
+            throw Refusal(.deviceUnknown, "There is no device \"\(id)\".")
         }
         return device
     }
@@ -353,7 +355,7 @@ package struct DeviceRegistrar: Sendable {
     /// Removes the device, its channels and its inbox, and ends its session.
     package func delete(_ device: Device) async throws {
         guard let removed = try await devices.deleteDevice(device.serial, at: time.now()) else {
-            throw Refusal(.deviceUnknown, "The device was deleted already.")
+            throw Refusal(.deviceUnknown, "The device was already deleted.")
         }
         try await removals.notify(removed)
     }
@@ -370,7 +372,7 @@ package struct DeviceRegistrar: Sendable {
             if try await deleteDevices(registeredWith: key.id, of: app, comparing: count) { return }
             try await others.inform(of: KeyDevicesEnded(key: key.id, app: app))
         }
-        throw StoreFault(.outcomeUnknown, "devices of the key move to other homes")
+        throw StoreFault(.outcomeUnknown, "devices of the API key are moving to other homes")
     }
 
     private static let deletionAttempts = 5

@@ -27,6 +27,6 @@ extension DeviceStore {
             case .deviceGone: return nil
             }
         }
-        throw StoreFault(.unavailable, "a device's registration changes too often")
+        throw StoreFault(.unavailable, "other requests change the device's registration at the same time")
     }
 }

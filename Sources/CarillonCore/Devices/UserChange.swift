@@ -57,11 +57,11 @@ package enum UserChange {
         case .attachmentReader: Rule(.endsIfOfUser, "see the files")
         case .binding: Rule(.ends, "ended, with its locations; it goes on when the user returns")
         case .channel:
-            Rule(.endsIfOfUser, "closed", notified: "the app: error 203; the back end that watches it: `user_changed`")
+            Rule(.endsIfOfUser, "closed", notified: "the app: error 203; the backend that watches it: `user_changed`")
         case .completion: Rule(.ends, "`gone`", notified: "its publisher, when it asks")
         case .device: Rule(.stays, "The device is the same.")
         case .deviceProfile: Rule(.stays, "Only the user changes, and the badge starts at 0.")
-        case .disconnectCallback: Rule(.stays, "It is owed to a back end.")
+        case .disconnectCallback: Rule(.stays, "It is still due to a backend.")
         case .endedDevice: Rule(.stays, "It is about deleted devices.")
         case .envelope: Rule(.endsIfOfUser, "see the envelopes")
         case .throttledFiring: Rule(.endsIfOfUser, "removed with its subscription")
@@ -80,7 +80,7 @@ package enum UserChange {
                 notified: "the consumer of a request to the device; the provider of a request of the device")
         case .subscription, .subscriptionItem: Rule(.endsIfOfUser, "removed")
         case .wake: Rule(.endsIfOfUser, "cancelled if nothing else waits that wakes the device")
-        case .watch: Rule(.endsIfOfUser, "removed with its channel", notified: "its back end: `user_changed`")
+        case .watch: Rule(.endsIfOfUser, "removed with its channel", notified: "its backend: `user_changed`")
         }
     }
 

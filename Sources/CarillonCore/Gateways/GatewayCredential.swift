@@ -20,7 +20,7 @@ package struct GatewayCredential: Equatable, Sendable {
     /// - Throws: ``StoreFault`` if the document cannot be read.
     package init(_ document: AppDocument, of app: AppID, for queue: PushQueue) throws(StoreFault) {
         guard let parts = SealedDocument(document.bytes) else {
-            throw StoreFault(.unavailable, "the credentials of an app cannot be read")
+            throw StoreFault(.unavailable, "the push credentials of an app cannot be read")
         }
         self.init(app: app, queue: queue, sealed: parts.sealed, summary: parts.text, setAt: document.setAt)
     }

@@ -62,7 +62,7 @@ package struct StoreCheck<Waiter> {
     }
 
     /// The fault of a store that does not answer a check.
-    package var lateness: StoreFault { fault("it has not answered for \(seconds)") }
+    package var lateness: StoreFault { fault("the disk has not answered for \(seconds)") }
 
     private var seconds: String { "\(limit.components.seconds) seconds" }
 

@@ -53,7 +53,7 @@ extension HomeRuntime: LocalHome {
         await inside(device) { await inbox.giveOnce(to: device, make) } ?? false
     }
 
-    static let isMoving = StoreFault(.unreachable, "the device moves to another home")
+    static let isMoving = StoreFault(.unreachable, "the device is moving to another home")
 
     /// Does the work if the gate admits it, possibly after the end of a move. Otherwise returns nil.
     private func inside<Result>(_ device: DeviceSerial, _ work: () async -> Result) async -> Result? {

@@ -40,7 +40,7 @@ package final class HomeRuntime: Sendable {
     /// Informs the listener of each arrival from now on. A home has one listener, which must be set before devices arrive.
     package func inform(_ listener: ArrivalListener) {
         let first = self.listener.storeIfNil(listener)
-        precondition(first === listener, "A home has one listener for arrivals.")
+        precondition(first === listener, "A home can have only one listener for arrivals.")
     }
 
     /// Answers requests of other homes (``Home/ask(_:)``) from now on. Call this method once. The home keeps the answers, so they
@@ -48,7 +48,7 @@ package final class HomeRuntime: Sendable {
     package func take(_ answers: HomeAnswers) {
         let kept = Kept(answers)
         let first = answering.storeIfNil(kept)
-        precondition(first === kept, "A home has its answers already.")
+        precondition(first === kept, "The home's answers can be set only once.")
     }
 
     /// Sets the function that finds the homes of shards that this home released. Call this method once, before the first move of
@@ -56,7 +56,7 @@ package final class HomeRuntime: Sendable {
     package func findOthers(by home: @escaping @Sendable (Shard) -> (any Home)?) {
         let kept = Kept(home)
         let first = finder.storeIfNil(kept)
-        precondition(first === kept, "A home finds other homes already.")
+        precondition(first === kept, "The other homes can be set only once.")
     }
 
     /// Returns the home that has a shard after a move; nil if the home has no finder.
@@ -67,7 +67,7 @@ package final class HomeRuntime: Sendable {
     package func take(_ handler: @escaping Handler) {
         let kept = Kept(handler)
         let first = handling.storeIfNil(kept)
-        precondition(first === kept, "A home has its handler already.")
+        precondition(first === kept, "The home's handler can be set only once.")
     }
 
     /// Nil if no answers are set yet.

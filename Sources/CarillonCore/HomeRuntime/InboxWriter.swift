@@ -170,7 +170,7 @@ package final class InboxWriter: Sendable {
     package func fault(of id: MessageID) -> StoreFault? {
         state.withLock { state in
             guard state.queue.isUnwritten(id) else { return nil }
-            return state.fault ?? StoreFault(.unavailable, "the outcome is not written yet")
+            return state.fault ?? StoreFault(.unavailable, "an earlier outcome of the envelope is not written yet")
         }
     }
 
@@ -232,7 +232,7 @@ package final class InboxWriter: Sendable {
             }
             guard !hasFailed else { return }
             logger.error(
-                "inbox commit failed; acknowledgements are kept and written again",
+                "cannot commit inbox changes; keeping acknowledgements and retrying",
                 metadata: ["changes": "\(count)", "reason": "\(fault.message)"])
         }
     }
@@ -274,7 +274,7 @@ package final class InboxWriter: Sendable {
         return next
     }
 
-    private static let notWritten = StoreFault(.unavailable, "a change that came before is not written yet")
+    private static let notWritten = StoreFault(.unavailable, "an earlier change of the inbox is not written yet")
 
     /// Returns the changes that could not be written, and whose failure was not reported to a waiter.
     private func answer(
@@ -318,6 +318,6 @@ package final class InboxWriter: Sendable {
     private func report(_ result: InboxResult) {
         guard case .failed(let fault) = result else { return }
         failedChanges.increment()
-        logger.error("a change of an inbox cannot be stored", metadata: ["reason": "\(fault.message)"])
+        logger.error("cannot store inbox change; rejecting it", metadata: ["reason": "\(fault.message)"])
     }
 }

@@ -96,7 +96,7 @@ package final class ShardGate: Sendable {
     package func leave(_ shard: Shard) {
         let drained = state.withLock { state -> Waiter? in
             state.underWay[Int(shard.number)] -= 1
-            precondition(state.underWay[Int(shard.number)] >= 0, "A call leaves that did not enter.")
+            precondition(state.underWay[Int(shard.number)] >= 0, "A call must enter the gate before it leaves.")
             guard state.underWay[Int(shard.number)] == 0, let closing = state.closing[shard] else { return nil }
             state.closing[shard]?.drained = nil
             state.closing[shard]?.isClosed = true

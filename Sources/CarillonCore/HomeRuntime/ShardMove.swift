@@ -77,7 +77,7 @@ package struct ShardMove: Sendable {
 
     private func moveNow(_ shard: Shard, from source: Participant, to target: Participant) async throws -> Result {
         guard let gate = source.home.gate, target.home.gate != nil else {
-            preconditionFailure("A home that has all shards gives and takes none.")
+            preconditionFailure("A home that has all shards cannot move shards.")
         }
         let end = ContinuousClock.now + longestClosing
         guard await gate.close(shard, atMost: Self.time(until: end, atMost: Self.longestDrain)) else { return .busy }

@@ -21,7 +21,7 @@ package struct HomeAnswers: Sendable {
         _ type: Question.Type, _ answer: @escaping @Sendable (Question) async throws -> Question.Answer
     ) {
         let kind = ObjectIdentifier(type)
-        precondition(answers[kind] == nil, "\(type) has an answer already.")
+        precondition(answers[kind] == nil, "\(type) already has an answer.")
         answers[kind] = answer as Answering<Question>
     }
 
@@ -29,7 +29,7 @@ package struct HomeAnswers: Sendable {
     ///   Also ``StoreFault`` if no feature answers requests of this type.
     package func answer<Question: HomeQuestion>(_ question: Question) async throws -> Question.Answer {
         guard let answer = answers[ObjectIdentifier(Question.self)] as? Answering<Question> else {
-            throw StoreFault(.unavailable, "the home has no answer for \(Question.self)")
+            throw StoreFault(.unavailable, "the home has no handler for \(Question.self)")
         }
         return try await answer(question)
     }

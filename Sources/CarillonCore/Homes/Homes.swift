@@ -52,7 +52,7 @@ package final class Homes: Sendable {
     package init(
         _ places: [Place], countingBy factory: any MetricsFactory = MetricsSystem.factory, _ index: (Shard) -> Int
     ) {
-        precondition((2...255).contains(places.count), "A table has 2 to 255 homes.")
+        precondition((2...255).contains(places.count), "A table must have 2 to 255 homes.")
         self.places = places
         only = nil
         table = Table((0..<UInt16(Shard.count)).map { UInt8(index(Shard(number: $0))) })
@@ -86,7 +86,7 @@ package final class Homes: Sendable {
 
     /// Notes that the shards belong to another place from now on.
     package func move(_ shards: ShardSet, to place: Int) {
-        precondition(places.indices.contains(place), "The table has no such home.")
+        precondition(places.indices.contains(place), "The home must be in the table.")
         table?.rows.withLock { rows in
             for shard in shards.shards { rows[Int(shard.number)] = UInt8(place) }
         }

@@ -45,7 +45,7 @@ package struct OtherHomes: Sendable {
         do {
             try await askEach(question)
         } catch let fault as StoreFault {
-            throw StoreFault(.outcomeUnknown, "a change is stored, and another home was not informed: \(fault.message)")
+            throw StoreFault(.outcomeUnknown, "the change is stored, but another home was not notified: \(fault.message)")
         }
     }
 

@@ -11,7 +11,7 @@ package struct Shard: Hashable, Sendable {
 
     /// - Parameter number: Less than ``count``.
     package init(number: UInt16) {
-        precondition(number < Self.count, "A shard's number is less than 1,024.")
+        precondition(number < Self.count, "The number of a shard must be less than 1,024.")
         self.number = number
     }
 

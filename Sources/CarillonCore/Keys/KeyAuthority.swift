@@ -20,16 +20,16 @@ package struct KeyAuthority: Sendable {
     package func createKey(role: KeyRole, app: AppID?, name: String?) async throws -> (key: AccessKey, secret: KeySecret) {
         switch (role, app) {
         case (.admin, .some):
-            throw Refusal(.fieldInvalid, "An admin key is for all apps; leave \"app\" out.")
+            throw Refusal(.fieldInvalid, "An admin key is valid for all apps; leave out \"app\".")
         case (.sender, nil), (.client, nil):
-            throw Refusal(.fieldMissing, "A \(role.rawValue) key belongs to one app; say which in \"app\".")
+            throw Refusal(.fieldMissing, "A \(role.rawValue) key belongs to one app; name the app in \"app\".")
         default:
             break
         }
         if let name, name.utf8.count > Limits.keyNameBytes {
             throw Refusal(
                 .fieldInvalid,
-                "The \"name\" of a key has at most \(Limits.keyNameBytes) bytes; this one has \(name.utf8.count).")
+                "The \"name\" of an API key must have at most \(Limits.keyNameBytes) bytes; it has \(name.utf8.count).")
         }
         let secret = KeySecret(role: role, id: KeyID(random.next()), random: random)
         let key = AccessKey(
@@ -70,20 +70,23 @@ package struct KeyAuthority: Sendable {
     package func authorize(bearer: String?, as roles: Set<KeyRole>) async throws -> AccessKey {
         let wanted = roles.map(\.rawValue).sorted().joined(separator: " or ")
         guard let bearer else {
-            throw Refusal(.credentialMissing, "Send a key of role \(wanted) as \"Authorization: Bearer …\".")
+            throw Refusal(.credentialMissing, "Send an API key of role \(wanted) as \"Authorization: Bearer …\".")
         }
         guard let secret = KeySecret(parsing: bearer), let key = try await keys.key(secret.id),
             key.accepts(secret.hash, at: time.now(), served: served.seconds)
         else {
-            throw Refusal(.credentialInvalid, "The key is unknown, revoked, or mistyped; a key of role \(wanted) is wanted.")
+            throw Refusal(
+                .credentialInvalid, "The API key is not valid or was revoked; send a valid API key of role \(wanted).")
         }
         guard roles.contains(key.role) else {
-            throw Refusal(.roleForbidden, "A key of role \(key.role.rawValue) may not do this; \(wanted) may.")
+            throw Refusal(
+                .roleForbidden,
+                "An API key of role \(key.role.rawValue) does not allow this request; use a key of role \(wanted).")
         }
         return key
     }
 
     private func unknown(_ id: KeyID) -> Refusal {
-        Refusal(.keyUnknown, "There is no key \(id) that is not revoked.")
+        Refusal(.keyUnknown, "There is no active API key \"\(id)\".")
     }
 }

@@ -38,7 +38,7 @@ package struct WrappingKey: Sendable {
 
     /// - Parameter bytes: ``byteCount`` bytes.
     package init(bytes: [UInt8]) {
-        precondition(bytes.count == Self.byteCount, "a wrapping key has 32 bytes")
+        precondition(bytes.count == Self.byteCount, "A wrapping key must have 32 bytes.")
         key = HKDF<SHA256>.deriveKey(
             inputKeyMaterial: SymmetricKey(data: bytes), info: Array("carillon key ring".utf8), outputByteCount: 32)
     }
@@ -66,8 +66,9 @@ package enum KeyRingFault: Error, Equatable, Sendable {
     package var sentence: String {
         switch self {
         case .keyFileMissing:
-            "the keys of this data directory are wrapped by a key file: name it with --key-file (or CARILLON_KEY_FILE)"
-        case .keyFileWrong: "the keys of this data directory were wrapped by another key file than this one"
+            "the keys of this data directory are encrypted with a wrapping key: set its file with --key-file (or CARILLON_KEY_FILE)"
+        case .keyFileWrong:
+            "the keys of this data directory are encrypted with the key of another wrapping key file: set that file with --key-file (or CARILLON_KEY_FILE)"
         }
     }
 }

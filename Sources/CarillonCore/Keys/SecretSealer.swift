@@ -30,7 +30,7 @@ package struct SecretSealer: Sendable {
 
     /// - Parameter keys: The first key seals secrets. Each of the keys opens secrets.
     package init(keys: [TokenKey], for purpose: Purpose, random: RandomSource) {
-        precondition(!keys.isEmpty, "a sealer needs a key")
+        precondition(!keys.isEmpty, "A sealer needs a key.")
         current = keys[0].id
         let derived = keys.map { key in
             let derived = HKDF<SHA256>.deriveKey(
@@ -43,7 +43,7 @@ package struct SecretSealer: Sendable {
     }
 
     package func seal(_ plain: [UInt8], for owner: Int64) throws -> [UInt8] {
-        guard let key = keys[current] else { preconditionFailure("the sealing key is one of the keys") }
+        guard let key = keys[current] else { preconditionFailure("The sealing key must be one of the keys.") }
         let box = try AES.GCM.seal(
             plain, using: key, nonce: AES.GCM.Nonce(data: random.bytes(12)),
             authenticating: owner.bigEndianBytes)

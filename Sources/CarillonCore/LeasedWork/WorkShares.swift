@@ -140,7 +140,7 @@ package struct WorkShares: Sendable {
             var count = count(party)
             count.all += difference
             if call.isOnTrial { count.onTrial += difference }
-            precondition(count.all >= 0 && count.onTrial >= 0, "a call ended that had not begun")
+            precondition(count.all >= 0 && count.onTrial >= 0, "A call must begin before it ends.")
             counts[party] = count.all == 0 ? nil : count
         }
     }

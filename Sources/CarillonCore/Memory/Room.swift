@@ -28,7 +28,7 @@ package final class Room: Sendable {
     package init(
         _ limit: Int, mostWaiting: Int, scheduler: Scheduler, onChange: @escaping @Sendable (Int) -> Void = { _ in }
     ) {
-        precondition(limit > 0, "a room has at least one place")
+        precondition(limit > 0, "A room must have at least one place.")
         self.limit = limit
         self.mostWaiting = mostWaiting
         self.scheduler = scheduler

@@ -8,20 +8,23 @@ extension Services {
     func askToFront(_ call: Call, _ provider: ServiceProvider, by consumer: Device) async throws -> Timestamp {
         guard call.header.version.text == RequestHeader.frontVersion else {
             throw Refusal(
-                .serviceVersionNotFound, "\(RequestHeader.frontService) has one version, \(RequestHeader.frontVersion).")
+                .serviceVersionNotFound,
+                "The only version of \(RequestHeader.frontService) is \(RequestHeader.frontVersion).")
         }
         guard call.header.method.text == RequestHeader.frontMethod else {
             throw Refusal(
-                .serviceMethodNotFound, "\(RequestHeader.frontService) has one method, \(RequestHeader.frontMethod).")
+                .serviceMethodNotFound, "The only method of \(RequestHeader.frontService) is \(RequestHeader.frontMethod).")
         }
-        guard call.content.files == 0 else { throw Refusal(.requestTooLarge, "A front request has no files.") }
+        guard call.content.files == 0 else {
+            throw Refusal(.requestTooLarge, "A request of \(RequestHeader.frontService) must have no files.")
+        }
         let now = time.now()
         let event = ServiceEvent.request(call.header, from: consumer.peer, expiresAt: now.milliseconds, call.content)
         let request = FrontRequest(
             device: provider.device, app: provider.app, request: call.header.id, body: event.body, at: now)
         guard try await offer(request) else {
             refused.increment()
-            throw Refusal(.providerSuspended, "The provider is not connected, and cannot come to the front.")
+            throw Refusal(.providerSuspended, "The provider is not connected and cannot be brought to the front.")
         }
         made.increment()
         return now

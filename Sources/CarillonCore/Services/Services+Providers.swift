@@ -25,7 +25,9 @@ extension Services {
             return []
         }
         if query.user != nil, reach.caller != .server {
-            throw Refusal(.callForbidden, "Only a server looks for the devices of a user; others find those of their own.")
+            throw Refusal(
+                .callForbidden,
+                "Only a backend device can use the parameter \"user\"; other devices find the devices of their own user.")
         }
         var elsewhere: [DeviceSerial] = []
         for provider in reach.providers where !home.has(provider.device) { elsewhere.append(provider.device) }
@@ -38,7 +40,9 @@ extension Services {
     }
 
     static let nobodyMayBeCalled = Refusal(
-        .callForbidden, "The device belongs to no user and is no server: it may call nobody.")
+        .callForbidden,
+        "The device has no user and is not a backend device, so it cannot call services. Sign in a user, or have an operator make it a backend device."
+    )
 
     private static func rank(_ provider: ServiceProvider, _ isLive: Bool, _ chance: Int) -> (Int, Int, Int64, Int) {
         let away = isLive ? 0 : 1
@@ -86,7 +90,7 @@ extension Services {
     package func setRealm(_ realm: String, of app: AppSerial) async throws {
         let key = AppDocument.Key(.realm, of: app)
         guard try await documents.put(Array(realm.utf8), as: key, at: time.now()) != nil else {
-            throw Refusal(.appUnknown, "There is no such app.")
+            throw Refusal(.appUnknown, "The app does not exist; it may have been deleted.")
         }
     }
 
@@ -108,16 +112,18 @@ extension Services {
         switch try await store.setClusterPlace(place, of: device, app: app) {
         case true?: return
         case false?: throw Self.deviceUnknown
-        case nil: throw Refusal(.quotaExceeded, "An app has up to \(ClusterPlace.mostOfApp) servers.")
+        case nil:
+            throw Refusal(
+                .quotaExceeded, "An app can have up to \(ClusterPlace.mostOfApp) backend devices; remove one first.")
         }
     }
 
     /// Makes a backend device an ordinary device again: requests to it end, and it can call no device any more.
     package func removePlace(of device: DeviceID, app: AppSerial) async throws {
         guard try await store.setClusterPlace(nil, of: device, app: app) == true else {
-            throw Refusal(.deviceUnknown, "The app has no such server.")
+            throw Refusal(.deviceUnknown, "The device is not a backend device of the app.")
         }
     }
 
-    private static let deviceUnknown = Refusal(.deviceUnknown, "The app has no such device.")
+    private static let deviceUnknown = Refusal(.deviceUnknown, "The app has no device with this ID.")
 }

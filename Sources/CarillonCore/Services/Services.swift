@@ -91,12 +91,12 @@ package struct Services: Sendable {
             return expiresAt
         case .full:
             refused.increment()
-            throw Refusal(.inboxFull, "The provider's inbox is full.", retryAfterSeconds: 60)
+            throw Refusal(.inboxFull, "The provider's inbox is full; retry later.", retryAfterSeconds: 60)
         case .shareFull:
             shareFull.increment()
             throw Refusal(
                 .inboxFull,
-                "The device's requests fill \(InboxLimits.consumerPercent) % of the provider's inbox, which is the limit for one consumer.",
+                "The requests of this device fill \(InboxLimits.consumerPercent) % of the provider's inbox, the limit for one consumer; retry after the provider has received some.",
                 retryAfterSeconds: 60)
         case .failed(let fault): throw fault
         default:
@@ -104,7 +104,8 @@ package struct Services: Sendable {
             refused.increment()
             guard try await store.unfinishedRequestCount(of: consumer.serial) < ServiceRequest.mostOfConsumer else {
                 throw Refusal(
-                    .quotaExceeded, "A device may have \(ServiceRequest.mostOfConsumer) requests without a result.",
+                    .quotaExceeded,
+                    "A device can have up to \(ServiceRequest.mostOfConsumer) unfinished requests; retry after one has a result.",
                     retryAfterSeconds: 10)
             }
             throw Self.applicationNotFound
@@ -113,7 +114,7 @@ package struct Services: Sendable {
 
     private func same(_ earlier: ServiceRequest, _ call: Call, _ consumer: Device) throws -> Timestamp {
         guard earlier.consumer == consumer.serial, earlier.fingerprint == call.fingerprint, !earlier.isAbandoned else {
-            throw Refusal(.idempotencyKeyReused, "The id was used for another request.")
+            throw Refusal(.idempotencyKeyReused, "The \"id\" was used for another request; use a new one.")
         }
         repeated.increment()
         return earlier.expiresAt
@@ -131,13 +132,15 @@ package struct Services: Sendable {
                 .serviceVersionNotFound, "The provider does not offer version \(header.version) of \(header.service).")
         }
         guard provider.profile.keys.id == call.content.keyID else {
-            throw Refusal(.providerKeyChanged, "The provider has another key by now: look for it, and seal again.")
+            throw Refusal(
+                .providerKeyChanged,
+                "The provider has a new key; find the provider again, and encrypt the request for that key.")
         }
         return provider
     }
 
     private static let applicationNotFound = Refusal(
-        .applicationNotFound, "There is no such provider that the device may call.")
+        .applicationNotFound, "There is no such provider, or the device is not allowed to call it.")
 
     // MARK: Answering
 
@@ -161,7 +164,7 @@ package struct Services: Sendable {
         switch delivered {
         case .stored, .answered, .sent: replied.increment()
         case .full:
-            throw Refusal(.inboxFull, "The consumer's inbox is full.", retryAfterSeconds: 10)
+            throw Refusal(.inboxFull, "The consumer's inbox is full; retry later.", retryAfterSeconds: 10)
         case .failed(let fault): throw fault
         default: try checkSame(try await self.request(id, of: provider), hash)
         }
@@ -176,11 +179,11 @@ package struct Services: Sendable {
 
     private func checkSame(_ request: ServiceRequest, _ hash: [UInt8]) throws {
         guard request.replyHash == hash else {
-            throw Refusal(.requestFinished, "The request had its result before, or its time is over.")
+            throw Refusal(.requestFinished, "The request already has another result, or its deadline has passed.")
         }
     }
 
-    private static let requestUnknown = Refusal(.requestUnknown, "There is no such request.")
+    private static let requestUnknown = Refusal(.requestUnknown, "There is no such request for this device.")
 
     // MARK: Cancelling
 
@@ -193,7 +196,8 @@ package struct Services: Sendable {
         guard let request = try await store.serviceRequest(id), request.consumer == consumer.serial, !request.isAbandoned
         else { throw Self.requestUnknown }
         guard try await cancel(request) else {
-            throw Refusal(.alreadyDelivered, "The request was delivered before; its provider is told.")
+            throw Refusal(
+                .alreadyDelivered, "The request was already delivered; the provider is notified that it was cancelled.")
         }
     }
 
@@ -212,7 +216,7 @@ package struct Services: Sendable {
             do {
                 if try await cancel(request, isOneOfAll: true) { cancelled.append(request.id) }
             } catch let fault as StoreFault where fault.isOfHome && place > 0 {
-                throw StoreFault(.outcomeUnknown, "only some requests are cancelled: \(fault.message)")
+                throw StoreFault(.outcomeUnknown, "only some requests were cancelled: \(fault.message)")
             }
         }
         return cancelled
@@ -221,7 +225,7 @@ package struct Services: Sendable {
     private func cancel(_ request: ServiceRequest, isOneOfAll: Bool = false) async throws -> Bool {
         guard request.state != .finished else {
             if isOneOfAll { return false }
-            throw Refusal(.requestFinished, "The request has its result.")
+            throw Refusal(.requestFinished, "The request already has its result.")
         }
         switch try await withdraw(request) {
         case .cancelled:

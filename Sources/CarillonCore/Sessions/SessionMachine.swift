@@ -153,7 +153,7 @@ package struct SessionMachine: Sendable {
             return []
         case .awaitingHello:
             guard case .hello(let hello) = frame else {
-                return close(.protocolError, "hello_expected: the first frame must be a hello")
+                return close(.protocolError, "hello_expected: send hello as the first frame")
             }
             let version = min(max(0, hello.carillon ?? 0), CarillonVersion.ofExtension)
             let asksForServices = hello.also.contains("services")
@@ -187,19 +187,19 @@ package struct SessionMachine: Sendable {
     private static func received(_ frame: ClientFrame, in open: inout Open) -> [Action] {
         switch frame {
         case .hello:
-            return [.close(.protocolError, "hello_repeated: a connection says hello once")]
+            return [.close(.protocolError, "hello_repeated: send hello once for each connection")]
         case .ping:
             return [.send(.pong)]
         case .unknown(let type):
             // Clients of Mozilla's protocol can use frames that this server does not support. A Carillon client states the
             // version that it speaks.
             guard open.isCarillon else { return [] }
-            return [.close(.protocolError, "frame_unknown: no messageType \"\(type)\" exists")]
+            return [.close(.protocolError, "frame_unknown: the messageType \"\(type)\" does not exist")]
         case .broadcastSubscribe(let ids):
             return [.send(.unknownBroadcasts(ids))]
         case .request where open.version < Self.asksSince && !open.supportsServices:
             return open.isCarillon
-                ? [.close(.protocolError, "frame_unknown: say \"carillon\": \(Self.asksSince) first")] : []
+                ? [.close(.protocolError, "frame_unknown: send hello with \"carillon\": \(Self.asksSince) first")] : []
         case .register, .unregister, .request:
             open.requestBytes += frame.waitingBytes
             guard open.requests.count < Self.queuedRequests, open.requestBytes <= Self.queuedRequestBytes else {
@@ -209,7 +209,7 @@ package struct SessionMachine: Sendable {
             return performNext(in: &open)
         case .ack(let updates):
             guard updates.count <= Limits.resultsPerRequest else {
-                return [.close(.policy, "too_many_updates: at most \(Limits.resultsPerRequest) in one ack")]
+                return [.close(.policy, "too_many_updates: send at most \(Limits.resultsPerRequest) in one ack")]
             }
             return updates.flatMap { update in
                 let isDelivered = (update.code ?? ResultCode.delivered) == ResultCode.delivered
@@ -248,7 +248,7 @@ package struct SessionMachine: Sendable {
     }
 
     private static let badChannelID = Action.close(
-        .protocolError, "channel_id_invalid: a channelID is a UUID with dashes")
+        .protocolError, "channel_id_invalid: a channelID must be a UUID with dashes")
 
     // MARK: Results of the connection's handler
 
@@ -406,19 +406,19 @@ package struct SessionMachine: Sendable {
 
     /// The peer read too little of the sent data for too long.
     package mutating func outputStalled() -> [Action] {
-        close(.outputStalled, "output_stalled: read what is sent")
+        close(.outputStalled, "output_stalled: the client does not read what the server sends")
     }
 
     // MARK: The end
 
     package mutating func ended(because reason: SessionEnd) -> [Action] {
         switch reason {
-        case .replaced: close(.replaced, "replaced: a newer connection of this device took over")
+        case .replaced: close(.replaced, "replaced: the device opened a newer connection")
         case .deviceGone: close(.gone, Self.goneReason)
-        case .serverStops, .moved: sentGoodbye(.restart, "restart: come back later")
+        case .serverStops, .moved: sentGoodbye(.restart, "restart: connect again later")
         case .storageUnavailable:
-            sentGoodbye(.tryLater, "storage_unavailable: what you answered could not be stored and comes again")
-        case .linkLost: sentGoodbye(.restart, "link_lost: come back later")
+            sentGoodbye(.tryLater, "storage_unavailable: cannot store acknowledgements; their messages are sent again")
+        case .linkLost: sentGoodbye(.restart, "link_lost: connect again later")
         }
     }
 
@@ -438,13 +438,13 @@ package struct SessionMachine: Sendable {
     /// The time limit for `hello` is over.
     package mutating func helloTimedOut() -> [Action] {
         guard isAwaitingHello else { return [] }
-        return close(.policy, "hello_timeout: say hello first")
+        return close(.policy, "hello_timeout: no hello arrived in time")
     }
 
     /// The client sent nothing for the keep-alive interval.
     package mutating func wasSilent() -> [Action] {
         if case .closed = state { return [] }
-        if awaitsSignOfLife { return close(.keepAliveTimeout, "keep_alive_timeout: no pong came") }
+        if awaitsSignOfLife { return close(.keepAliveTimeout, "keep_alive_timeout: no pong arrived in time") }
         awaitsSignOfLife = true
         return [.ping]
     }
@@ -501,7 +501,7 @@ package struct SessionMachine: Sendable {
             case .answerOffer(let wasGiven): .answerOffer(wasGiven: wasGiven)
             case .settle(let id, let outcome): .settle(id, device, outcome, code: nil)
             case .end(.deviceGone): .close(.gone, goneReason)
-            case .end(.failed): .close(.internalError, "storage_unavailable: come back later")
+            case .end(.failed): .close(.internalError, "storage_unavailable: connect again later")
             }
         }
     }

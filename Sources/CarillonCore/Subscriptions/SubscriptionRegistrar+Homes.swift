@@ -63,7 +63,8 @@ extension SubscriptionRegistrar {
             guard let fault = await fault(of: question) else { continue }
             // An item can have moved to the home after the shards of other homes were determined.
             guard items.allSatisfy({ shards.contains(Shard(of: subscription.app, item: $0.text)) }) else {
-                throw StoreFault(.outcomeUnknown, "the subscription is stored: \(fault)")
+                throw StoreFault(
+                    .outcomeUnknown, "the subscription is stored, but another home cannot evaluate it yet: \(fault)")
             }
         }
     }
@@ -73,7 +74,9 @@ extension SubscriptionRegistrar {
         do {
             try await follow()
         } catch let fault as StoreFault where fault.isOfHome {
-            engine.logger.warning("cannot follow a subscription yet", metadata: ["reason": "\(fault.message)"])
+            engine.logger.warning(
+                "cannot evaluate a stored subscription yet; retrying when its items have moved",
+                metadata: ["reason": "\(fault.message)"])
         }
     }
 
@@ -83,7 +86,7 @@ extension SubscriptionRegistrar {
             try await others.ask(question)
             return nil
         } catch {
-            engine.logger.warning("another home cannot follow a subscription yet", metadata: ["reason": "\(error)"])
+            engine.logger.warning("another home cannot evaluate a stored subscription yet", metadata: ["reason": "\(error)"])
             return error
         }
     }

@@ -67,7 +67,7 @@ package struct SubscriptionRegistrar: Sendable {
 
     private static let changeAttempts = 5
     private static let overtaken = Refusal(
-        .overloaded, "The subscription is changed by others at the same time.", retryAfterSeconds: 1)
+        .overloaded, "Other requests change the subscription at the same time; retry.", retryAfterSeconds: 1)
 
     /// Returns nil if a concurrent change of the subscription or of the rules was committed first.
     private func put(
@@ -92,14 +92,14 @@ package struct SubscriptionRegistrar: Sendable {
         case .frozen:
             throw Refusal(
                 .subscriptionFrozen,
-                "Items, fields and mode of a subscription stay as they are; remove it, and make another.")
+                "Items, fields and mode of a subscription cannot be changed; remove the subscription, and create another.")
         case .tooMany:
             throw Refusal(
                 .subscriptionsTooMany,
-                "A device of this app may have \(rules.subscriptionsPerDevice) subscriptions; remove one first.")
+                "A device of this app can have up to \(rules.subscriptionsPerDevice) subscriptions; remove one first.")
         case .deviceSuspended:
             throw Refusal(
-                .deviceSuspended, "The device is suspended, and cannot be pushed to; it must register its token again.")
+                .deviceSuspended, "The device is suspended and receives no pushes; it must register its push token again.")
         case .deviceGone: throw Refusal(.deviceUnknown, "The device was deleted.")
         case .unknown: throw Self.unknown
         }
@@ -134,7 +134,9 @@ package struct SubscriptionRegistrar: Sendable {
     }
 
     private static func closed(_ name: ItemName) -> Refusal {
-        Refusal(.itemClosed, "The app does not open the item \"\(name)\" to its devices.")
+        Refusal(
+            .itemClosed,
+            "The item \"\(name)\" is not open to the devices of the app; an operator can open it in the item rules.")
     }
 
     private static let unknown = Refusal(.subscriptionUnknown, "The device has no such subscription.")
@@ -148,7 +150,9 @@ package struct SubscriptionRegistrar: Sendable {
             let rule = rules.rule(for: name)
             guard rule.isOpen else { throw Self.closed(name) }
             if let mode = definition.mode, mode != rule.mode {
-                throw Refusal(.modeForbidden, "The item \"\(name)\" is of mode \(rule.mode.rawValue).")
+                throw Refusal(
+                    .modeForbidden,
+                    "The mode of the item \"\(name)\" is \"\(rule.mode.rawValue)\"; set this mode, or leave out \"mode\".")
             }
             for field in definition.fields {
                 let type = rule.fields[field]?.type.type ?? .dynamic
@@ -161,7 +165,7 @@ package struct SubscriptionRegistrar: Sendable {
         guard template.cost <= rules.conditionCost else {
             throw Refusal(
                 .placeholderInvalid,
-                "The expressions of the notification's format cost at least \(template.cost) units, more than the \(rules.conditionCost) they may."
+                "The expressions of the notification's format cost at least \(template.cost) units; the limit is \(rules.conditionCost)."
             )
         }
         if let why = rules.objection(to: template.vocabulary) {
@@ -183,7 +187,7 @@ package struct SubscriptionRegistrar: Sendable {
         guard nodes <= SubscriptionLimits.comparedNodes else {
             throw Refusal(
                 .triggerForbidden,
-                "The trigger compares an expression of \(nodes) names, constants, operators and calls; \(SubscriptionLimits.comparedNodes) are allowed."
+                "The trigger compares an expression of \(nodes) names, constants, operators and calls; the limit is \(SubscriptionLimits.comparedNodes)."
             )
         }
         let user = try await store.user(of: device.serial)
@@ -192,7 +196,10 @@ package struct SubscriptionRegistrar: Sendable {
         }
         let constants = ValueCoding.encode(program.constants)
         guard (constants?.count ?? trigger.utf8.count) * definition.items.count <= SubscriptionLimits.constantBytes else {
-            throw Refusal(.triggerForbidden, "The trigger's constants are too long for so many items.")
+            throw Refusal(
+                .triggerForbidden,
+                "The trigger's constants are too long for \(definition.items.count) items; use shorter constants or fewer items."
+            )
         }
         return WatchedCondition(shape: program.shape.key, source: trigger, constants: constants)
     }
@@ -236,7 +243,7 @@ package struct SubscriptionRegistrar: Sendable {
         guard size <= SubscriptionLimits.payloadBytes else {
             throw Refusal(
                 .notificationTooLarge,
-                "The notification has \(size) bytes before any value stands in it; \(SubscriptionLimits.payloadBytes) are allowed."
+                "The notification has \(size) bytes without values; the limit is \(SubscriptionLimits.payloadBytes)."
             )
         }
     }

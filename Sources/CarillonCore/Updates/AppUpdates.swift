@@ -81,17 +81,17 @@ package struct AppUpdates: Sendable {
     private func refusal(because reason: PublishRules.Refusal) -> Refusal {
         switch reason {
         case .keyReused:
-            Refusal(.idempotencyKeyReused, "The Idempotency-Key was used for another update.")
+            Refusal(.idempotencyKeyReused, "The \"Idempotency-Key\" was used for another update; use a new key.")
         case .tooMany:
-            Refusal(.updatesTooMany, "An app may have \(limits.live) live updates; withdraw some first.")
+            Refusal(.updatesTooMany, "An app can have up to \(limits.live) live updates; withdraw some first.")
         case .tooManyUnindexed:
             Refusal(
                 .updatesTooMany,
-                "An app may have \(limits.unindexed) live updates whose audience no index finds; name a value that a parameter must have (==, in), or withdraw some first."
+                "An app can have up to \(limits.unindexed) live updates whose audience no index can find. Compare a parameter with a value (==, in) in the audience, or withdraw some updates first."
             )
         case .tooManyAudienceBytes: tooManyAudienceBytes
         case .supersededUnknown:
-            Refusal(.updateUnknown, "There is no live update that \"supersedes\" names.")
+            Refusal(.updateUnknown, "\"supersedes\" must be the ID of a live update of the app.")
         case .appGone: Refusal(.appUnknown, "The app was deleted.")
         }
     }
@@ -99,7 +99,7 @@ package struct AppUpdates: Sendable {
     private var tooManyAudienceBytes: Refusal {
         Refusal(
             .updatesTooMany,
-            "The audiences of an app's live updates may have \(limits.audienceBytes) bytes together; withdraw some updates first."
+            "The audiences of an app's live updates must have at most \(limits.audienceBytes) bytes together; withdraw some updates first."
         )
     }
 
@@ -159,7 +159,7 @@ package struct AppUpdates: Sendable {
 
     package func update(_ id: UpdateID, of app: AppSerial) async throws -> Update {
         guard let update = try await store.update(id, of: app) else {
-            throw Refusal(.updateUnknown, "The app has no such update.")
+            throw Refusal(.updateUnknown, "The app has no update with this ID.")
         }
         return update
     }
@@ -192,12 +192,13 @@ package struct AppUpdates: Sendable {
     package func withdraw(_ id: UpdateID, of app: AppSerial, by key: KeyID) async throws {
         let update = try await update(id, of: app)
         guard !update.isResync else {
-            throw Refusal(.updateFinal, "The update tells devices that missed content to fetch everything; it stays.")
+            throw Refusal(
+                .updateFinal, "The update makes devices that missed content fetch everything; it cannot be withdrawn.")
         }
         guard try await store.withdrawUpdate(update, by: key, at: time.now()) else {
             let status = try await self.update(id, of: app).status
             if status == .withdrawn { try await delivery.withdrawElsewhere(update) }
-            throw Refusal(.updateFinal, "The update is \(status.name) already.")
+            throw Refusal(.updateFinal, "The update is already \(status.name).")
         }
         try await delivery.withdrew(update)
     }
@@ -229,7 +230,7 @@ package struct AppUpdates: Sendable {
     package func requeue(_ id: UpdateID, of app: AppSerial, device: DeviceID?, by key: KeyID) async throws -> Int {
         let update = try await update(id, of: app)
         guard update.status == .live else {
-            throw Refusal(.updateFinal, "The update is \(update.status.name) and is not delivered any more.")
+            throw Refusal(.updateFinal, "The update is \(update.status.name) and cannot be delivered again.")
         }
         func requeue(_ completions: [Completion]) async throws -> Int {
             try await store.requeue(

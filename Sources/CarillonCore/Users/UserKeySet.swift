@@ -17,15 +17,15 @@ package struct UserKeySet: Sendable {
     /// - Throws: ``Refusal`` with the reason: the set contains a private key, or no key is left.
     package init(jwks text: [UInt8]) throws(Refusal) {
         guard text.count <= Self.longestBytes else {
-            throw Self.invalid("The key set has more than \(Self.longestBytes) bytes.")
+            throw Self.invalid("The key set must have at most \(Self.longestBytes) bytes.")
         }
         guard let value = JSONValue(parsing: text), case .array(let all)? = value["keys"] else {
             if let number = NumberOutOfRange(in: text) { throw Self.invalid("The key set is not valid: \(number.clause).") }
-            throw Self.invalid("The key set is no JSON object with an array \"keys\" (RFC 7517 section 5).")
+            throw Self.invalid("The key set must be a JSON object with an array \"keys\" (RFC 7517 section 5).")
         }
-        guard all.count <= Self.mostKeys else { throw Self.invalid("The key set has more than \(Self.mostKeys) keys.") }
+        guard all.count <= Self.mostKeys else { throw Self.invalid("The key set must have at most \(Self.mostKeys) keys.") }
         guard !UserKey.isPrivate(value), !all.contains(where: UserKey.isPrivate) else {
-            throw Self.invalid("The key set contains a private key.")
+            throw Self.invalid("The key set contains a private key; publish only the public keys.")
         }
         keys = all.compactMap(UserKey.init(jwk:))
         guard !keys.isEmpty else {

@@ -19,18 +19,18 @@ package struct UserToken: Sendable {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard text.utf8.count <= Self.longestBytes, parts.count == 3, let header = Self.object(parts[0]),
             let claims = Self.object(parts[1]), let signature = Base64URL.decode(parts[2])
-        else { throw Self.invalid("it is no signed JWT of at most \(Self.longestBytes) bytes") }
+        else { throw Self.invalid("it is not a signed JWT of at most \(Self.longestBytes) bytes") }
         guard case .string(let name)? = header["alg"], let algorithm = UserAlgorithm(rawValue: name),
             allowed.contains(algorithm)
         else {
-            throw Self.invalid("its alg must be \(allowed.map(\.rawValue).joined(separator: " or "))")
+            throw Self.invalid("its \"alg\" must be \(allowed.map(\.rawValue).joined(separator: " or "))")
         }
         // No critical extension is supported (RFC 7515 section 4.1.11).
-        guard header["crit"] == nil else { throw Self.invalid("it has a crit header") }
+        guard header["crit"] == nil else { throw Self.invalid("it has a \"crit\" header, which is not supported") }
         switch header["kid"] {
         case nil: keyID = nil
         case .string(let id): keyID = id
-        default: throw Self.invalid("its kid is no text")
+        default: throw Self.invalid("its \"kid\" must be a string")
         }
         (self.algorithm, self.claims, self.signature) = (algorithm, claims, signature)
         message = Array(text.utf8.prefix(parts[0].utf8.count + 1 + parts[1].utf8.count))
@@ -57,11 +57,11 @@ package struct UserToken: Sendable {
         with keys: UserKeySet, audience: String, issuer: String?, at now: Timestamp
     ) throws(Refusal) -> UserID {
         let candidates = keys.candidates(for: algorithm, id: keyID)
-        guard !candidates.isEmpty else { throw Self.invalid("there is no \(algorithm.rawValue) key with its kid") }
+        guard !candidates.isEmpty else { throw Self.invalid("there is no \(algorithm.rawValue) key with its \"kid\"") }
         guard candidates.contains(where: { $0.verifies(signature, of: message) }) else {
-            throw Self.invalid("its signature does not fit")
+            throw Self.invalid("its signature is not valid")
         }
-        guard Self.number(claims["exp"]) != nil else { throw Self.invalid("it has no exp") }
+        guard Self.number(claims["exp"]) != nil else { throw Self.invalid("it has no \"exp\"") }
         guard !hasExpired(at: now) else { throw Self.invalid("it has expired") }
         let seconds = Double(now.milliseconds) / 1000
         if let start = claims["nbf"] {
@@ -69,10 +69,10 @@ package struct UserToken: Sendable {
                 throw Self.invalid("it is not valid yet")
             }
         }
-        guard isMeantFor(audience) else { throw Self.invalid("its aud must be \"\(audience)\"") }
-        if let issuer, claims["iss"] != .string(issuer) { throw Self.invalid("its iss must be \"\(issuer)\"") }
+        guard isMeantFor(audience) else { throw Self.invalid("its \"aud\" must be \"\(audience)\"") }
+        if let issuer, claims["iss"] != .string(issuer) { throw Self.invalid("its \"iss\" must be \"\(issuer)\"") }
         guard case .string(let subject)? = claims["sub"], let user = UserID(subject) else {
-            throw Self.invalid("its sub must have 1 to \(UserID.longestBytes) bytes, without control characters")
+            throw Self.invalid("its \"sub\" must have 1 to \(UserID.longestBytes) bytes, without control characters")
         }
         return user
     }
@@ -94,6 +94,6 @@ package struct UserToken: Sendable {
     }
 
     private static func invalid(_ what: String) -> Refusal {
-        Refusal(.userTokenInvalid, "The user token is refused: \(what).")
+        Refusal(.userTokenInvalid, "The user token is not valid: \(what).")
     }
 }

@@ -35,14 +35,14 @@ package struct VapidCredentials: Equatable, Sendable {
         guard parts.count == 3, token.utf8.count <= 4096,
             let header: Header = Self.decode(parts[0]), let claims: Claims = Self.decode(parts[1]),
             let signature = Base64URL.decode(parts[2])
-        else { throw Refusal(.vapidInvalid, "The VAPID token must be a JWT with numeric exp and an aud.") }
+        else { throw Refusal(.vapidInvalid, "The VAPID token must be a JWT with a numeric \"exp\" and an \"aud\".") }
         guard header.alg == "ES256" else {
             throw Refusal(.vapidInvalid, "The VAPID token must be signed with ES256.")
         }
         guard let publicKey = try? P256.Signing.PublicKey(x963Representation: key),
             let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signature),
             publicKey.isValidSignature(signature, for: Array("\(parts[0]).\(parts[1])".utf8))
-        else { throw Refusal(.vapidInvalid, "The VAPID token's signature does not fit its key.") }
+        else { throw Refusal(.vapidInvalid, "The VAPID token's signature does not match its public key.") }
         try Self.check(expiry: claims.exp, at: now)
         guard claims.aud.values.contains(where: { addresses.match($0)?.isOrigin == true }) else {
             let given = claims.aud.values.first ?? ""
@@ -50,7 +50,7 @@ package struct VapidCredentials: Equatable, Sendable {
             let hint = Self.host(of: given) == Self.host(of: audience) ? " The port differs." : ""
             throw Refusal(
                 .vapidInvalid,
-                "The VAPID token's aud must be \(audience), the origin of the endpoint; it is \"\(given.prefix(256))\".\(hint)"
+                "The \"aud\" of the VAPID token must be \(audience), the origin of the endpoint; it is \"\(given.prefix(256))\".\(hint)"
             )
         }
         return claims.exp
@@ -60,12 +60,12 @@ package struct VapidCredentials: Equatable, Sendable {
         guard expiry > Double(now.seconds - Self.expiredLeewaySeconds) else {
             throw Refusal(
                 .vapidInvalid,
-                "The VAPID token has expired: exp lies more than \(Self.expiredLeewaySeconds) seconds in the past.")
+                "The VAPID token has expired: \"exp\" is more than \(Self.expiredLeewaySeconds) seconds in the past.")
         }
         guard expiry <= Double(now.seconds + 86_400 + Self.aheadLeewaySeconds) else {
             throw Refusal(
                 .vapidInvalid,
-                "The VAPID token's exp is more than 24 hours and \(Self.aheadLeewaySeconds) seconds ahead.")
+                "The \"exp\" of the VAPID token must be at most 24 hours and \(Self.aheadLeewaySeconds) seconds ahead.")
         }
     }
 

@@ -89,9 +89,9 @@ package enum PingVerdict: Equatable, Sendable {
     package init(_ result: CallResult) {
         switch result {
         case .answered(200..<300, _): self = .well
-        case .answered(410, _): self = .failed(.tokenLost, detail: "the back end answered 410: it does not know the token")
+        case .answered(410, _): self = .failed(.tokenLost, detail: "the backend answered 410: it does not know the token")
         case .answered(let status, _):
-            self = .failed(.invalidAnswer, detail: "the back end answered \(status); 2xx or 410 is understood")
+            self = .failed(.invalidAnswer, detail: "the backend answered \(status) instead of 2xx or 410")
         case .failed(let failure, let detail): self = .failed(failure, detail: detail)
         case .notMade: self = .none
         case .impossible(let reason): self = .failed(.tokenLost, detail: reason)

@@ -57,7 +57,8 @@ package struct WatchRegistrar: Sendable {
         let disconnectAddress = try request.disconnectAddress.map(address)
         guard ping != nil || disconnectAddress != nil else {
             throw Refusal(
-                .fieldMissing, "A watch has a pingAddress, a disconnectAddress, or both. To end it, use DELETE.")
+                .fieldMissing,
+                "A watch must have a \"pingAddress\", a \"disconnectAddress\", or both. To end the watch, use DELETE.")
         }
         let earlier = try await watches.watch(of: channel.serial)
         try await vouch(for: earlier) { ping == nil || $0 == .tokenLost }
@@ -83,9 +84,10 @@ package struct WatchRegistrar: Sendable {
         case .channelGone:
             throw Publisher.channelGone
         case .tooManyOfDevice:
-            throw tooMany("A device may have \(settings.limits.perDevice) watches; end one of them first.", of: "device")
+            throw tooMany(
+                "A device can have up to \(settings.limits.perDevice) watches; end one of them first.", of: "device")
         case .tooManyOfApp:
-            throw tooMany("An app may have \(settings.limits.perApp) watches; end one of them first.", of: "app")
+            throw tooMany("An app can have up to \(settings.limits.perApp) watches; end one of them first.", of: "app")
         }
     }
 
@@ -122,7 +124,7 @@ package struct WatchRegistrar: Sendable {
     private func ping(_ request: PutWatch) throws(Refusal) -> Watch.Ping? {
         guard let text = request.pingAddress else {
             guard request.pingIntervalSeconds == nil else {
-                throw Refusal(.fieldMissing, "pingIntervalSeconds needs a pingAddress.")
+                throw Refusal(.fieldMissing, "\"pingIntervalSeconds\" needs a \"pingAddress\".")
             }
             return nil
         }
@@ -130,7 +132,7 @@ package struct WatchRegistrar: Sendable {
         let interval = request.pingIntervalSeconds ?? max(Self.defaultIntervalSeconds, allowed.lowerBound)
         guard allowed.contains(interval) else {
             throw Refusal(
-                .fieldInvalid, "pingIntervalSeconds must be from \(allowed.lowerBound) to \(allowed.upperBound).")
+                .fieldInvalid, "\"pingIntervalSeconds\" must be from \(allowed.lowerBound) to \(allowed.upperBound).")
         }
         return Watch.Ping(address: try address(text), intervalSeconds: interval)
     }
@@ -141,7 +143,7 @@ package struct WatchRegistrar: Sendable {
         return address
     }
 
-    private static let unknown = Refusal(.watchUnknown, "No watch is registered on this token; PUT makes one.")
+    private static let unknown = Refusal(.watchUnknown, "The channel token has no watch; register one with PUT.")
 }
 
 /// Makes the identifier of one event, as in Standard Webhooks: `msg_` and 128 random bits.

@@ -44,7 +44,8 @@ package struct WatchWork: WorkUser {
                     .disconnected(callback.reason, at: callback.endedAt))
             }
         return call.map { .possible($0) }
-            ?? .impossible(reason: "the watch's secret was sealed with a key that is gone; register it again")
+            ?? .impossible(
+                reason: "the watch's secret was encrypted with a key that no longer exists; register the watch again")
     }
 
     private func call(

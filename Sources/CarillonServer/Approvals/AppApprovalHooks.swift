@@ -86,7 +86,7 @@ package final class AppApprovalHooks: ApprovalHooks {
             throw Refusal(.approvalHookInvalid, error.detail)
         }
         guard address.isSecure else {
-            throw Refusal(.approvalHookInvalid, "The address must be https, because questions contain push tokens.")
+            throw Refusal(.approvalHookInvalid, "The address must be an https URL, because the calls contain push tokens.")
         }
         let serial = try await serial(of: app)
         let secret = SigningSecret(bytes: random.bytes(SigningSecret.byteCount))
@@ -134,7 +134,7 @@ package final class AppApprovalHooks: ApprovalHooks {
         defer { end(asked, question.device) }
         guard let secret = hook.secret, let address = hook.address else {
             throw cannotAsk(
-                "its secret was sealed with a key that is gone, or its address is none; it must be set again", asked)
+                "its secret or its address cannot be read; set the approval hook again", asked)
         }
         let (id, now) = ("msg_" + Base64URL.encode(random.bytes(16)), time.now())
         let body = question.json(app: app, at: now).bytes
@@ -154,7 +154,7 @@ package final class AppApprovalHooks: ApprovalHooks {
             refused.increment()
             answered(asked)
             throw Self.refusal(JSONValue(parsing: body))
-        case .answered(let status, _, let wait): throw cannotAsk("it answered with the status \(status)", asked, wait)
+        case .answered(let status, _, let wait): throw cannotAsk("it answered with status \(status)", asked, wait)
         case .failed(let reason): throw cannotAsk(reason, asked)
         }
     }
@@ -175,7 +175,7 @@ package final class AppApprovalHooks: ApprovalHooks {
             questions[asked.serial] = present
             return false
         }
-        if isBusy { throw cannotAsk("too many questions wait for their answers", asked) }
+        if isBusy { throw cannotAsk("too many calls of the approval hook are waiting for an answer", asked) }
     }
 
     private func end(_ asked: Asked, _ device: DeviceID?) {
@@ -196,7 +196,7 @@ package final class AppApprovalHooks: ApprovalHooks {
             questions[asked.serial]?.isFailing = false
             return true
         }
-        if wasFailing { logger.notice("an app's server answers again", metadata: ["app": "\(asked.app)"]) }
+        if wasFailing { logger.notice("the approval hook of an app answers again", metadata: ["app": "\(asked.app)"]) }
     }
 
     /// The log suppresses equal messages within a minute.
@@ -205,9 +205,10 @@ package final class AppApprovalHooks: ApprovalHooks {
     private func cannotAsk(_ reason: String, _ asked: Asked, _ wait: Duration? = nil) -> Refusal {
         unavailable.increment()
         questions.withLock { $0[asked.serial]?.isFailing = true }
-        logger.warning("an app's server could not be asked", metadata: ["app": "\(asked.app)", "reason": "\(reason)"])
+        logger.warning(
+            "the approval hook of an app did not answer", metadata: ["app": "\(asked.app)", "reason": "\(reason)"])
         return Refusal(
-            .approvalHookUnavailable, "The app's approval hook did not answer. Try again later.",
+            .approvalHookUnavailable, "The app's approval hook did not answer; retry later.",
             retryAfterSeconds: max(Self.retrySeconds, Int(wait?.components.seconds ?? 0)))
     }
 

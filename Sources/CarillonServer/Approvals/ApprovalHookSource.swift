@@ -21,7 +21,7 @@ package struct ApprovalHookSource: Sendable {
     package init(_ ask: @escaping @Sendable (Question) async -> Answer) { self.ask = ask }
 
     /// For commands that use the data directory without a server.
-    package static let none = ApprovalHookSource { _ in .failed("there is no server") }
+    package static let none = ApprovalHookSource { _ in .failed("no server is running") }
 
     static let patience = Duration.seconds(2)
     private static let answerBytes = 4096
@@ -33,7 +33,7 @@ package struct ApprovalHookSource: Sendable {
                 address: question.address, headers: question.headers, body: question.body, answerBytes: answerBytes,
                 wantsRefusals: true)
             guard let answer = await caller.ask(request, within: patience) else {
-                return .failed("no whole answer came within \(patience)")
+                return .failed("no complete answer arrived within \(patience)")
             }
             guard case .answered(let status, _) = answer.result else { return .failed(answer.result.reason) }
             return .answered(status: status, body: answer.body, wait: answer.result.wait)

@@ -32,7 +32,7 @@ package struct InheritedSocket: Equatable, Sendable {
         var sockets: [InheritedSocket] = []
         for descriptor in first..<first + min(count, 4096) {
             guard let socket = InheritedSocket(descriptor) else {
-                let what = "which is no stream socket that listens"
+                let what = "which is not a listening stream socket"
                 throw Fault(sentence: "The service manager passed file descriptor \(descriptor), \(what).")
             }
             sockets.append(socket)

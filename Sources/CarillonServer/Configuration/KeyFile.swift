@@ -47,14 +47,14 @@ package enum KeyFile {
         var text = String(decoding: bytes[..<count], as: UTF8.self)[...]
         while let last = text.last, last.isWhitespace { text.removeLast() }
         guard let decoded = Hexadecimal.decode(text), decoded.count == WrappingKey.byteCount else {
-            throw fault(path, "is not a key file: it must hold \(2 * WrappingKey.byteCount) hexadecimal digits")
+            throw fault(path, "is not a wrapping key file: it must contain \(2 * WrappingKey.byteCount) hexadecimal digits")
         }
         return WrappingKey(bytes: decoded)
     }
 
     private static func make(_ path: String) throws(Fault) {
         let file = descriptor(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC)
-        guard file >= 0 else { throw fault(path, "cannot be made: \(String(cString: strerror(errno)))") }
+        guard file >= 0 else { throw fault(path, "cannot be created: \(String(cString: strerror(errno)))") }
         let text = Array((Hexadecimal.encode(RandomSource.system.bytes(WrappingKey.byteCount)) + "\n").utf8)
         let written = write(file, text, text.count)
         let isOnDisk = written == text.count && fsync(file) == 0
@@ -81,6 +81,6 @@ package enum KeyFile {
     }
 
     private static func fault(_ path: String, _ why: String) -> Fault {
-        Fault(sentence: "\(PathPhrase.subject(path, "the key file ")) \(why)")
+        Fault(sentence: "\(PathPhrase.subject(path, "the wrapping key file ")) \(why)")
     }
 }

@@ -65,7 +65,7 @@ package struct SecretFile: Equatable, Sendable {
         of descriptor: Int32, at path: String, credentials: String? = credentialsDirectory
     ) -> String? {
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else { return "cannot be examined" }
+        guard fstat(descriptor, &status) == 0 else { return "cannot be read: its permissions are unknown" }
         guard status.st_mode & S_IFMT == S_IFREG else { return nil }
         return SecretFile(
             mode: UInt32(status.st_mode) & 0o777, owner: status.st_uid, group: status.st_gid,

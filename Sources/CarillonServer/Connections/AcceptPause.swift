@@ -36,12 +36,12 @@ final class AcceptPause: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         context.fireChannelRead(data)
-        if !isPausing, isReserveReached() { begin(on: context.channel, reason: "the last files are kept") }
+        if !isPausing, isReserveReached() { begin(on: context.channel, reason: "the last file descriptors are reserved") }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         let fault = error as? IOError
-        let reason = fault.map { SystemErrorText.of($0.errnoCode) } ?? "an error of the listener"
+        let reason = fault.map { SystemErrorText.of($0.errnoCode) } ?? "the listener failed"
         switch fault?.errnoCode {
         case EMFILE, ENFILE, ENOBUFS, ENOMEM:
             if !isPausing { begin(on: context.channel, reason: reason) }
@@ -81,6 +81,6 @@ final class AcceptPause: ChannelInboundHandler {
         let now = NIODeadline.now()
         if let lastLogged, now < lastLogged + .minutes(1) { return }
         lastLogged = now
-        logger.error("connections cannot be accepted for now", metadata: ["reason": "\(reason)"])
+        logger.error("cannot accept connections; retrying", metadata: ["reason": "\(reason)"])
     }
 }

@@ -77,7 +77,10 @@ package final class AllowedOrigins: Equatable, Sendable {
             }
         }
         guard let origin = WebOrigin(text)?.text else {
-            throw Fault(reason: "has an element that is no origin: a scheme, a host and no path, query or fragment")
+            throw Fault(
+                reason:
+                    "has an element that is not an origin: an origin has a scheme and a host, and no path, query or fragment"
+            )
         }
         return origin
     }

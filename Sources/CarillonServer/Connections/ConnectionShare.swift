@@ -85,7 +85,8 @@ final class ConnectionShare: Sendable {
     private func count(_ address: NetworkAddress) -> Refusal? {
         guard shares.connections.take(address.owner) else {
             return Refusal(
-                .rateLimited, "One address can have \(shares.connections.limit) connections at a time.",
+                .rateLimited,
+                "One address can have up to \(shares.connections.limit) connections at a time; close one, or retry later.",
                 retryAfterSeconds: 10)
         }
         let isClosed = state.withLock { state in
@@ -104,7 +105,8 @@ final class ConnectionShare: Sendable {
         guard isNew else { return }
         guard shares.devices.take(device) else {
             throw Refusal(
-                .rateLimited, "A device can have \(shares.devices.limit) connections at a time, besides its socket.",
+                .rateLimited,
+                "A device can have up to \(shares.devices.limit) connections at a time, in addition to its socket; close one, or retry later.",
                 retryAfterSeconds: 5)
         }
         let unused = state.withLock { state -> DeviceSerial? in

@@ -62,7 +62,8 @@ final class ConnectionShares: Sendable {
         guard let address, !address.isLoopback else { return nil }
         guard sockets.take(address.owner) else {
             throw Refusal(
-                .rateLimited, "One address can have \(sockets.limit) sockets at a time.", retryAfterSeconds: 10)
+                .rateLimited, "One address can have up to \(sockets.limit) sockets at a time; close one, or retry later.",
+                retryAfterSeconds: 10)
         }
         return address.owner
     }

@@ -150,7 +150,7 @@ struct HTTPListener: Service {
     @Sendable private func setUp(_ channel: any NIOCore.Channel) -> EventLoopFuture<Void> {
         channel.eventLoop.makeCompletedFuture {
             guard let loop = loops[ObjectIdentifier(channel.eventLoop)] else {
-                preconditionFailure("a connection is on an event loop of the server's group")
+                preconditionFailure("A connection must be on an event loop of the server's group.")
             }
             var limits = NIOHTTPDecoderLimitConfiguration()
             limits.maxHeaderListSize = ConnectionLimits.headBytes

@@ -227,14 +227,14 @@ package struct RequestMachine {
             guard HealthRoutes.isHealthCheck(head), !hasBody else { return refuse(refusal) }
         }
         guard framing.codings.isEmpty || framing.codings.map({ $0.lowercased() }) == ["chunked"] else {
-            return refuse(Refusal(.requestInvalid, "The only Transfer-Encoding understood is chunked."))
+            return refuse(Refusal(.requestInvalid, "The only supported \"Transfer-Encoding\" is chunked."))
         }
         version = head.version == .http1_0 ? .http1_0 : .http1_1
         closesAfterAnswer = isStopping || !head.isKeepAlive || refusalOfOthers != nil
         // The parser treats the bytes after such a request as another protocol.
         if head.method == .CONNECT || framing.asksToUpgrade { closesAfterAnswer = true }
         guard version == .http1_0 || framing.hosts == 1 else {
-            return refuse(Refusal(.requestInvalid, "A request of HTTP/1.1 names one Host."))
+            return refuse(Refusal(.requestInvalid, "An HTTP/1.1 request must have one \"Host\" header."))
         }
         let sendsContinue =
             head.version == .http1_1 && framing.hasExpectation
@@ -329,7 +329,10 @@ package struct RequestMachine {
             guard
                 streaming.wireBytes
                     <= ConnectionLimits.headBytes + ConnectionLimits.bytesOnWirePerByte * streaming.bytes
-            else { return breakStream(Refusal(.bodyTooLarge, "The body's chunks have too much around it.")) }
+            else {
+                return breakStream(
+                    Refusal(.bodyTooLarge, "The chunks of the body have too much overhead; send larger chunks."))
+            }
             return .none
         case .reading where hasBegun:
             unfinishedBytes += bytes
@@ -357,7 +360,10 @@ package struct RequestMachine {
     private mutating func foundTooMuch() -> Action {
         switch state {
         case .reading:
-            return refuse(Refusal(.bodyTooLarge, "The body is within its limit, and its chunks have too much around it."))
+            return refuse(
+                Refusal(
+                    .bodyTooLarge, "The body is within its limit, but its chunks have too much overhead; send larger chunks."
+                ))
         case .awaiting:
             return refuse(.headTooLarge)
         case .streaming, .answering, .closing:
@@ -462,14 +468,15 @@ package struct RequestMachine {
         case (.awaiting, let refusal?), (.reading, let refusal?):
             return refuse(refusal)
         case (.awaiting, nil) where hasBegun, (.reading, nil):
-            return refuse(Refusal(.requestTimeout, "The request did not arrive in time."))
+            return refuse(Refusal(.requestTimeout, "The request did not arrive in time; send it again."))
         case (.awaiting, nil):
             return finish(at: second)
         case (.streaming, _):
             let action = breakStream(
                 isStopping
-                    ? Refusal(.stopping, "The server is stopping.", retryAfterSeconds: 2)
-                    : Refusal(.requestTimeout, "Too little of the body arrived in time."))
+                    ? Refusal(.stopping, "The server is stopping; retry.", retryAfterSeconds: 2)
+                    : Refusal(
+                        .requestTimeout, "Too little of the body arrived in time; send the rest on a faster connection."))
             awaitAnswer(at: second)
             return action
         case (.closing, _) where progress.waiting > 0:
@@ -539,7 +546,7 @@ package struct RequestMachine {
         case HTTPParserError.invalidEOFState:
             return inputEnded(at: second)
         case is HTTPParserError:
-            ending = .broke(Refusal(.requestInvalid, "What came is not an HTTP/1.1 request."))
+            ending = .broke(Refusal(.requestInvalid, "The received bytes are not an HTTP/1.1 request."))
         default:
             return .close
         }
@@ -551,13 +558,14 @@ package struct RequestMachine {
         guard let ending, heldTaken == held.count else { return nil }
         switch (state, ending) {
         case (.streaming, .ended):
-            return breakStream(Refusal(.bodyIncomplete, "The body ended before it was whole."))
+            return breakStream(Refusal(.bodyIncomplete, "The body ended before it was complete."))
         case (.streaming, .broke(let refusal)): return breakStream(refusal)
         case (.closing, .ended): return .finish
         case (.closing, _), (.answering, _): return nil
         case (_, .broke(let refusal)): return refuse(refusal)
         case (.reading, .ended):
-            return refuse(Refusal(.bodyIncomplete, "The body ended before it was whole; nothing was done."))
+            return refuse(
+                Refusal(.bodyIncomplete, "The body ended before it was complete; nothing was done. Send the request again."))
         case (.awaiting, .ended): return finish(at: second)
         }
     }
@@ -578,13 +586,13 @@ extension Refusal {
     static func notFinished(inSeconds seconds: Int) -> Refusal {
         Refusal(
             .notFinished,
-            "The server was not done with it in \(seconds) seconds. It may be done yet: look whether it was before you ask again, or ask with the same Idempotency-Key.",
+            "The server did not finish the request in \(seconds) seconds, but may still finish it. Check the result before you retry, or retry with the same \"Idempotency-Key\".",
             retryAfterSeconds: 30)
     }
 
     static let serverFull = Refusal(
-        .overloaded, "The server holds as many connections as it may.", retryAfterSeconds: 10)
+        .overloaded, "The server has reached its limit of connections; retry later.", retryAfterSeconds: 10)
 
     fileprivate static let headTooLarge = Refusal(
-        .headersTooLarge, "The head of a request may have \(ConnectionLimits.headBytes) bytes in all.")
+        .headersTooLarge, "The head of a request must have at most \(ConnectionLimits.headBytes) bytes.")
 }

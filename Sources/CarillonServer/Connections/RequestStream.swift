@@ -100,7 +100,7 @@ final class RequestStream: AsyncSequence, Sendable {
                 if isThere { continuation.resume() }
             }
         } onCancel: {
-            end(Refusal(.bodyIncomplete, "The rest of the body is not wanted any more."))
+            end(Refusal(.bodyIncomplete, "The server stopped reading the body."))
         }
     }
 }

@@ -44,7 +44,7 @@ struct RouteCall: Sendable {
             response = try await responder.respond(
                 to: Request(head: head, body: body), context: context)
         } catch {
-            response = Response(refusal: Refusal(.requestInvalid, "The request could not be understood."))
+            response = Response(refusal: Refusal(.requestInvalid, "The request is not valid."))
             // No route created this response.
             response.headers[.carillonServer] = server.description
         }

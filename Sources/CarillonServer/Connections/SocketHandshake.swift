@@ -29,12 +29,14 @@ enum SocketHandshake {
         else { return .otherRequest }
         let keys = headers["sec-websocket-key"]
         guard keys.count == 1, keys[0].utf8.count == 24, Base64URL.decodeLeniently(keys[0])?.count == 16 else {
-            return .refused(Refusal(.requestInvalid, "A Sec-WebSocket-Key is 16 bytes in base64, and comes once."))
+            return .refused(
+                Refusal(.requestInvalid, "The request must have one \"Sec-WebSocket-Key\" header with 16 bytes in base64."))
         }
         guard origins.admitSocket(of: headers["origin"]) else {
             return .refused(
                 Refusal(
-                    .originForbidden, "Pages of this origin may not connect; the operator can allow it (allowed-origins)."))
+                    .originForbidden,
+                    "Pages of this origin are not allowed to connect; the operator can allow the origin (allowed-origins)."))
         }
         return .accepted
     }

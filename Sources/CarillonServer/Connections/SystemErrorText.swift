@@ -18,7 +18,7 @@ enum SystemErrorText {
         case EMFILE, ENFILE: "too many open files"
         case ENOBUFS, ENOMEM: "not enough memory"
         case EADDRNOTAVAIL: "no local address is available"
-        default: "error \(code) of the system"
+        default: "system error \(code)"
         }
     }
 }

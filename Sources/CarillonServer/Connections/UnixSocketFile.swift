@@ -57,13 +57,17 @@ struct UnixSocketFile {
     private static func removeUnused(_ path: String, _ address: SocketAddress) throws {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
-        guard status.st_mode & S_IFMT == S_IFSOCK else { throw fault(path, "a file is there that is no socket") }
+        guard status.st_mode & S_IFMT == S_IFSOCK else {
+            throw fault(path, "the path has a file that is not a socket; remove it, or choose another path")
+        }
         let descriptor = try newSocket(path)
         defer { close(descriptor) }
         // A connection to a listener with a full queue would block.
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
         let result = address.withSockAddr { pointer, size in connect(descriptor, pointer, socklen_t(size)) }
-        guard result != 0, errno == ECONNREFUSED else { throw fault(path, "another process listens there") }
+        guard result != 0, errno == ECONNREFUSED else {
+            throw fault(path, "another process listens there; stop it, or choose another path")
+        }
         guard unlink(path) == 0 || errno == ENOENT else { throw fault(path, code: errno) }
     }
 

@@ -17,7 +17,7 @@ package struct AlertText: Equatable, Sendable {
         guard beyond <= 0 else {
             throw Refusal(
                 .fieldInvalid,
-                "The texts are \(beyond) bytes too long, as JSON has them: beside them there must be room for a message.")
+                "The texts are \(beyond) bytes too long as JSON; shorten them, so that the push has space for a message.")
         }
     }
 
@@ -26,21 +26,22 @@ package struct AlertText: Equatable, Sendable {
             switch body[name] {
             case nil, .null: break
             case .string(let text) where !text.isEmpty: values[name] = text
-            default: throw Refusal(.fieldInvalid, "The field \"\(name)\" must be a text, and not an empty one.")
+            default: throw Refusal(.fieldInvalid, "The field \"\(name)\" must be a text of at least one character.")
             }
         }
         guard !values.keys.allSatisfy(["sound", "category", "badge"].contains) else {
             throw Refusal(.fieldMissing, "An alert needs one of \"title\", \"titleKey\", \"body\" and \"bodyKey\".")
         }
         for (text, key) in [("title", "titleKey"), ("body", "bodyKey")] where values[text] != nil && values[key] != nil {
-            throw Refusal(.fieldInvalid, "Say either \"\(text)\" or \"\(key)\".")
+            throw Refusal(.fieldInvalid, "Set either \"\(text)\" or \"\(key)\".")
         }
         guard values["badge"] == nil || values["badge"] == Self.countedBadge else {
-            throw Refusal(.fieldInvalid, "The field \"badge\" can be \"\(Self.countedBadge)\", or be left out.")
+            throw Refusal(.fieldInvalid, "The field \"badge\" must be \"\(Self.countedBadge)\", or be left out.")
         }
         guard values.values.reduce(0, { $0 + $1.utf8.count }) <= Self.longestBytes else {
             throw Refusal(
-                .fieldInvalid, "The texts may have \(Self.longestBytes) bytes together, so that there is room for a message."
+                .fieldInvalid,
+                "The texts must have at most \(Self.longestBytes) bytes together, so that the push has space for a message."
             )
         }
     }

@@ -142,33 +142,35 @@ package struct GatewaySecret: Equatable, Sendable {
         } catch let refusal as Refusal {
             throw refusal
         } catch {
-            throw Refusal(.credentialsInvalid, "The credentials cannot be used.")
+            throw Refusal(.credentialsInvalid, "The push credentials are not valid.")
         }
     }
 
     private func summary(
         of certificate: APNsCertificate?, for environment: PushEnvironment, at now: Date
     ) throws(Refusal) -> GatewaySummary {
-        guard let certificate else { throw Refusal(.credentialsInvalid, "There is no certificate.") }
+        guard let certificate else { throw Refusal(.credentialsInvalid, "The file contains no certificate.") }
         guard certificate.expiresAt > now else {
             throw Refusal(
                 .credentialsInvalid,
-                "The certificate expired at \(Self.text(certificate.expiresAt)), and it is \(Self.text(now)) now.")
+                "The certificate expired at \(Self.text(certificate.expiresAt)); the time is \(Self.text(now)). Create a new certificate at Apple."
+            )
         }
         guard certificate.validFrom <= now else {
             throw Refusal(
                 .credentialsInvalid,
-                "The certificate is not valid before \(Self.text(certificate.validFrom)), and it is \(Self.text(now)) now.")
+                "The certificate is not valid before \(Self.text(certificate.validFrom)); the time is \(Self.text(now)). Check the clock of the server."
+            )
         }
         if let own = certificate.bundleID, own != bundleID, !certificate.mentions(bundleID) {
             throw Refusal(
-                .credentialsInvalid, "The certificate is for \(own), and the app's bundle ID is \(bundleID).")
+                .credentialsInvalid, "The certificate is for \(own), but the app's bundle ID is \(bundleID).")
         }
         let (sandbox, production) = (certificate.isForSandbox, certificate.isForProduction)
         if sandbox || production, !(environment == .sandbox ? sandbox : production) {
             throw Refusal(
                 .credentialsInvalid,
-                "The certificate is for \(sandbox ? "sandbox" : "production"); the environment \(environment.rawValue) needs its own."
+                "The certificate is for \(sandbox ? "sandbox" : "production"); the environment \(environment.rawValue) needs a certificate of its own."
             )
         }
         return GatewaySummary(kind: "certificate", bundleID: bundleID, expiresAt: Self.text(certificate.expiresAt))

@@ -127,7 +127,7 @@ package final class Gateways: Sendable {
             else {
                 throw Refusal(
                     .credentialsInvalid,
-                    "The credentials were sealed with a key that the server no longer has; set them again.")
+                    "The push credentials were encrypted with a key that the server no longer has; set them again.")
             }
             let gateway = try APNsGateway(
                 try GatewaySecret(body, of: credential.app), queue: queue, settings: settings, rendering: rendering,
@@ -136,7 +136,7 @@ package final class Gateways: Sendable {
         } catch {
             let reason = (error as? Refusal)?.detail ?? (error as? APNsError)?.message ?? "\(type(of: error))"
             logger.error(
-                "an app's push credentials cannot be used",
+                "cannot use the push credentials of an app; pausing its pushes",
                 metadata: ["app": "\(credential.app)", "environment": "\(queue.environment)", "reason": "\(reason)"])
             replace(queue, by: nil, fault: reason)
         }
@@ -212,12 +212,14 @@ package final class Gateways: Sendable {
         _ body: JSONValue, of app: AppID, for environment: PushEnvironment
     ) async throws -> (credential: GatewayCredential, summary: GatewaySummary) {
         guard environment != .test else {
-            throw Refusal(.fieldInvalid, "The environment \"test\" needs no credentials, and takes none.")
+            throw Refusal(
+                .fieldInvalid,
+                "The environment \"test\" needs no push credentials; set them for \"production\" or \"sandbox\".")
         }
         guard isKeyRingWrapped else {
             throw Refusal(
                 .keyFileMissing,
-                "Name a key file (--key-file) first: it wraps the server's keys, so that a copy of the database reveals nothing."
+                "The server has no wrapping key file. Start it with --key-file first: the file's key encrypts the server's keys, so that a copy of the database reveals nothing."
             )
         }
         guard let known = try await apps.app(app) else { throw Self.unknown(app) }
@@ -256,7 +258,7 @@ package final class Gateways: Sendable {
             let queue = try await self.apps.app(app).map { PushQueue(app: $0.serial, environment: environment) }
             guard let queue, try await self.documents.remove(queue.credential) else {
                 throw Refusal(
-                    .credentialsUnknown, "The app has no credentials for the environment \(environment.rawValue).")
+                    .credentialsUnknown, "The app has no push credentials for the environment \"\(environment.rawValue)\".")
             }
             self.replace(queue, by: nil, fault: nil)
         }

@@ -45,7 +45,7 @@ struct PushRunner: Service {
                 try await gateways.open(for: outbox)
                 return try await outbox.begin()
             } catch {
-                logger.error("the outbox cannot be begun yet", metadata: ["reason": "\(error)"])
+                logger.error("cannot start sending pushes; retrying", metadata: ["reason": "\(error)"])
                 try? await Task.sleep(for: .seconds(1))
             }
         }
@@ -55,7 +55,7 @@ struct PushRunner: Service {
         do {
             return try await outbox.due(gateways.isConfigured)
         } catch {
-            if !Task.isCancelled { logger.error("due pushes could not be read", metadata: ["reason": "\(error)"]) }
+            if !Task.isCancelled { logger.error("cannot read due pushes; retrying", metadata: ["reason": "\(error)"]) }
             return LeasedPushes()
         }
     }
@@ -68,9 +68,9 @@ struct PushRunner: Service {
         ]
         switch await outbox.ended(push, answer, hasOther: hasOther) {
         case .paused(let fault):
-            logger.error("pushes of an app are held back", metadata: queue.merging(["reason": "\(fault.reason)"]) { $1 })
+            logger.error("pausing the push queue of an app", metadata: queue.merging(["reason": "\(fault.reason)"]) { $1 })
         case .opened:
-            logger.notice("pushes of an app go out again", metadata: queue)
+            logger.notice("resuming the push queue of an app", metadata: queue)
         case nil:
             break
         }

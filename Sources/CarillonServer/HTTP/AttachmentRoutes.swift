@@ -58,7 +58,7 @@ struct AttachmentRoutes: Sendable {
         try domain.allowances.takeUpload(by: owner)
         let headers = try UploadHeaders(request.headers)
         guard headers.offset ?? 0 == 0 else {
-            throw Refusal(.uploadHeadersInvalid, "An upload begins at offset 0.")
+            throw Refusal(.uploadHeadersInvalid, "\"Upload-Offset\" must be 0 in the first request of an upload.")
         }
         let length = try headers.wholeLength()
         let digest = try DigestField.sha256(request.headers, .reprDigest)
@@ -107,7 +107,7 @@ struct AttachmentRoutes: Sendable {
         guard (1...attachments.limits.readers).contains(names.count) else {
             throw Refusal(
                 .parameterInvalid,
-                "readers names who may fetch it: 1 to \(attachments.limits.readers) devices, or senders, with commas between."
+                "\"readers\" must list 1 to \(attachments.limits.readers) device IDs, or \"senders\", separated by commas."
             )
         }
         var readers: [Party] = []
@@ -137,18 +137,22 @@ struct AttachmentRoutes: Sendable {
         let id = try id(context)
         let headers = try UploadHeaders(request.headers)
         guard let offset = headers.offset else {
-            throw Refusal(.uploadHeadersInvalid, "Say with Upload-Offset where the body begins.")
+            throw Refusal(.uploadHeadersInvalid, "Set \"Upload-Offset\" to the offset of the body in the upload.")
         }
         let isLast: Bool
         switch (headers.isComplete, headers.draft) {
         case (let notified?, _): isLast = notified
         case (nil, .three), (nil, .five), (nil, .six): isLast = true
-        case (nil, _): throw Refusal(.uploadHeadersInvalid, "Say with Upload-Complete whether this is the last part.")
+        case (nil, _):
+            throw Refusal(
+                .uploadHeadersInvalid,
+                "Set \"Upload-Complete\" to ?1 if the body is the last part of the upload, and to ?0 if not.")
         }
         if headers.draft != .three, headers.draft != .five {
             let type = request.headers[.contentType]?.prefix { $0 != ";" && $0 != " " }.lowercased()
             guard type == "application/partial-upload" else {
-                throw Refusal(.uploadTypeInvalid, "A part is of the type application/partial-upload.")
+                throw Refusal(
+                    .uploadTypeInvalid, "The \"Content-Type\" of an upload part must be application/partial-upload.")
             }
         }
         let contentDigest = try DigestField.sha256(request.headers, .contentDigest)
@@ -171,7 +175,8 @@ struct AttachmentRoutes: Sendable {
 
     /// Rejects requests such as those of `curl -T FILE -C -`, whose parts would otherwise be stored as whole files.
     @Sendable private func refuseParts(_ request: Request, _ context: RouteContext) throws -> Response {
-        throw Refusal(.requestInvalid, "An upload goes on with PATCH and Upload-Offset; PUT and Content-Range do not.")
+        throw Refusal(
+            .requestInvalid, "Continue an upload with PATCH and \"Upload-Offset\", not with PUT and \"Content-Range\".")
     }
 
     private func receive(
@@ -229,7 +234,7 @@ struct AttachmentRoutes: Sendable {
                 name: "type", value: .string("https://iana.org/assignments/http-problem-types#mismatching-upload-offset")),
             .init(name: "title", value: .string(code.title)), .init(name: "status", value: .integer(code.status)),
             .init(name: "code", value: .string(code.rawValue)),
-            .init(name: "detail", value: .string("The upload has \(expected) bytes; go on from there.")),
+            .init(name: "detail", value: .string("The upload has \(expected) bytes; continue at this offset.")),
             .init(name: "expected-offset", value: .integer(Int(expected))),
             .init(name: "provided-offset", value: .integer(Int(mismatch.provided))),
         ])
@@ -273,7 +278,9 @@ struct AttachmentRoutes: Sendable {
             (part, status) = (asked, .partialContent)
             headers[.contentRange] = "bytes \(asked.lowerBound)-\(asked.upperBound - 1)/\(attachment.length)"
         case .unsatisfiable:
-            var response = Response(refusal: Refusal(.rangeInvalid, "The attachment has \(attachment.length) bytes."))
+            var response = Response(
+                refusal: Refusal(
+                    .rangeInvalid, "The attachment has \(attachment.length) bytes; \"Range\" must begin before its end."))
             response.headers[.contentRange] = "bytes */\(attachment.length)"
             return response
         }
@@ -342,7 +349,7 @@ private struct FileParts {
     mutating func next() async throws -> [UInt8]? {
         guard let bytes = try await ahead?.value else { return nil }
         // The end of the connection shows the client that the file is incomplete.
-        guard !bytes.isEmpty else { throw StoreFault(.damaged, "a file of an attachment is shorter than it was") }
+        guard !bytes.isEmpty else { throw StoreFault(.damaged, "the file of an attachment is shorter than its stored length") }
         offset += Int64(bytes.count)
         ahead = read()
         return bytes

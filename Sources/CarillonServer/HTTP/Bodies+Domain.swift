@@ -47,7 +47,7 @@ extension DeviceFilter {
         self.init()
         if let user {
             guard let known = UserID(user) else {
-                throw Refusal(.parameterInvalid, "user must have 1 to \(UserID.longestBytes) bytes.")
+                throw Refusal(.parameterInvalid, "\"user\" must have 1 to \(UserID.longestBytes) bytes.")
             }
             self.user = known
         }
@@ -55,7 +55,7 @@ extension DeviceFilter {
         case nil: break
         case "registered": isSuspended = false
         case "suspended": isSuspended = true
-        default: throw Refusal(.parameterInvalid, "status can be \"registered\" or \"suspended\".")
+        default: throw Refusal(.parameterInvalid, "\"status\" must be \"registered\" or \"suspended\".")
         }
         guard let platform else { return }
         if platform == "none" {
@@ -64,7 +64,7 @@ extension DeviceFilter {
             self.platform = .of(known)
         } else {
             let known = PushPlatform.allCases.map(\.rawValue).joined(separator: ", ")
-            throw Refusal(.parameterInvalid, "platform can be \(known), or none.")
+            throw Refusal(.parameterInvalid, "\"platform\" must be one of: \(known), none.")
         }
     }
 }

@@ -55,7 +55,7 @@ extension DeviceProfile {
         // A platform or an environment requires a token, except where it replaces that of the device's last token.
         guard patch["pushToken"] == .null || current != nil || (platformName == nil && environmentName == nil) else {
             throw Refusal(
-                .fieldMissing, "The field \"pushToken\" is missing: a platform or an environment is that of a token.")
+                .fieldMissing, "The field \"pushToken\" is missing; \"platform\" and \"environment\" need a push token.")
         }
         address = nil
         formerService = platform.map { Service(platform: $0, environment: environment) }
@@ -78,7 +78,7 @@ extension DeviceProfile {
     ) throws(Refusal) -> Value where Value.RawValue == String {
         guard let value = Value(rawValue: text) else {
             let known = Value.allCases.map(\.rawValue).joined(separator: ", ")
-            throw Refusal(.fieldInvalid, "The field \"\(name)\" can be: \(known).")
+            throw Refusal(.fieldInvalid, "The field \"\(name)\" must be one of: \(known).")
         }
         return value
     }

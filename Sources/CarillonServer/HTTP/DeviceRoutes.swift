@@ -32,11 +32,14 @@ struct DeviceRoutes: Sendable {
 
     @Sendable private func register(_ request: Request, _ context: RouteContext) async throws -> Response {
         let key = try await domain.keys.authorize(bearer: request.bearer, as: [.client])
-        guard let app = key.app else { throw Refusal(.roleForbidden, "The key belongs to no app.") }
+        guard let app = key.app else {
+            throw Refusal(.roleForbidden, "The API key belongs to no app; register the device with a client key of its app.")
+        }
         let body = try await request.object(
             of: DeviceProfile.memberNames.union(["app", "registration", UserRules.tokenMember]), mayBeMissing: true)
         if let wanted = try body.textMember("app"), wanted != app.text {
-            throw Refusal(.roleForbidden, "The key is of app \(app); it cannot register a device of another.")
+            throw Refusal(
+                .roleForbidden, "The API key belongs to the app \(app) and cannot register a device of another app.")
         }
         let registration = try body.textMember("registration")
         let (device, credential) = try await domain.devices.register(

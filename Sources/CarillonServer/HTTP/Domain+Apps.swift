@@ -9,9 +9,11 @@ extension Domain {
         let key = try await keys.authorize(bearer: request.bearer, as: [.sender, .admin])
         let named = try request.uri.queryParameters["app"].map { try AppID.checked(String($0)) }
         guard let id = key.app ?? named else {
-            throw Refusal(.parameterInvalid, "An admin key is of no app: say which is meant with ?app=….")
+            throw Refusal(.parameterInvalid, "An admin key belongs to no app; name the app in the parameter \"app\".")
         }
-        if let app = key.app, let named, app != named { throw Refusal(.roleForbidden, "The key is of app \(app).") }
+        if let app = key.app, let named, app != named {
+            throw Refusal(.roleForbidden, "The API key belongs to the app \(app) and is not valid for another app.")
+        }
         return (try await serial(of: id), id, key.id)
     }
 

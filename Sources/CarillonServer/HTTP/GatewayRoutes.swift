@@ -55,7 +55,9 @@ struct GatewayRoutes: Sendable {
 
     @Sendable private func alert(_ request: Request, _ context: RouteContext) async throws -> Response {
         let text = try await domain.gateways.alert(of: try await domain.app(request, context))
-        guard let text else { throw Refusal(.notFound, "The app has no alert; its messages wake in the background.") }
+        guard let text else {
+            throw Refusal(.notFound, "The app has no alert text; its messages wake the app in the background.")
+        }
         return Response(status: .ok, text: text.json.bytes, type: "application/json")
     }
 

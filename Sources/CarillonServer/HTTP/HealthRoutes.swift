@@ -37,7 +37,9 @@ struct HealthRoutes: Sendable {
         routes.on(.get, RouterPath(Self.ready)) { _, _ in
             if readiness.isStopping { throw Refusal(.stopping, "The server is stopping.", retryAfterSeconds: 5) }
             if readiness.hasClosedListener {
-                throw Refusal(.listenerClosed, "The server opens a listener again that closed.", retryAfterSeconds: 5)
+                throw Refusal(
+                    .listenerClosed, "A listener of the server closed; the server is opening it again.", retryAfterSeconds: 5
+                )
             }
             if isOnOwnListener, !readiness.isListening {
                 throw Refusal(.listenerClosed, "The HTTP listener of the server is not open yet.", retryAfterSeconds: 5)

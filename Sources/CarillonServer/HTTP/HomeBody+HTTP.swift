@@ -46,7 +46,8 @@ extension HomeBody {
         } catch let fault as NIOTooManyBytesError {
             self = .tooLarge(limit: fault.maxBytes ?? 0)
         } catch {
-            throw Refusal(.bodyIncomplete, "The body ended before it was whole; nothing was done.")
+            throw Refusal(
+                .bodyIncomplete, "The body ended before it was complete; nothing was done. Send the request again.")
         }
     }
 

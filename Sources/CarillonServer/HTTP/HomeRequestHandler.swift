@@ -52,7 +52,7 @@ final class HomeRequestHandler: Sendable {
 
     private func run(_ request: HomeRequest, _ pass: ShardPass?) async throws -> HomeResponse {
         guard let head = request.head else {
-            throw Refusal(.requestInvalid, "The request could not be understood.")
+            throw Refusal(.requestInvalid, "The request is not valid.")
         }
         var context = RouteContext(.entry(request.address), logger: logger)
         context.isHead = request.isHead

@@ -7,7 +7,8 @@ extension AppID {
     package static func checked(_ text: String) throws(Refusal) -> AppID {
         guard let id = AppID(text) else {
             throw Refusal(
-                .fieldInvalid, "An app is named with 1–128 letters, digits, \".\", \"-\" and \"_\", such as com.example.app."
+                .fieldInvalid,
+                "The name of an app must have 1–128 letters, digits, \".\", \"-\" and \"_\", such as com.example.app."
             )
         }
         return id
@@ -26,7 +27,8 @@ extension KeyRole {
 extension KeyID {
     package static func checked(_ text: String) throws(Refusal) -> KeyID {
         guard let id = KeyID(text) else {
-            throw Refusal(.keyUnknown, "A key is named by the 16 hexadecimal digits in its second last part.")
+            throw Refusal(
+                .keyUnknown, "The ID of an API key must be 16 hexadecimal digits: the second-to-last part of the key.")
         }
         return id
     }
@@ -35,7 +37,7 @@ extension KeyID {
 extension DeviceID {
     package static func checked(_ text: String) throws(Refusal) -> DeviceID {
         guard let id = DeviceID(text) else {
-            throw Refusal(.deviceUnknown, "A device is named by 32 hexadecimal digits.")
+            throw Refusal(.deviceUnknown, "A device ID must be 32 hexadecimal digits.")
         }
         return id
     }
@@ -44,7 +46,7 @@ extension DeviceID {
 extension ChannelID {
     package static func checked(_ text: String) throws(Refusal) -> ChannelID {
         guard let id = ChannelID(text) else {
-            throw Refusal(.fieldInvalid, "A channelID is a UUID with dashes, chosen by the device.")
+            throw Refusal(.fieldInvalid, "A \"channelID\" must be a UUID with dashes, which the device chooses.")
         }
         return id
     }
@@ -54,7 +56,7 @@ extension PushEnvironment {
     package static func checked(_ text: String) throws(Refusal) -> PushEnvironment {
         guard let environment = PushEnvironment(rawValue: text) else {
             throw Refusal(
-                .parameterInvalid, "An environment is one of \(allCases.map(\.rawValue).joined(separator: ", ")).")
+                .parameterInvalid, "The environment must be one of \(allCases.map(\.rawValue).joined(separator: ", ")).")
         }
         return environment
     }
@@ -63,7 +65,8 @@ extension PushEnvironment {
 extension WakeMode {
     static func checked(_ text: String) throws(Refusal) -> WakeMode {
         guard let mode = WakeMode(rawValue: text) else {
-            throw Refusal(.fieldInvalid, "The field \"wake\" can be: \(allCases.map(\.rawValue).joined(separator: ", ")).")
+            throw Refusal(
+                .fieldInvalid, "The field \"wake\" must be one of: \(allCases.map(\.rawValue).joined(separator: ", ")).")
         }
         return mode
     }

@@ -52,7 +52,7 @@ struct InboxRoutes: Sendable {
         let device = try await domain.device(request, context)
         let results = try await request.decode(InboxResults.self).results
         guard results.count <= Limits.resultsPerRequest else {
-            throw Refusal(.fieldInvalid, "At most \(Limits.resultsPerRequest) results may come at once.")
+            throw Refusal(.fieldInvalid, "\"results\" must have at most \(Limits.resultsPerRequest) results.")
         }
         let answers = try results.compactMap(Self.read)
         try await domain.home.settle(answers, device: device.serial)
@@ -68,7 +68,7 @@ struct InboxRoutes: Sendable {
         case "unsupported": outcome = .unsupported
         case "deferred": return nil
         default:
-            throw Refusal(.fieldInvalid, "A result is acknowledged, failed, unsupported or deferred.")
+            throw Refusal(.fieldInvalid, "\"result\" must be one of: acknowledged, failed, unsupported, deferred.")
         }
         return MessageID(item.version).map { EnvelopeAnswer($0, outcome, code: item.code) }
     }

@@ -63,7 +63,8 @@ struct ItemRoutes: Sendable {
         } catch let refusal as Refusal {
             await publish(lines.take(), of: app, &taken)
             throw Refusal(
-                refusal.code, "\(refusal.detail) \(taken.count) lines before were taken, \(taken.refused) of them refused.",
+                refusal.code,
+                "\(refusal.detail) The server processed the \(taken.count) lines before, and rejected \(taken.refused) of them.",
                 retryAfterSeconds: refusal.retryAfterSeconds)
         }
         return Response(status: .ok, text: taken.json.bytes, type: "application/json")

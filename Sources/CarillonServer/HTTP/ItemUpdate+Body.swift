@@ -12,7 +12,8 @@ struct WrittenUpdate: Sendable {
     /// - Parameter text: One JSON object. Numbers keep their written digits.
     init(_ text: [UInt8], namesItem: Bool) throws(Refusal) {
         guard let members = JSONPlaces.members(in: text[...]) else {
-            throw Refusal.numberOutOfRange(in: text) ?? Refusal(.jsonInvalid, "An update must be one JSON object in UTF-8.")
+            throw Refusal.numberOutOfRange(in: text)
+                ?? Refusal(.jsonInvalid, "An item update must be one JSON object in UTF-8.")
         }
         fields = []
         var seen: Set<String> = []
@@ -20,7 +21,7 @@ struct WrittenUpdate: Sendable {
         var sequence: Int64?
         for member in members {
             guard seen.insert(member.name).inserted else {
-                throw Refusal(.jsonInvalid, "The field \"\(member.name.prefix(60))\" is there twice.")
+                throw Refusal(.jsonInvalid, "The field \"\(member.name.prefix(60))\" appears twice.")
             }
             switch (member.name, JSONValue(parsing: Array(member.value))) {
             case ("item", .string(let name)) where namesItem: item = try ItemName.checked(name)
@@ -35,7 +36,8 @@ struct WrittenUpdate: Sendable {
             default:
                 throw Refusal(
                     .fieldUnknown,
-                    "The field \"\(member.name.prefix(60))\" is unknown; known are: fields, item, sequence, source.")
+                    "The field \"\(member.name.prefix(60))\" is unknown; the known fields are: fields, item, sequence, source."
+                )
             }
         }
         guard seen.contains("fields") else { throw Refusal(.fieldMissing, "The field \"fields\" is missing.") }
@@ -43,7 +45,7 @@ struct WrittenUpdate: Sendable {
         switch (source, sequence) {
         case (let source?, let sequence?): place = .init(source: source, sequence: sequence)
         case (nil, nil): break
-        default: throw Refusal(.fieldMissing, "\"source\" and \"sequence\" go together.")
+        default: throw Refusal(.fieldMissing, "\"source\" and \"sequence\" must be used together.")
         }
     }
 

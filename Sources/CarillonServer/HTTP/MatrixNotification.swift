@@ -95,7 +95,8 @@ struct MatrixNotification {
     }
 
     private static let malformed = Refusal(
-        .jsonInvalid, "A Matrix notification has notification.devices[].pushkey, at most \(deviceLimit) of them.")
+        .jsonInvalid,
+        "A Matrix notification must have \"notification.devices[].pushkey\", with at most \(deviceLimit) devices.")
 }
 
 extension MatrixNotification {

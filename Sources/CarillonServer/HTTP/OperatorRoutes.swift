@@ -73,7 +73,7 @@ struct OperatorRoutes: Sendable {
         case "delete":
             try await domain.devices.deleteAll(registeredWith: domain.keys.ensureRevoked(key))
         case .some:
-            throw Refusal(.parameterInvalid, "devices can be \"delete\", or be left out.")
+            throw Refusal(.parameterInvalid, "\"devices\" must be \"delete\", or be left out.")
         }
         return Response(status: .noContent)
     }
@@ -82,7 +82,7 @@ struct OperatorRoutes: Sendable {
         try await authorize(request)
         let overlap = try await request.decodeIfPresent(RotateKey.self)?.overlapSeconds ?? 0
         guard (0...31_536_000).contains(overlap) else {
-            throw Refusal(.fieldInvalid, "overlapSeconds must be from 0 to 31536000, a year.")
+            throw Refusal(.fieldInvalid, "\"overlapSeconds\" must be from 0 to 31536000 (one year).")
         }
         let (key, secret) = try await domain.keys.rotate(
             try KeyID.checked(try context.parameters.require("key")), overlapSeconds: overlap)

@@ -17,7 +17,7 @@ struct PollRoutes: Sendable {
         let body = try InboxPollBody(
             try await request.object(of: InboxPollBody.memberNames), max: isOnSocket ? 0 : Self.standardMax)
         guard !isOnSocket || body.wait == 0 && body.max == 0 else {
-            throw Refusal(.fieldInvalid, "By the socket envelopes come as frames: leave out \"wait\" and \"max\".")
+            throw Refusal(.fieldInvalid, "Leave out \"wait\" and \"max\" on a socket: envelopes arrive as frames.")
         }
         let binding: UpdateBinding
         if let found = visit.binding, found.profile == body.profile {
@@ -146,13 +146,16 @@ struct InboxPollBody {
     init(_ body: JSONValue, max standardMax: Int) throws(Refusal) {
         switch body["protocol"] {
         case .integer(Self.version)?: break
-        case nil: throw Refusal(.fieldMissing, "The field \"protocol\" is missing; this server speaks \(Self.version).")
+        case nil:
+            throw Refusal(.fieldMissing, "The field \"protocol\" is missing; this server supports version \(Self.version).")
         default:
-            throw Refusal(.protocolUnsupported, "This server speaks version \(Self.version) of the poll, and no other.")
+            throw Refusal(
+                .protocolUnsupported,
+                "\"protocol\" must be \(Self.version), the only version of the poll that this server supports.")
         }
         if let profile = try body.textMember("profile") {
             guard profile.utf8.count <= UpdateBinding.longestProfileBytes else {
-                throw Refusal(.fieldInvalid, "\"profile\" may have \(UpdateBinding.longestProfileBytes) bytes.")
+                throw Refusal(.fieldInvalid, "\"profile\" must have at most \(UpdateBinding.longestProfileBytes) bytes.")
             }
             self.profile = profile
         }
@@ -165,7 +168,7 @@ struct InboxPollBody {
         switch try body.textMember("only") {
         case nil: only = nil
         case "updates"?: only = EnvelopeKind.updates
-        default: throw Refusal(.fieldInvalid, "\"only\" can be: updates.")
+        default: throw Refusal(.fieldInvalid, "\"only\" must be \"updates\", or be left out.")
         }
     }
 
@@ -178,7 +181,7 @@ struct InboxPollBody {
     private static func kinds(_ json: JSONValue?) throws(Refusal) -> Set<String>? {
         let refusal = Refusal(
             .fieldInvalid,
-            "\"kinds\" must list the kinds of updates that the client processes, \(UpdateKind.mostAnnounced) at most.")
+            "\"kinds\" must list at most \(UpdateKind.mostAnnounced) kinds of updates that the client processes.")
         switch json {
         case nil, .null?: return nil
         case .array(let values)? where values.count <= UpdateKind.mostAnnounced:
@@ -215,7 +218,7 @@ struct InboxPollBody {
             var results: [ReportedResult] = []
             for value in values { results.append(try ReportedResult(value)) }
             return results
-        default: throw Refusal(.fieldInvalid, "\"results\" must be a list of at most \(Limits.resultsPerRequest).")
+        default: throw Refusal(.fieldInvalid, "\"results\" must be a list of at most \(Limits.resultsPerRequest) results.")
         }
     }
 
@@ -239,16 +242,16 @@ extension ReportedResult {
         if let unknown = json.names.subtracting(Self.memberNames).min() {
             throw Refusal(
                 .fieldUnknown,
-                "The member \"\(unknown.prefix(60))\" of a result is unknown; known are: \(Self.memberNames.sorted().joined(separator: ", "))."
+                "The member \"\(unknown.prefix(60))\" of a result is unknown; the known members are: \(Self.memberNames.sorted().joined(separator: ", "))."
             )
         }
         guard let update = try json.textMember("update").flatMap({ UpdateID($0) }), case .integer(let entry)? = json["entry"]
-        else { throw Refusal(.fieldInvalid, "A result names the \"update\" and its \"entry\".") }
+        else { throw Refusal(.fieldInvalid, "A result must have the \"update\" and its \"entry\".") }
         var attempt: Int?
         switch json["attempt"] {
         case nil, .null: break
         case .integer(let number) where number > 0: attempt = number
-        default: throw Refusal(.fieldInvalid, "The \"attempt\" of a result is that of the update that was given.")
+        default: throw Refusal(.fieldInvalid, "The \"attempt\" of a result must be the \"attempt\" of the received update.")
         }
         let reason = try json.textMember("reason")?.cut(toBytes: Limits.reasonBytes)
         self.init(update: update, entry: entry, attempt: attempt, result: try Self.result(json, reason))
@@ -262,7 +265,7 @@ extension ReportedResult {
             let until = try json.textMember("until")
             if let until, !Self.conditions.contains(until) {
                 throw Refusal(
-                    .fieldInvalid, "\"until\" can be: \(Self.conditions.sorted().joined(separator: ", ")).")
+                    .fieldInvalid, "\"until\" must be one of: \(Self.conditions.sorted().joined(separator: ", ")).")
             }
             let parts = [until, reason].compactMap { $0 }
             let why = parts.isEmpty ? nil : parts.joined(separator: ": ").cut(toBytes: Limits.reasonBytes)
@@ -275,9 +278,9 @@ extension ReportedResult {
             switch json["permanent"] {
             case nil, .null, .bool(false): return .failed(isPermanent: false, reason: reason)
             case .bool(true): return .failed(isPermanent: true, reason: reason)
-            default: throw Refusal(.fieldInvalid, "\"permanent\" is true or false.")
+            default: throw Refusal(.fieldInvalid, "\"permanent\" must be true or false.")
             }
-        default: throw Refusal(.fieldInvalid, "The result of an update can be: done, deferred, failed, unsupported.")
+        default: throw Refusal(.fieldInvalid, "\"result\" must be one of: done, deferred, failed, unsupported.")
         }
     }
 

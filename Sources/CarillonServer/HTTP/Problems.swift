@@ -71,10 +71,10 @@ struct ProblemMiddleware: RouterMiddleware {
         let path = request.uri.path.split(separator: "/")
         guard let address = addresses.first(where: { $0.matches(path) }) else {
             return Response(
-                refusal: Refusal(.notFound, "There is nothing at this address; see the documentation of the HTTP API."))
+                refusal: Refusal(.notFound, "The URL does not exist; see the documentation of the HTTP API."))
         }
         var response = Response(
-            refusal: Refusal(.methodNotAllowed, "This address knows the methods \(address.methods)."))
+            refusal: Refusal(.methodNotAllowed, "This URL supports the methods \(address.methods)."))
         response.headers[.allow] = address.methods
         return response
     }
@@ -90,28 +90,31 @@ extension Refusal {
         case let refusal as Refusal:
             self = refusal
         case let fault as StoreFault:
-            logger.error("a request met a store fault", metadata: ["reason": "\(fault.message)"])
+            logger.error("cannot use the store; refusing a request", metadata: ["reason": "\(fault.message)"])
             self.init(fault)
         case let fault as HomeFault:
-            logger.warning("a home did not answer a request", metadata: ["reason": "\(fault)"])
+            logger.warning("a home did not answer; refusing a request", metadata: ["reason": "\(fault)"])
             self.init(fault)
         case is CancellationError:
-            self.init(.stopping, "The server is stopping; ask again soon.", retryAfterSeconds: 2)
+            self.init(.stopping, "The server is stopping; retry.", retryAfterSeconds: 2)
         default:
-            logger.error("a request met a fault", metadata: ["reason": "\(type(of: error))"])
-            self.init(.internalError, "The server met a fault that it did not expect; it was logged.", retryAfterSeconds: 5)
+            logger.error("unexpected error; refusing a request", metadata: ["reason": "\(type(of: error))"])
+            self.init(
+                .internalError, "The server had an unexpected error and logged it; retry, or ask the operator.",
+                retryAfterSeconds: 5)
         }
     }
 
     init(_ fault: StoreFault) {
         switch fault.kind {
         case .full:
-            self.init(.storageFull, "The server's disk is full; nothing was accepted.", retryAfterSeconds: 10)
+            self.init(.storageFull, "The server's disk is full; nothing was accepted. Retry later.", retryAfterSeconds: 10)
         case .unreachable: self.init(HomeFault.unreachable)
         case .outcomeUnknown: self.init(HomeFault.outcomeUnknown)
         case .unavailable, .damaged, .fenced:
             self.init(
-                .storageUnavailable, "The server cannot use its store now; nothing was accepted.", retryAfterSeconds: 5)
+                .storageUnavailable, "The server cannot use its store; nothing was accepted. Retry later.",
+                retryAfterSeconds: 5)
         }
     }
 
@@ -119,20 +122,21 @@ extension Refusal {
         switch fault {
         case .moved, .unreachable:
             self.init(
-                .storageUnavailable, "The server cannot reach the home of the request now; nothing was accepted.",
+                .storageUnavailable, "The server cannot reach the home of the request; nothing was accepted. Retry.",
                 retryAfterSeconds: 1)
         case .outcomeUnknown:
             self.init(
-                .storageUnavailable, "The home of the request did not answer; it may have accepted the request.",
+                .storageUnavailable,
+                "The home of the request did not answer, but may have accepted the request; check the result before you retry.",
                 retryAfterSeconds: 1)
         }
     }
 
     init(status: HTTPResponse.Status) {
         switch status.code {
-        case 413: self.init(.bodyTooLarge, "The body is larger than this address takes.")
-        case 400..<500: self.init(.requestInvalid, "The request could not be understood.")
-        default: self.init(.internalError, "The server met a fault.", retryAfterSeconds: 5)
+        case 413: self.init(.bodyTooLarge, "The body is larger than this URL accepts.")
+        case 400..<500: self.init(.requestInvalid, "The request is not valid.")
+        default: self.init(.internalError, "The server had an internal error; retry.", retryAfterSeconds: 5)
         }
     }
 }

@@ -89,7 +89,7 @@ final class PublishHandler: Sendable {
         }
     }
 
-    private static let tooLarge = Refusal(.bodyTooLarge, "The body may have \(Limits.messageBodyBytes) bytes.")
+    private static let tooLarge = Refusal(.bodyTooLarge, "The body must have at most \(Limits.messageBodyBytes) bytes.")
 
     private func publish(_ request: RequestMachine.Request, to channel: PushChannel, then reply: @escaping Reply) {
         do {

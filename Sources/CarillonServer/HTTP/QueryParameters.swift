@@ -23,14 +23,14 @@ struct QueryParameters: Sendable, ExpressibleByArrayLiteral {
                 throw refusal("The query parameter \"\(name.prefix(60))\" is unknown.", names)
             }
             guard seen.insert(name).inserted else {
-                throw refusal("The query parameter \"\(name)\" is repeated.", names)
+                throw refusal("The query parameter \"\(name)\" appears twice.", names)
             }
         }
     }
 
     private func refusal(_ sentence: String, _ names: [String]) -> Refusal {
         let known = names.map { "\"\($0)\"" }.joined(separator: ", ")
-        let rest = names.isEmpty ? "This address has none." : "Known are \(known), each at most once."
+        let rest = names.isEmpty ? "This URL has no parameters." : "The known parameters are \(known), each at most once."
         return Refusal(.parameterInvalid, "\(sentence) \(rest)")
     }
 }

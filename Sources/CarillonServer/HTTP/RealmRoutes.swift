@@ -80,13 +80,13 @@ extension ClusterPlace {
 
     package static func checked(host: String?, port: Int?, priority: Int?) throws(Refusal) -> ClusterPlace {
         if let host, !hostBytes.contains(host.utf8.count) || !host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) {
-            throw Refusal(.fieldInvalid, "The field \"host\" must be a name or an address.")
+            throw Refusal(.fieldInvalid, "The field \"host\" must be a host name or an IP address.")
         }
         if let port, !ports.contains(port) {
-            throw Refusal(.fieldInvalid, "The field \"port\" must be a number of 1 to \(ports.upperBound).")
+            throw Refusal(.fieldInvalid, "The field \"port\" must be a number from 1 to \(ports.upperBound).")
         }
         if let priority, !priorities.contains(priority) {
-            throw Refusal(.fieldInvalid, "The field \"priority\" must be a number of 1 to \(priorities.upperBound).")
+            throw Refusal(.fieldInvalid, "The field \"priority\" must be a number from 1 to \(priorities.upperBound).")
         }
         return ClusterPlace(host: host, port: port, priority: priority ?? 1)
     }

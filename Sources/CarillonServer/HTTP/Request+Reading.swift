@@ -26,9 +26,10 @@ extension Request {
 
     /// Returns the whole body. Reading stops at the limit.
     func bytes(upTo limit: Int) async throws -> [UInt8] {
-        let tooLarge = Refusal(.bodyTooLarge, "The body may have \(limit) bytes.")
+        let tooLarge = Refusal(.bodyTooLarge, "The body must have at most \(limit) bytes.")
         if let length = headers[.contentLength].flatMap(Int.init), length > limit { throw tooLarge }
-        let incomplete = Refusal(.bodyIncomplete, "The body ended before it was whole; nothing was done.")
+        let incomplete = Refusal(
+            .bodyIncomplete, "The body ended before it was complete; nothing was done. Send the request again.")
         let bytes: [UInt8]
         do {
             bytes = Array(try await body.collect(upTo: limit).readableBytesView)
@@ -64,7 +65,7 @@ extension Request {
         guard let text = uri.queryParameters[Substring(name)] else { return value }
         guard let number = Int(text), range.contains(number) else {
             throw Refusal(
-                .parameterInvalid, "\(name) must be a whole number from \(range.lowerBound) to \(range.upperBound).")
+                .parameterInvalid, "\"\(name)\" must be a whole number from \(range.lowerBound) to \(range.upperBound).")
         }
         return number
     }

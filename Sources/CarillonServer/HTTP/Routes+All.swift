@@ -34,7 +34,8 @@ extension Routes {
         routes.on(.options, "/") { _, _ in Response(status: .noContent, headers: [.allow: "GET, HEAD, OPTIONS"]) }
         routes.on(.get, "/") { _, _ in
             guard sockets.admits() else {
-                throw Refusal(.overloaded, "The server holds as many sockets as it may.", retryAfterSeconds: 10)
+                throw Refusal(
+                    .overloaded, "The server has reached its limit of sockets; retry later.", retryAfterSeconds: 10)
             }
             throw Refusal(.upgradeRequired, "Connect with a WebSocket handshake (RFC 6455, version 13).")
         }

@@ -45,7 +45,8 @@ struct SenderRoutes: Sendable {
         guard try await domain.home.cancel(id, of: record.device) else {
             let outcome = try await domain.home.record(of: id)?.settlement?.outcome
             throw Refusal(
-                .messageFinal, "The message does not wait any more; its outcome is \(outcome?.rawValue ?? "forgotten").")
+                .messageFinal, "The message is no longer waiting; its outcome is \(outcome?.rawValue ?? "no longer stored")."
+            )
         }
         return Response(status: .noContent)
     }
@@ -63,7 +64,7 @@ struct SenderRoutes: Sendable {
     }
 
     private static let unknown = Refusal(
-        .messageUnknown, "There is no such message, or its outcome was kept long enough and forgotten.")
+        .messageUnknown, "There is no such message, or its outcome is no longer stored.")
 }
 
 extension MessageBody {

@@ -19,7 +19,9 @@ extension ServiceProvider.Profile {
         for service in services {
             guard service.names == ["id", "version"], let id = try service.textMember("id"),
                 let version = try service.textMember("version")
-            else { throw Refusal(.fieldInvalid, "Each of \"services\" is an object with \"id\" and \"version\".") }
+            else {
+                throw Refusal(.fieldInvalid, "Each element of \"services\" must be an object with \"id\" and \"version\".")
+            }
             offers.append(ServiceOffer(try ServiceID.checked(id), try ServiceVersion.checked(version)))
         }
         guard let keys = body["keys"].flatMap(KeyBundle.init) else {
@@ -28,7 +30,8 @@ extension ServiceProvider.Profile {
         let icon = try body.textMember("icon").map { text throws(Refusal) in
             guard let icon = Base64URL.decodeLeniently(text).flatMap(ServiceIcon.init(png:)) else {
                 throw Refusal(
-                    .fieldInvalid, "The field \"icon\" must be a PNG of up to \(ServiceIcon.mostBytes) bytes, in base64url.")
+                    .fieldInvalid,
+                    "The field \"icon\" must be a PNG image of at most \(ServiceIcon.mostBytes) bytes, in base64url.")
             }
             return icon
         }

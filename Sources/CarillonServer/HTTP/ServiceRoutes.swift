@@ -31,7 +31,7 @@ struct ServiceRoutes: Sendable {
 
     private func id(_ context: RouteContext) throws -> ServiceRequestID {
         guard let id = ServiceRequestID(try context.parameters.require("request")) else {
-            throw Refusal(.requestUnknown, "A request is named by 32 hexadecimal digits.")
+            throw Refusal(.requestUnknown, "The ID of a request must be 32 hexadecimal digits.")
         }
         return id
     }
@@ -63,16 +63,18 @@ struct ServiceRoutes: Sendable {
         query.device = try parameter("device").map { try DeviceID.checked($0) }
         query.kind = try parameter("type").map { type in
             guard let kind = ServiceProvider.Kind(rawValue: type) else {
-                throw Refusal(.parameterInvalid, "The parameter \"type\" can be: application, server.")
+                throw Refusal(.parameterInvalid, "The parameter \"type\" must be \"application\" or \"server\".")
             }
             return kind
         }
         query.user = try parameter("user").map { user in
-            guard let user = UserID(user) else { throw Refusal(.parameterInvalid, "That is no name of a user.") }
+            guard let user = UserID(user) else {
+                throw Refusal(.parameterInvalid, "The parameter \"user\" must be the name of a user.")
+            }
             return user
         }
         if query.version != nil, query.service == nil {
-            throw Refusal(.parameterInvalid, "A version is of a service: say which.")
+            throw Refusal(.parameterInvalid, "The parameter \"version\" needs the parameter \"service\".")
         }
         let providers = try await services.providers(for: device, query)
         return Response(
@@ -86,7 +88,7 @@ struct ServiceRoutes: Sendable {
         let device = try await device(request, context)
         let parameters = request.uri.queryParameters
         guard let app = parameters["app"], let provider = parameters["device"] else {
-            throw Refusal(.parameterInvalid, "The parameters \"app\" and \"device\" say whose.")
+            throw Refusal(.parameterInvalid, "The parameters \"app\" and \"device\" must name the provider.")
         }
         let icon = try await services.icon(
             of: try AppID.checked(String(app)), on: try DeviceID.checked(String(provider)), for: device)
@@ -102,7 +104,7 @@ struct ServiceRoutes: Sendable {
         let body = try StrictJSON.object(
             bytes, known: RequestHeader.memberNames.union(SealedContent.memberNames).union(["app", "device"]))
         guard let app = try body.textMember("app"), let provider = try body.textMember("device") else {
-            throw Refusal(.fieldMissing, "The fields \"app\" and \"device\" say whom the request is for.")
+            throw Refusal(.fieldMissing, "The fields \"app\" and \"device\" must name the provider of the request.")
         }
         let header = try RequestHeader(body)
         let expiresAt = try await services.ask(
@@ -140,7 +142,7 @@ struct ServiceRoutes: Sendable {
         let device = try await device(request, context)
         let parameters = request.uri.queryParameters
         guard let app = parameters["app"], let provider = parameters["device"] else {
-            throw Refusal(.parameterInvalid, "The parameters \"app\" and \"device\" say to whom.")
+            throw Refusal(.parameterInvalid, "The parameters \"app\" and \"device\" must name the provider of the requests.")
         }
         let ids = try await services.cancelAll(
             by: device, to: try DeviceID.checked(String(provider)), of: try AppID.checked(String(app)))

@@ -22,13 +22,13 @@ extension Subscription.Definition {
             format: try NotificationFormat(format))
         if let name = try body.textMember("mode") {
             guard let mode = ItemState.Mode(rawValue: name) else {
-                throw Refusal(.fieldInvalid, "The field \"mode\" can be: merge, distinct.")
+                throw Refusal(.fieldInvalid, "The field \"mode\" must be \"merge\" or \"distinct\".")
             }
             self.mode = mode
         }
         if let key = try body.textMember("key") {
             guard (1...SubscriptionLimits.keyBytes).contains(key.utf8.count) else {
-                throw Refusal(.fieldInvalid, "A key may have 1 to \(SubscriptionLimits.keyBytes) bytes.")
+                throw Refusal(.fieldInvalid, "The field \"key\" must have 1 to \(SubscriptionLimits.keyBytes) bytes.")
             }
             self.key = key
         }
@@ -44,7 +44,8 @@ extension Subscription.Definition {
         case .null, .string(""): trigger = nil
         case .string(let text) where text.utf8.count <= SubscriptionLimits.triggerBytes: trigger = text
         default:
-            throw Refusal(.fieldInvalid, "A trigger is a text of at most \(SubscriptionLimits.triggerBytes) bytes.")
+            throw Refusal(
+                .fieldInvalid, "The field \"trigger\" must be a text of at most \(SubscriptionLimits.triggerBytes) bytes.")
         }
         if let json = patch["format"] { format = try NotificationFormat(json) }
         if patch["policy"] == nil || patch["policy"] == .null { followTrigger() }
@@ -62,7 +63,7 @@ extension Subscription.Definition {
         case .string(let text):
             guard let time = ExpressionTimestamp(text) else { fallthrough }
             expiresAt = Timestamp(milliseconds: time.seconds * 1000 + Int64(time.nanoseconds) / 1_000_000)
-        default: throw Refusal(.fieldInvalid, "The field \"expiresAt\" must be a time as 2026-01-31T12:00:00Z.")
+        default: throw Refusal(.fieldInvalid, "The field \"expiresAt\" must be a time such as 2026-01-31T12:00:00Z.")
         }
     }
 
@@ -76,18 +77,18 @@ extension Subscription.Definition {
         default:
             throw Refusal(
                 .fieldInvalid,
-                "The field \"coolDown\" is a number of seconds, \(SubscriptionLimits.coolDownSeconds) at most.")
+                "The field \"coolDown\" must be a number of seconds from 0 to \(SubscriptionLimits.coolDownSeconds).")
         }
         switch try patch.textMember("policy") {
         case nil: if case .every = policy { policy = .every(coolDownSeconds: coolDown) }
         case "once": policy = .once
         case "everyCrossing": policy = .everyCrossing
         case "every": policy = .every(coolDownSeconds: coolDown)
-        default: throw Refusal(.fieldInvalid, "The field \"policy\" can be: once, everyCrossing, every.")
+        default: throw Refusal(.fieldInvalid, "The field \"policy\" must be one of: once, everyCrossing, every.")
         }
         if coolDown > 0, case .every = policy { return }
         guard coolDown == 0 || patch["coolDown"] == nil || patch["coolDown"] == .null else {
-            throw Refusal(.fieldInvalid, "The field \"coolDown\" is that of the policy \"every\".")
+            throw Refusal(.fieldInvalid, "The field \"coolDown\" needs the policy \"every\".")
         }
     }
 
@@ -102,7 +103,7 @@ extension Subscription.Definition {
             }
         guard frequency.map(FiringPace.frequencies.contains) ?? true else {
             throw Refusal(
-                .fieldInvalid, "The field \"maxFrequency\" is a number of firings a second, from 0.00001 to 1000.")
+                .fieldInvalid, "The field \"maxFrequency\" must be a number of firings per second from 0.00001 to 1000.")
         }
         var buffer = pace?.bufferSize
         switch patch["bufferSize"] {
@@ -111,11 +112,11 @@ extension Subscription.Definition {
         case .integer(let number) where (1...FiringPace.largestBuffer).contains(number): buffer = number
         default:
             throw Refusal(
-                .fieldInvalid, "The field \"bufferSize\" is a number of firings, from 1 to \(FiringPace.largestBuffer).")
+                .fieldInvalid, "The field \"bufferSize\" must be a number of firings from 1 to \(FiringPace.largestBuffer).")
         }
         pace = frequency.map { FiringPace(maxFrequency: $0, bufferSize: buffer) }
         if pace == nil, case .integer? = patch["bufferSize"] {
-            throw Refusal(.fieldInvalid, "The field \"bufferSize\" is that of a \"maxFrequency\".")
+            throw Refusal(.fieldInvalid, "The field \"bufferSize\" needs the field \"maxFrequency\".")
         }
     }
 
@@ -167,7 +168,8 @@ extension ItemName {
     static func checked(_ text: some StringProtocol) throws(Refusal) -> ItemName {
         guard let name = ItemName(text) else {
             throw Refusal(
-                .fieldInvalid, "An item's name has 1 to \(longestBytes) bytes of UTF-8, and no control characters.")
+                .fieldInvalid,
+                "The name of an item must have 1 to \(longestBytes) bytes of UTF-8, without control characters.")
         }
         return name
     }

@@ -33,7 +33,7 @@ struct SubscriptionRoutes: Sendable {
 
     private func id(_ context: RouteContext) throws -> SubscriptionID {
         guard let id = SubscriptionID(try context.parameters.require("subscription")) else {
-            throw Refusal(.subscriptionUnknown, "A subscription is named by 32 hexadecimal digits.")
+            throw Refusal(.subscriptionUnknown, "A subscription ID must be 32 hexadecimal digits.")
         }
         return id
     }
@@ -72,7 +72,9 @@ struct SubscriptionRoutes: Sendable {
         let limit = try request.number("limit", in: 1...1000, default: 100)
         var after = SubscriptionSerial(0)
         if let text = request.uri.queryParameters["after"] {
-            guard let id = SubscriptionID(text) else { throw Refusal(.parameterInvalid, "after is the next of a list.") }
+            guard let id = SubscriptionID(text) else {
+                throw Refusal(.parameterInvalid, "\"after\" must be a \"next\" value from an earlier page.")
+            }
             after = try await domain.subscriptions.find(id, of: device).serial
         }
         let filter = try self.filter(request)
@@ -109,7 +111,7 @@ struct SubscriptionRoutes: Sendable {
         case nil: break
         case .some(let name):
             guard let status = SubscriptionMachine.Status(rawValue: String(name)) else {
-                throw Refusal(.parameterInvalid, "status can be \"subscribed\" or \"triggered\".")
+                throw Refusal(.parameterInvalid, "\"status\" must be \"subscribed\" or \"triggered\".")
             }
             filter.status = status
         }

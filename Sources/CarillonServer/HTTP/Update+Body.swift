@@ -11,7 +11,7 @@ extension Update.Definition {
         guard let kind = UpdateKind(name) else {
             throw Refusal(
                 .fieldInvalid,
-                "\"kind\" can be: content, definitions, status, popup, or a name of the app's own with a dot in it, such as com.example.route."
+                "\"kind\" must be one of content, definitions, status and popup, or a name of the app with a dot in it, such as com.example.route."
             )
         }
         _ = try UpdatePayload(body["payload"], of: kind)
@@ -33,7 +33,7 @@ extension Update.Definition {
     private static func mode(_ body: JSONValue) throws(Refusal) -> Update.Mode {
         guard let name = try body.textMember("mode") else { return .once }
         guard let mode = Update.Mode(rawValue: name) else {
-            throw Refusal(.fieldInvalid, "\"mode\" can be: once, standing.")
+            throw Refusal(.fieldInvalid, "\"mode\" must be \"once\" or \"standing\".")
         }
         return mode
     }
@@ -42,7 +42,7 @@ extension Update.Definition {
         switch try body.textMember("wake") {
         case nil, "none"?: return false
         case "match"?: return true
-        default: throw Refusal(.fieldInvalid, "\"wake\" can be: none, match.")
+        default: throw Refusal(.fieldInvalid, "\"wake\" must be \"none\" or \"match\".")
         }
     }
 
@@ -61,7 +61,8 @@ extension Update.Definition {
     private static func id(_ name: String, in body: JSONValue) throws(Refusal) -> UpdateID? {
         guard let text = try body.textMember(name) else { return nil }
         guard let id = UpdateID(text) else {
-            throw Refusal(.fieldInvalid, "The field \"\(name)\" must be the identifier of an update: 32 hexadecimal digits.")
+            throw Refusal(
+                .fieldInvalid, "The field \"\(name)\" must be the ID of an update, which is 32 hexadecimal digits.")
         }
         return id
     }
@@ -136,7 +137,7 @@ extension DeviceReport {
         guard let report else {
             return [
                 .init(name: "matches", value: .bool(false)),
-                .init(name: "error", value: .string("The device never polled for updates, or its user signed out.")),
+                .init(name: "error", value: .string("The device has not polled for updates yet, or its user signed out.")),
             ]
         }
         var members: [JSONValue.Member] = [.init(name: "matches", value: .bool(report.verdict == .belongs))]

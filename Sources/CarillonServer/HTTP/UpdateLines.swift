@@ -47,7 +47,8 @@ struct UpdateLines {
 
     private mutating func add(_ bytes: ByteBufferView) throws(Refusal) {
         guard begun.count + bytes.count <= Limits.apiBodyBytes else {
-            throw Refusal(.bodyTooLarge, "Line \(number + 1) has more than \(Limits.apiBodyBytes) bytes.")
+            throw Refusal(
+                .bodyTooLarge, "Line \(number + 1) is too long; a line must have at most \(Limits.apiBodyBytes) bytes.")
         }
         begun += bytes
     }

@@ -25,7 +25,7 @@ struct UpdateRoutes: Sendable {
 
     private func id(_ context: RouteContext) throws -> UpdateID {
         guard let id = UpdateID(try context.parameters.require("update")) else {
-            throw Refusal(.updateUnknown, "An update is named by 32 hexadecimal digits.")
+            throw Refusal(.updateUnknown, "An update ID must be 32 hexadecimal digits.")
         }
         return id
     }
@@ -47,7 +47,7 @@ struct UpdateRoutes: Sendable {
             let report = try await domain.updates.report(definition, of: app, appID)
             return Response(status: .ok, text: JSONValue.object(report.counts).bytes, type: "application/json")
         case nil, "false"?: break
-        case .some: throw Refusal(.parameterInvalid, "validate is true or false.")
+        case .some: throw Refusal(.parameterInvalid, "\"validate\" must be true or false.")
         }
         let (update, isNew) = try await domain.updates.publish(
             definition, of: app, by: key, idempotencyKey: try request.idempotencyKey())
@@ -61,12 +61,13 @@ struct UpdateRoutes: Sendable {
         var audience = try body.textMember("audience")
         if let text = try body.textMember("update") {
             guard audience == nil, let id = UpdateID(text) else {
-                throw Refusal(.fieldInvalid, "Name an \"update\" by 32 hexadecimal digits, or give an \"audience\".")
+                throw Refusal(
+                    .fieldInvalid, "Set either \"update\" to an update ID of 32 hexadecimal digits, or \"audience\".")
             }
             audience = try await domain.updates.update(id, of: app).audience
         }
         guard audience?.utf8.count ?? 0 <= UpdateLimits.audienceBytes else {
-            throw Refusal(.fieldInvalid, "An audience has at most \(UpdateLimits.audienceBytes) bytes.")
+            throw Refusal(.fieldInvalid, "\"audience\" must have at most \(UpdateLimits.audienceBytes) bytes.")
         }
         let json: JSONValue
         if let text = try body.textMember("device") {
@@ -84,11 +85,13 @@ struct UpdateRoutes: Sendable {
         let limit = try request.number("limit", in: 1...500, default: 100)
         let status = request.uri.queryParameters["status"].map(String.init)
         guard let filter = status.map({ UpdateFilter(rawValue: $0) }) ?? .all else {
-            throw Refusal(.parameterInvalid, "status can be all, live or paused.")
+            throw Refusal(.parameterInvalid, "\"status\" must be one of: all, live, paused.")
         }
         var before: UpdateSerial?
         if let text = request.uri.queryParameters["before"] {
-            guard let id = UpdateID(text) else { throw Refusal(.parameterInvalid, "before is the next of a list.") }
+            guard let id = UpdateID(text) else {
+                throw Refusal(.parameterInvalid, "\"before\" must be a \"next\" value from an earlier page.")
+            }
             before = try await domain.updates.update(id, of: app).serial
         }
         var updates: [JSONValue] = []
@@ -136,13 +139,15 @@ struct UpdateRoutes: Sendable {
             state = CompletionMachine.State.allCases.first { $0.name == name }
             guard state != nil else {
                 let known = CompletionMachine.State.allCases.map(\.name).joined(separator: ", ")
-                throw Refusal(.parameterInvalid, "state can be: \(known).")
+                throw Refusal(.parameterInvalid, "\"state\" must be one of: \(known).")
             }
         }
         var after: CompletionKey?
         if let text = request.uri.queryParameters["after"] {
             after = CompletionKey(update.serial, topic: String(text).replacing("-", with: "/"))
-            guard after != nil else { throw Refusal(.parameterInvalid, "after is the next of a list.") }
+            guard after != nil else {
+                throw Refusal(.parameterInvalid, "\"after\" must be a \"next\" value from an earlier page.")
+            }
         }
         let page = try await domain.updates.completions(of: update, in: state, after: after, limit: limit)
         let next = page.count == limit ? page.last?.completion.key.topic.replacing("/", with: "-") : nil
@@ -179,7 +184,9 @@ struct UpdateRoutes: Sendable {
         try domain.home.checkHas(Shard(of: app))
         let limit = try request.number("limit", in: 1...500, default: 100)
         let before = try request.uri.queryParameters["before"].map { text throws(Refusal) in
-            guard let number = Int64(text) else { throw Refusal(.parameterInvalid, "before is the next of a list.") }
+            guard let number = Int64(text) else {
+                throw Refusal(.parameterInvalid, "\"before\" must be a \"next\" value from an earlier page.")
+            }
             return number
         }
         let entries = try await domain.updates.audit(of: app, before: before, limit: limit)

@@ -150,7 +150,7 @@ package final class LinkedHome: Home {
         let homes = others.withLock { $0.homes }
         let connection = session.session
         return { [weak homes] in
-            guard let homes else { return .failed(StoreFault(.unavailable, "the link knows no other homes")) }
+            guard let homes else { return .failed(StoreFault(.unavailable, "the link has no other homes")) }
             return await homes.arriveAgain(
                 arrival.name, arrival.proof, speaking: arrival.version, openedAt: arrival.openedAt, as: connection)
         }

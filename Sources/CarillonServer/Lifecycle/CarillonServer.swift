@@ -70,7 +70,7 @@ package struct CarillonServer: Service {
             try opened.close()
         } catch let fault as StoreFault where uselessness == nil {
             logger.warning(
-                "the log of the database could not be emptied: keep the -wal file beside it",
+                "cannot empty the log of the database; keep the -wal file next to the database",
                 metadata: ["reason": "\(fault.message)"])
         }
         if let uselessness { throw uselessness }

@@ -7,7 +7,7 @@ extension Domain {
         do {
             try await served.writeLast()
         } catch {
-            logger.warning("cannot write the served time of the last minute", metadata: ["reason": "\(error)"])
+            logger.warning("cannot store the served time of the last minute", metadata: ["reason": "\(error)"])
         }
     }
 }

@@ -22,7 +22,8 @@ extension HomeDomain {
             try await deletions.begin()
         } catch {
             shared.logger.warning(
-                "cannot remove rows of deleted app; the sweep retries", metadata: ["app": "\(app)", "reason": "\(error)"])
+                "cannot remove rows of deleted app; retrying at the next sweep",
+                metadata: ["app": "\(app)", "reason": "\(error)"])
         }
         if let unanswered { throw unanswered }
     }

@@ -53,7 +53,7 @@ extension HomeDomain {
             let shard = Shard(of: app, item: update.item.text)
             parts[ObjectIdentifier(homes.home(of: shard)), default: (shard, [])].places.append(place)
         }
-        let unanswered = StoreFault(.outcomeUnknown, "a home answered for fewer updates than it was asked to publish")
+        let unanswered = StoreFault(.outcomeUnknown, "a home answered fewer updates than it was sent")
         var results = [Result<ItemReceipt, any Error>?](repeating: .failure(unanswered), count: updates.count)
         await withTaskGroup(of: (places: [Int], answers: [Result<ItemReceipt, any Error>?]).self) { group in
             for part in parts.values {

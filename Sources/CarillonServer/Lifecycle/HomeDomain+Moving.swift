@@ -16,7 +16,7 @@ extension HomeDomain {
             try await devices.writeSeen(in: shard)
         } catch {
             shared.logger.warning(
-                "cannot write which devices were seen; a shard stays", metadata: ["reason": "\(error)"])
+                "cannot store when devices were seen; keeping the shard", metadata: ["reason": "\(error)"])
             return false
         }
         directory.forget(shard)

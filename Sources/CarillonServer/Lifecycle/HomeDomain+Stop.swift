@@ -8,13 +8,13 @@ extension HomeDomain {
         await runtime.flush()
         await runtime.writeUnwritten()
         if runtime.hasUnwritten {
-            shared.logger.error("outcomes cannot be written and are lost; their messages come again")
+            shared.logger.error("cannot store outcomes; delivering their messages again after the start")
         }
         do {
             try await devices.writeSeen()
         } catch {
             shared.logger.warning(
-                "cannot write which devices were seen", metadata: ["reason": "\(error)"])
+                "cannot store when devices were seen", metadata: ["reason": "\(error)"])
         }
     }
 }

@@ -20,10 +20,10 @@ package struct ListenFault: Error {
     package static func reason(of code: CInt) -> String {
         switch code {
         case EADDRINUSE: "the address is in use; stop the other server, or choose another port"
-        case EADDRNOTAVAIL: "this machine has no such address"
-        case EACCES, EPERM: "permission denied; ports below 1024 and some directories need more rights"
-        case ENOENT: "the directory of the socket does not exist"
-        case EMFILE, ENFILE: "too many open files"
+        case EADDRNOTAVAIL: "this machine does not have the address; choose an address of this machine"
+        case EACCES, EPERM: "permission denied; choose a port from 1024, or a directory that the server can write"
+        case ENOENT: "the directory of the socket does not exist; create it"
+        case EMFILE, ENFILE: "too many open files; raise the limit (ulimit -n, or LimitNOFILE of systemd)"
         default: "the system reports error \(code)"
         }
     }

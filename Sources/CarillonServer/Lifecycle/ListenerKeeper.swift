@@ -102,7 +102,7 @@ struct ListenerKeeper: Sendable {
     private func reportClosing(_ fault: (any Error)?) {
         logger.error(
             "listener closed; opening it again",
-            metadata: ["address": "\(place)", "reason": "\(fault.map { "\($0)" } ?? "an error of accept")"])
+            metadata: ["address": "\(place)", "reason": "\(fault.map { "\($0)" } ?? "accepting connections failed")"])
     }
 
     private func lost(because fault: (any Error)?, isAgain: Bool) -> any Error {

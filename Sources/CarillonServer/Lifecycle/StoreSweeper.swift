@@ -44,7 +44,7 @@ struct StoreSweeper: Service {
     private func tendServedTime() async throws {
         if let step = domain.served.takeStep() {
             logger.warning(
-                "the wall clock was set; nothing is removed for good for an hour",
+                "the wall clock was changed; removing nothing for an hour",
                 metadata: ["seconds": "\(step)"])
         }
         try await domain.served.write()

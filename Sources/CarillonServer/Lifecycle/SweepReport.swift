@@ -8,7 +8,8 @@ struct SweepReport: Sendable {
         do {
             try await work()
         } catch {
-            logger.error("sweep failed", metadata: ["of": "\(step)", "reason": "\(error)"])
+            logger.error(
+                "a step of the sweep failed; retrying at the next sweep", metadata: ["of": "\(step)", "reason": "\(error)"])
         }
     }
 }

@@ -106,7 +106,7 @@ package final class AnswerMemory: Sendable {
         guard devices.take(device) else {
             throw Refusal(
                 .rateLimited,
-                "A device can have \(Self.answersOfDevice) large answers at a time. Read them before you ask for another one.",
+                "A device can have up to \(Self.answersOfDevice) large answers at a time. Read them before you send another request.",
                 retryAfterSeconds: 2)
         }
         place.onGiveBack { [devices] in devices.giveBack(device) }
@@ -118,7 +118,7 @@ package final class AnswerMemory: Sendable {
         guard keys.take(key) else {
             throw Refusal(
                 .rateLimited,
-                "A key can have \(Self.answersOfKey) large answers at a time. Read them before you ask for another one.",
+                "An API key can have up to \(Self.answersOfKey) large answers at a time. Read them before you send another request.",
                 retryAfterSeconds: 2)
         }
         place.onGiveBack { [keys] in keys.giveBack(key) }
@@ -168,7 +168,7 @@ package final class AnswerMemory: Sendable {
         guard addresses.take(owner, min(bytes, addresses.limit)) else {
             throw Refusal(
                 .rateLimited,
-                "The answers to one address can take \(addresses.limit) bytes together. Read them before you ask for another one.",
+                "The answers to one address can have up to \(addresses.limit) bytes together. Read them before you send another request.",
                 retryAfterSeconds: 2)
         }
         return { [addresses] freed in addresses.giveBack(owner, freed) }
@@ -176,6 +176,7 @@ package final class AnswerMemory: Sendable {
 
     private var overloaded: Refusal {
         refused.increment()
-        return Refusal(.overloaded, "Too many answers wait for their clients.", retryAfterSeconds: 5)
+        return Refusal(
+            .overloaded, "Too many answers are waiting for clients to read them; retry later.", retryAfterSeconds: 5)
     }
 }

@@ -36,7 +36,7 @@ struct MetricDescription {
         let legal = Self.legal(label)
         self.init(
             name: legal.hasSuffix(ending) ? legal : legal + ending, type: type,
-            help: "Counted by a library: \(label).", bounds: bounds)
+            help: "A metric of a library: \(label).", bounds: bounds)
         if let known = ServerMetric(rawValue: label) { self = MetricDescription(known) }
     }
 

@@ -45,7 +45,7 @@ final class NameResolver: Sendable {
 
     func addresses(of name: String) async -> NameLookUp.Answer {
         let domain = name.split(separator: ".").suffix(2).joined(separator: ".")
-        guard let start = begin(domain) else { return .notAsked(reason: "two look-ups of the domain are slow") }
+        guard let start = begin(domain) else { return .notAsked(reason: "two other look-ups of the domain are slow") }
         let loop = group.next()
         let promise = loop.makePromise(of: NameLookUp.Answer.self)
         let phase = Mutex(Phase.waiting)
@@ -55,7 +55,7 @@ final class NameResolver: Sendable {
                 return phase
             }
             promise.succeed(
-                earlier == .waiting ? .notAsked(reason: "every resolver thread is held") : .notFound("it took too long"))
+                earlier == .waiting ? .notAsked(reason: "every resolver thread is busy") : .notFound("it took too long"))
         }
         threads.submit { [self] state in
             let isWanted = phase.withLock { phase in
@@ -65,7 +65,7 @@ final class NameResolver: Sendable {
             }
             guard isWanted else {
                 end(domain, start)
-                return promise.succeed(.notAsked(reason: "the server stops"))
+                return promise.succeed(.notAsked(reason: "the server is stopping"))
             }
             let answer = lookUp.ask(name)
             deadline.cancel()

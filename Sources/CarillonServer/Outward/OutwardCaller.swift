@@ -77,18 +77,18 @@ struct OutwardCaller: Sendable {
             return Answer(
                 result: .failed(
                     .noConnection,
-                    detail: "the address lies in a private, local or reserved network, which is not allowed"))
+                    detail: "the address is in a private, local or reserved network, which is not allowed"))
         }
         return await connect(request, to: Array(allowed))
     }
 
     private func connect(_ request: Request, to addresses: [NetworkAddress]) async -> Answer {
         let end = NIODeadline.now() + .milliseconds(Self.connectMilliseconds)
-        var reason = "none of its addresses could be connected to"
+        var reason = "cannot connect to any of its addresses"
         for (index, address) in addresses.enumerated() {
             let time = (end - .now()).nanoseconds / Int64(addresses.count - index)
             guard time > 0 else { break }
-            guard !Task.isCancelled else { return Answer(result: .notMade(reason: "the server stops")) }
+            guard !Task.isCancelled else { return Answer(result: .notMade(reason: "the server is stopping")) }
             do {
                 let exchange = try await begin(request, to: address, within: .nanoseconds(time))
                 return await exchange.result(whenStopped: stopTime)

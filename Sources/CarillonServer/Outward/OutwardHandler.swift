@@ -31,7 +31,7 @@ final class OutwardHandler: ChannelInboundHandler {
 
     func channelActive(context: ChannelHandlerContext) {
         deadline = context.eventLoop.assumeIsolated().scheduleTask(in: answerTime) {
-            self.end(.failed(.noAnswerInTime, detail: "no whole answer came in time"), context)
+            self.end(.failed(.noAnswerInTime, detail: "no complete answer arrived in time"), context)
         }
         var headers: HTTPHeaders = [
             "Host": request.address.hostHeader, "User-Agent": "Carillon", "Connection": "close",
@@ -77,7 +77,7 @@ final class OutwardHandler: ChannelInboundHandler {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
         case TLSUserEvent.handshakeCompleted: isSecured = true
-        case is CallAbandoned: end(.notMade(reason: "the server stops"), context)
+        case is CallAbandoned: end(.notMade(reason: "the server is stopping"), context)
         default: break
         }
         context.fireUserInboundEventTriggered(event)
@@ -106,9 +106,9 @@ final class OutwardHandler: ChannelInboundHandler {
 
     private func endEarly(_ context: ChannelHandlerContext) {
         guard isSecured else {
-            return end(.failed(.noConnection, detail: "TLS could not be agreed on"), context)
+            return end(.failed(.noConnection, detail: "the TLS handshake failed"), context)
         }
-        end(.failed(.invalidAnswer, detail: "the connection ended before the answer was whole"), context)
+        end(.failed(.invalidAnswer, detail: "the connection ended before the answer was complete"), context)
     }
 
     private func endTooLarge(_ bytes: Int, _ context: ChannelHandlerContext) {

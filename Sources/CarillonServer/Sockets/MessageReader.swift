@@ -86,7 +86,7 @@ struct MessageReader {
     private mutating func received(_ frame: WebSocketFrameHeader, _ payload: ByteBuffer) -> Event? {
         switch frame.opcode {
         case .text:
-            guard message == nil else { return fault(.protocolError, "fragment_expected: the last message is not done") }
+            guard message == nil else { return fault(.protocolError, "fragment_expected: finish the last message first") }
             let bytes = Array(buffer: payload)
             if frame.isFinal { return text(bytes) }
             message = bytes
@@ -104,7 +104,7 @@ struct MessageReader {
     }
 
     private mutating func continued(_ frame: WebSocketFrameHeader, _ payload: ByteBuffer) -> Event? {
-        guard var whole = message.take() else { return fault(.protocolError, "fragment_unexpected: no message was begun") }
+        guard var whole = message.take() else { return fault(.protocolError, "fragment_unexpected: begin a message first") }
         fragmentCount += 1
         guard whole.count + payload.readableBytes <= limit else {
             return fault(.tooBig, "message_too_big: at most \(limit) bytes")
@@ -124,21 +124,21 @@ struct MessageReader {
         var payload = payload
         if payload.readableBytes == 0 { return .close(code: nil) }
         guard let code = payload.readInteger(as: UInt16.self) else {
-            return fault(.protocolError, "close_code: a code has two bytes")
+            return fault(.protocolError, "close_code: a code must have two bytes")
         }
         switch code {
         case 1000...1003, 1007...1014, 3000...4999: break
-        default: return fault(.protocolError, "close_code: this one is never sent")
+        default: return fault(.protocolError, "close_code: this code must not be sent")
         }
         guard String(validating: payload.readableBytesView, as: UTF8.self) != nil else {
-            return fault(.invalidUTF8, "close_reason: a reason is UTF-8")
+            return fault(.invalidUTF8, "close_reason: a reason must be UTF-8")
         }
         return .close(code: code)
     }
 
     private mutating func text(_ bytes: [UInt8]) -> Event {
         guard String(validating: bytes, as: UTF8.self) != nil else {
-            return fault(.invalidUTF8, "utf8: a text message is UTF-8")
+            return fault(.invalidUTF8, "utf8: a text message must be UTF-8")
         }
         return .text(bytes)
     }

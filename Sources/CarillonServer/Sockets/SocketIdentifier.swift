@@ -38,7 +38,7 @@ struct SocketIdentifier: Sendable {
         } catch let refusal as Refusal {
             return .failure(Refused(code: .unauthorized, reason: "\(refusal.code.rawValue): \(refusal.detail)"))
         } catch {
-            return .failure(Refused(code: .internalError, reason: "storage_unavailable: come back later"))
+            return .failure(Refused(code: .internalError, reason: "storage_unavailable: connect again later"))
         }
     }
 
@@ -47,7 +47,7 @@ struct SocketIdentifier: Sendable {
     ) async throws -> Identified {
         let credential = try DeviceRegistrar.credential(hello.credential)
         guard hello.device == nil || hello.device == credential.device.description else {
-            throw Refusal(.credentialInvalid, "the credential is of another device")
+            throw Refusal(.credentialInvalid, "the credential belongs to another device")
         }
         let hash = credential.hash
         let name = DeviceName.id(credential.device, credential: hash)

@@ -73,7 +73,7 @@ struct SocketRequests: Sendable {
             }
             return .unregistered(asWritten: asWritten)
         } catch {
-            logger.error("channel closing failed", metadata: ["reason": "\(error)"])
+            logger.error("cannot close a channel; reporting the failure to the client", metadata: ["reason": "\(error)"])
             return .unregistrationFailed(asWritten: asWritten)
         }
     }
@@ -111,10 +111,11 @@ struct SocketRequests: Sendable {
             guard Self.isAsked(path, request.method) else {
                 throw Refusal(
                     .notFound,
-                    "Only \(Self.subscriptions), \(Self.services) and POST \(Self.inbox) can be asked by the socket.")
+                    "On a socket only requests of \(Self.subscriptions), \(Self.services) and POST \(Self.inbox) are supported; send others by HTTP."
+                )
             }
             guard let method = HTTPRequest.Method(rawValue: request.method), target.utf8.allSatisfy(Self.isOfURL)
-            else { throw Refusal(.requestInvalid, "The request could not be understood.") }
+            else { throw Refusal(.requestInvalid, "The request is not valid.") }
             guard case .device(let serial) = owner else { throw DeviceRegistrar.credentialInvalid }
             if domain.homes.isOne {
                 guard let device = try await asker.device(serial, in: domain.devices) else {
@@ -160,8 +161,8 @@ struct SocketRequests: Sendable {
     /// Returns the refusal for a client whose request failed.
     static func refusal(for error: any Error, logger: Logger) -> Refusal {
         if let fault = error as? HomeFault { return Refusal(fault, logger: logger) }
-        logger.error("a request by the socket failed", metadata: ["reason": "\(error)"])
-        return Refusal(.storageUnavailable, "Come back later.")
+        logger.error("a request of a socket failed; refusing it", metadata: ["reason": "\(error)"])
+        return Refusal(.storageUnavailable, "The server cannot process the request; retry later.")
     }
 
     /// Returns the type of a body that is not JSON; nil for JSON.

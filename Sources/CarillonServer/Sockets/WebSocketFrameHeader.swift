@@ -28,30 +28,30 @@ struct WebSocketFrameHeader {
     static func read(from bytes: ByteBuffer) -> Reading {
         let start = bytes.readerIndex
         guard let first = bytes.getInteger(at: start, as: UInt8.self) else { return .incomplete }
-        guard first & 0x70 == 0 else { return .fault(.protocolError, "reserved_bit: no extension was agreed on") }
+        guard first & 0x70 == 0 else { return .fault(.protocolError, "reserved_bit: the connection uses no extension") }
         let isFinal = first & 0x80 != 0
         guard let opcode = Opcode(rawValue: first & 0x0F) else {
             return first & 0x0F == 0x2
-                ? .fault(.unsupportedData, "binary: only text is understood")
+                ? .fault(.unsupportedData, "binary: send text messages only")
                 : .fault(.protocolError, "opcode: unknown")
         }
         guard let second = bytes.getInteger(at: start + 1, as: UInt8.self) else { return .incomplete }
-        guard second & 0x80 != 0 else { return .fault(.protocolError, "unmasked: a client masks its frames") }
+        guard second & 0x80 != 0 else { return .fault(.protocolError, "unmasked: a client must mask its frames") }
         var length = 2
         var payloadLength = UInt64(second & 0x7F)
         if opcode.rawValue >= 0x8, payloadLength > 125 || !isFinal {
-            return .fault(.protocolError, "control_frame: at most 125 bytes, and not in fragments")
+            return .fault(.protocolError, "control_frame: a control frame must have at most 125 bytes and no fragments")
         }
         switch payloadLength {
         case 126:
             guard let long = bytes.getInteger(at: start + 2, as: UInt16.self) else { return .incomplete }
-            guard long > 125 else { return .fault(.protocolError, "length: written longer than it must be") }
+            guard long > 125 else { return .fault(.protocolError, "length: use the shortest form of the length") }
             payloadLength = UInt64(long)
             length = 4
         case 127:
             guard let long = bytes.getInteger(at: start + 2, as: UInt64.self) else { return .incomplete }
             guard long > 0xFFFF, long >> 63 == 0 else {
-                return .fault(.protocolError, "length: written longer than it must be")
+                return .fault(.protocolError, "length: use the shortest form of the length")
             }
             payloadLength = long
             length = 10

@@ -70,7 +70,7 @@ package final class AppUsers: Sendable {
             guard isKeyRingWrapped else {
                 throw Refusal(
                     .keyFileMissing,
-                    "Name a key file (--key-file) first: it wraps the server's keys, so that a copy of the database reveals nothing."
+                    "The server has no wrapping key file. Start it with --key-file first: the file's key encrypts the server's keys, so that a copy of the database reveals nothing."
                 )
             }
         }
@@ -105,7 +105,7 @@ package final class AppUsers: Sendable {
     private static func unknown(_ app: AppID) -> Refusal { Refusal(.appUnknown, "There is no app \"\(app)\".") }
 
     private static func none(of app: AppID) -> Refusal {
-        Refusal(.userRulesUnknown, "The app has no rules for users.")
+        Refusal(.userRulesUnknown, "The app has no user rules.")
     }
 
     // MARK: Tokens
@@ -116,7 +116,7 @@ package final class AppUsers: Sendable {
     package func user(saidBy text: String, in app: AppSerial) async throws -> UserID {
         guard let known = try await opened(app) else {
             throw Refusal(
-                .usersNotConfigured, "The app has no rules for users; an operator sets them with: carillon apps users set.")
+                .usersNotConfigured, "The app has no user rules; an operator sets them with `carillon apps users set`.")
         }
         // An invalid token is refused before keys are fetched.
         let token = try UserToken(text, allowed: known.rules.algorithms)
@@ -134,7 +134,8 @@ package final class AppUsers: Sendable {
         guard let bytes = sealer.open(document.bytes, for: app.rawValue), let body = JSONValue(parsing: bytes) else {
             throw Refusal(
                 .userKeysUnavailable,
-                "The app's rules for users were sealed with a key that is gone; an operator must set them again.")
+                "The app's user rules were encrypted with a key that the server no longer has; an operator must set them again."
+            )
         }
         // The stored rules always contain the audience.
         let rules = try UserRules(body, audience: "")
@@ -144,7 +145,7 @@ package final class AppUsers: Sendable {
         } catch {
             // Rules of an earlier version can contain keys that are no longer valid.
             throw Refusal(
-                .userKeysUnavailable, "\(error.detail) An operator must set the app's rules for users again.")
+                .userKeysUnavailable, "\(error.detail) An operator must set the app's user rules again.")
         }
         return Opened(
             app: app, version: document.version, setAt: document.setAt, rules: rules, ownKeys: ownKeys)
@@ -174,7 +175,7 @@ package final class AppUsers: Sendable {
             guard areOfNow || token.hasCandidate(in: keys) else {
                 throw Refusal(
                     .userTokenInvalid,
-                    "The user token is refused: there is no key with its kid. The key set is fetched again later.",
+                    "The user token is not valid: there is no key with its \"kid\". The server fetches the key set again later; retry then.",
                     retryAfterSeconds: token.hasExpired(at: time.now()) ? nil : seconds)
             }
             return keys
@@ -219,7 +220,7 @@ package final class AppUsers: Sendable {
         }
         if keys == nil {
             logger.warning(
-                "the keys of an app's users could not be fetched",
+                "cannot fetch the key set of an app's users; retrying later",
                 metadata: ["address": "\(address.peer)", "reason": "\(reason)"])
         }
         let now = ticks.now()
@@ -236,13 +237,13 @@ package final class AppUsers: Sendable {
             return keys != nil && entry.isFailing
         }
         if hasRecovered {
-            logger.notice("the keys of an app's users are fetched again", metadata: ["address": "\(address.peer)"])
+            logger.notice("fetched the key set of an app's users again", metadata: ["address": "\(address.peer)"])
         }
     }
 
     private static func unavailable(retryAfterSeconds: Int) -> Refusal {
         Refusal(
-            .userKeysUnavailable, "The app's key set could not be fetched; it is asked for again later.",
+            .userKeysUnavailable, "The server cannot fetch the app's key set and retries later; retry then.",
             retryAfterSeconds: retryAfterSeconds)
     }
 }

@@ -14,7 +14,7 @@ package struct UserKeySource: Sendable {
     package init(_ fetch: @escaping @Sendable (CallAddress) async -> Answer) { self.fetch = fetch }
 
     /// For commands that use the data directory without a server.
-    package static let none = UserKeySource { _ in .failed("there is no server") }
+    package static let none = UserKeySource { _ in .failed("no server is running") }
 
     /// Applies the same rules as all outgoing calls: no address in a private network unless the operator allows it, and no
     /// redirects.
@@ -26,7 +26,7 @@ package struct UserKeySource: Sendable {
                 method: .GET, address: address, headers: [("Accept", "application/jwk-set+json, application/json")],
                 answerBytes: UserKeySet.longestBytes)
             guard let answer = await caller.ask(request, within: patience) else {
-                return .failed("no whole answer came within \(patience)")
+                return .failed("no complete answer arrived within \(patience)")
             }
             let result = answer.result
             return result.isSuccess ? .found(answer.body) : .failed(result.reason, wait: result.wait)
@@ -38,7 +38,7 @@ extension CallResult {
     /// A text for the operator's log.
     var reason: String {
         switch self {
-        case .answered(let status, _): "the answer has the status \(status)"
+        case .answered(let status, _): "the answer has status \(status)"
         case .failed(_, let detail): detail
         case .notMade(let reason), .impossible(let reason): reason
         }

@@ -32,14 +32,15 @@ package struct UserRules: Sendable {
     package init(_ body: JSONValue, audience: String) throws(Refusal) {
         let forms = ["jwksURL", "jwks", "secrets"].filter { body[$0] != nil }
         guard forms.count == 1 else {
-            throw Refusal(.fieldMissing, "Give one of \"jwksURL\", \"jwks\" and \"secrets\".")
+            throw Refusal(.fieldMissing, "Set exactly one of \"jwksURL\", \"jwks\" and \"secrets\".")
         }
         source =
             switch (forms[0], body[forms[0]]) {
             case ("jwksURL", .string(let text)?): .address(try Self.address(text))
             case ("jwks", .object(let members)?): .keys(.object(members))
             case ("secrets", .array(let secrets)?): .secrets(try Self.secrets(secrets))
-            default: throw Refusal(.fieldInvalid, "\"jwksURL\" is a text, \"jwks\" an object, and \"secrets\" an array.")
+            default:
+                throw Refusal(.fieldInvalid, "\"jwksURL\" must be a text, \"jwks\" an object, and \"secrets\" an array.")
             }
         algorithms = try Self.algorithms(body["algorithms"], isSecret: forms[0] == "secrets")
         self.audience = try Self.text("audience", body) ?? audience
@@ -61,7 +62,7 @@ package struct UserRules: Sendable {
         } catch {
             throw Refusal(.userRulesInvalid, error.detail)
         }
-        guard address.isSecure else { throw Refusal(.userRulesInvalid, "The address of a key set must be https.") }
+        guard address.isSecure else { throw Refusal(.userRulesInvalid, "\"jwksURL\" must be an https URL.") }
         return address
     }
 
@@ -72,7 +73,7 @@ package struct UserRules: Sendable {
         else {
             throw Refusal(
                 .userRulesInvalid,
-                "\"secrets\" has 1 to \(mostSecrets) texts of at least \(UserKey.shortestSecretBytes) bytes each.")
+                "\"secrets\" must have 1 to \(mostSecrets) texts of at least \(UserKey.shortestSecretBytes) bytes each.")
         }
         return texts
     }
@@ -82,13 +83,13 @@ package struct UserRules: Sendable {
         guard let value, value != .null else { return possible }
         let names = possible.map(\.rawValue).joined(separator: ", ")
         guard case .array(let values) = value, !values.isEmpty else {
-            throw Refusal(.fieldInvalid, "\"algorithms\" is an array of: \(names).")
+            throw Refusal(.fieldInvalid, "\"algorithms\" must be an array with one or more of: \(names).")
         }
         var algorithms: [UserAlgorithm] = []
         for value in values {
             guard case .string(let name) = value, let algorithm = UserAlgorithm(rawValue: name),
                 possible.contains(algorithm)
-            else { throw Refusal(.userRulesInvalid, "With such keys \"algorithms\" can be: \(names).") }
+            else { throw Refusal(.userRulesInvalid, "With these keys \"algorithms\" must contain only: \(names).") }
             if !algorithms.contains(algorithm) { algorithms.append(algorithm) }
         }
         return algorithms

@@ -45,7 +45,7 @@ final class WatchRunner: Service {
         do {
             try await work.begin()
         } catch {
-            logger.error("overdue pings could not be spread", metadata: ["reason": "\(error)"])
+            logger.error("cannot spread overdue pings; sending them at once", metadata: ["reason": "\(error)"])
         }
     }
 
@@ -55,7 +55,7 @@ final class WatchRunner: Service {
             return try await work.due()
         } catch {
             if Task.isCancelled { return [] }
-            logger.error("due calls could not be read", metadata: ["reason": "\(error)"])
+            logger.error("cannot read due calls to backends; retrying", metadata: ["reason": "\(error)"])
             return []
         }
     }
@@ -66,10 +66,10 @@ final class WatchRunner: Service {
             try await work.ended(call, result)
         } catch {
             // It is tried again before any other call is begun.
-            logger.error("the result of a call could not be written", metadata: ["reason": "\(error)"])
+            logger.error("cannot store the result of a call to a backend; retrying", metadata: ["reason": "\(error)"])
         }
         if case .notMade(let reason) = result {
-            logger.warning("a call to a back end could not be made", metadata: ["reason": "\(reason)"])
+            logger.warning("cannot call a backend", metadata: ["reason": "\(reason)"])
         }
     }
 

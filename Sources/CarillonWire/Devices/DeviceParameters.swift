@@ -40,7 +40,7 @@ package struct DeviceParameters: Equatable, Sendable {
         var names: Set<String> = []
         for member in members {
             guard names.insert(member.name).inserted else {
-                throw Self.refusal("The parameter \"\(member.name.prefix(60))\" is there twice.")
+                throw Self.refusal("The parameter \"\(member.name.prefix(60))\" appears twice.")
             }
             merged.values[member.name] =
                 member.value == .null ? nil : try Self.value(member.value, of: member.name)
@@ -88,32 +88,32 @@ package struct DeviceParameters: Equatable, Sendable {
 
     private func check() throws(Refusal) {
         guard values.count <= Self.most else {
-            throw Self.refusal("There may be \(Self.most) parameters, not \(values.count).")
+            throw Self.refusal("A device can have up to \(Self.most) parameters, not \(values.count).")
         }
         for (name, value) in values {
             guard Self.isName(name) else {
                 throw Self.refusal(
-                    "The name of a parameter has 1 to \(Self.longestNameBytes) letters, digits and underscores, and begins with no digit; \"\(name.prefix(60))\" is none."
+                    "The parameter name \"\(name.prefix(60))\" is not valid. A name must have 1 to \(Self.longestNameBytes) letters, digits and underscores, and must not begin with a digit."
                 )
             }
             switch value {
             case .text(let text): try Self.check(text, of: name)
             case .texts(let texts):
                 guard texts.count <= Self.mostTexts else {
-                    throw Self.refusal("The parameter \"\(name)\" may have \(Self.mostTexts) texts.")
+                    throw Self.refusal("The parameter \"\(name)\" can have up to \(Self.mostTexts) texts.")
                 }
                 for text in texts { try Self.check(text, of: name) }
             case .bool, .integer, .number: break
             }
         }
         guard json.count <= Self.largestBytes else {
-            throw Self.refusal("The parameters may have \(Self.largestBytes) bytes in all, written as JSON.")
+            throw Self.refusal("The parameters must have at most \(Self.largestBytes) bytes in total, as JSON.")
         }
     }
 
     private static func check(_ text: String, of name: String) throws(Refusal) {
         guard text.utf8.count <= longestTextBytes else {
-            throw refusal("The parameter \"\(name)\" may have \(longestTextBytes) bytes.")
+            throw refusal("Each text of the parameter \"\(name)\" must have at most \(longestTextBytes) bytes.")
         }
     }
 

@@ -15,7 +15,7 @@ package struct PushToken: Hashable, Sendable {
             throw Self.refusal("is longer than \(2 * Self.longestBytes) digits")
         }
         guard text.utf8.allSatisfy({ Hexadecimal.value(of: $0) != nil }) else {
-            throw Self.refusal("has characters that are no hexadecimal digits, such as spaces or brackets")
+            throw Self.refusal("has characters that are not hexadecimal digits, such as spaces or brackets")
         }
         guard let bytes = Hexadecimal.decode(text) else { throw Self.refusal("has an odd number of digits") }
         self.bytes = bytes
@@ -32,7 +32,8 @@ package struct PushToken: Hashable, Sendable {
 
     private static func refusal(_ why: String) -> Refusal {
         Refusal(
-            .pushTokenInvalid, "The push token \(why); it must be the hexadecimal digits of what the system gave the app.")
+            .pushTokenInvalid,
+            "The push token \(why); it must be the bytes that the app received from the system, as hexadecimal digits.")
     }
 }
 

@@ -90,7 +90,7 @@ extension ClientFrame {
         /// The reason for a close frame. It is at most 123 bytes long (RFC 6455 section 5.5).
         package var reason: String {
             switch self {
-            case .notJSON: "frame_not_json: a frame is one JSON object"
+            case .notJSON: "frame_not_json: a frame must be one JSON object"
             case .badMember(let name): "frame_invalid: the member \"\(name.prefix(40))\" is missing or of the wrong type"
             case .numberOutOfRange(let line, let column):
                 "frame_invalid: the number in line \(line), column \(column) is out of range"

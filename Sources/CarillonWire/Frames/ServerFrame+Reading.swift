@@ -9,7 +9,7 @@ extension ServerFrame {
     /// Reads a frame on the client's side. Returns nil for a type that this version does not know.
     package static func parse(_ text: some Sequence<UInt8>) throws(Fault) -> ServerFrame? {
         guard let json = JSONValue(parsing: Array(text)), case .object = json else {
-            throw Fault(reason: "a frame of the server is no JSON object")
+            throw Fault(reason: "a frame of the server is not a JSON object")
         }
         return try Members(json: json).frame()
     }
@@ -123,7 +123,7 @@ extension ServerFrame {
             switch json[name] {
             case nil, .null: return nil
             case .string(let text): return text
-            default: throw Fault(reason: "\(name) is no text")
+            default: throw Fault(reason: "\(name) is not a text")
             }
         }
 
@@ -131,7 +131,7 @@ extension ServerFrame {
             switch json[name] {
             case nil, .null: return nil
             case .integer(let number): return number
-            default: throw Fault(reason: "\(name) is no whole number")
+            default: throw Fault(reason: "\(name) is not a whole number")
             }
         }
 

@@ -5,6 +5,6 @@ extension Refusal {
     package static func numberOutOfRange(in body: [UInt8]) -> Refusal? {
         guard let number = NumberOutOfRange(in: body), !number.path.isEmpty else { return nil }
         let field = number.path.joined(separator: ".").prefix(120)
-        return Refusal(.fieldInvalid, "The field \"\(field)\" has a number that is out of range, which ends at 1.8e308.")
+        return Refusal(.fieldInvalid, "The field \"\(field)\" has a number that is out of range; the limit is 1.8e308.")
     }
 }

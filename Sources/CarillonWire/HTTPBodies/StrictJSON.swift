@@ -32,10 +32,11 @@ package enum StrictJSON {
         } catch DecodingError.valueNotFound(let type, let context) where !context.codingPath.isEmpty {
             throw Refusal(.fieldInvalid, "The field \"\(path(context.codingPath))\" must be \(name(of: type)), not null.")
         } catch DecodingError.dataCorrupted(let context) where !context.codingPath.isEmpty {
-            throw Refusal(.fieldInvalid, "The field \"\(path(context.codingPath))\" is wrong: \(context.debugDescription)")
+            throw Refusal(
+                .fieldInvalid, "The field \"\(path(context.codingPath))\" is not valid: \(context.debugDescription)")
         } catch DecodingError.dataCorrupted(let context) {
             // For some numbers, the decoder reports no path.
-            throw Refusal(.fieldInvalid, "A field is wrong: \(context.debugDescription)")
+            throw Refusal(.fieldInvalid, "A field is not valid: \(context.debugDescription)")
         } catch {
             throw notJSON
         }
@@ -47,7 +48,7 @@ package enum StrictJSON {
             throw Refusal.numberOutOfRange(in: text) ?? notJSON
         }
         try refuseUnknown(value.names, known: known)
-        guard value.names.count == members.count else { throw Refusal(.jsonInvalid, "A field is there twice.") }
+        guard value.names.count == members.count else { throw Refusal(.jsonInvalid, "A field appears twice.") }
         return value
     }
 
@@ -63,7 +64,8 @@ package enum StrictJSON {
         guard let unknown = names.subtracting(known).min() else { return }
         throw Refusal(
             .fieldUnknown,
-            "The field \"\(unknown.prefix(60))\" is unknown; known are: \(known.sorted().joined(separator: ", ")).")
+            "The field \"\(unknown.prefix(60))\" is unknown; the known fields are: \(known.sorted().joined(separator: ", "))."
+        )
     }
 
     private struct MemberNames: Decodable {

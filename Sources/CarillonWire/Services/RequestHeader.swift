@@ -55,16 +55,18 @@ package struct RequestHeader: Equatable, Sendable {
             throw Refusal(.fieldInvalid, "The field \"id\" must be 32 hexadecimal digits.")
         }
         guard let method = MethodName(try text("method")) else {
-            throw Refusal(.fieldInvalid, "The field \"method\" must be a letter and up to 63 letters, digits and \"_\".")
+            throw Refusal(
+                .fieldInvalid, "The field \"method\" must be a letter, followed by up to 63 letters, digits and \"_\".")
         }
         guard case .integer(let deadline)? = json["deadline"] ?? .integer(Int(Self.defaultDeadlineSeconds)),
             (1...Self.longestDeadlineSeconds).contains(Int64(deadline))
         else {
             throw Refusal(
-                .fieldInvalid, "The field \"deadline\" must be a number of seconds, 1 to \(Self.longestDeadlineSeconds).")
+                .fieldInvalid, "The field \"deadline\" must be a number of seconds from 1 to \(Self.longestDeadlineSeconds)."
+            )
         }
         guard let foreground = Foreground(rawValue: try json.textMember("foreground") ?? "none") else {
-            throw Refusal(.fieldInvalid, "The field \"foreground\" can be: preferMe, preferPeer, none.")
+            throw Refusal(.fieldInvalid, "The field \"foreground\" must be one of: preferMe, preferPeer, none.")
         }
         self.init(
             id: id, service: try ServiceID.checked(try text("service")),

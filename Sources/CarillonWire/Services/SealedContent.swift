@@ -41,21 +41,23 @@ package struct SealedContent: Equatable, Sendable {
         }
         guard json["suite"] == .string(Self.suite) else { throw invalid("suite", "\"\(Self.suite)\"") }
         guard case .string(let keyID)? = json["keyID"], KeyBundle.isName(keyID) else {
-            throw invalid("keyID", "the name of a key, 16 hexadecimal digits")
+            throw invalid("keyID", "the ID of a key, which is 16 hexadecimal digits")
         }
         guard let sender = json["sender"].flatMap(KeyBundle.init) else { throw invalid("sender", "a signed key") }
         guard let encapsulated = json.bytes("enc", 32) else { throw invalid("enc", "32 bytes in base64url") }
         guard case .integer(let files)? = json["files"] ?? .integer(0), (0...Self.mostFiles).contains(files) else {
-            throw Refusal(.requestTooLarge, "A request has up to \(Self.mostFiles) files.")
+            throw Refusal(.requestTooLarge, "A request can have up to \(Self.mostFiles) files.")
         }
         guard case .integer(let fileBytes)? = json["fileBytes"] ?? .integer(0),
             (0...Self.mostFileBytes).contains(Int64(fileBytes))
-        else { throw Refusal(.requestTooLarge, "The files of a request have up to \(Self.mostFileBytes) bytes in all.") }
+        else {
+            throw Refusal(.requestTooLarge, "The files of a request must have at most \(Self.mostFileBytes) bytes in total.")
+        }
         guard case .string(let text)? = json["body"], let body = Base64URL.decodeLeniently(text) else {
             throw invalid("body", "base64url")
         }
         guard body.count <= Self.bodyBytes else {
-            throw Refusal(.requestTooLarge, "A body has up to \(Self.bodyBytes) bytes.")
+            throw Refusal(.requestTooLarge, "A body must have at most \(Self.bodyBytes) bytes.")
         }
         self.init(
             keyID: keyID, sender: sender, encapsulated: encapsulated, body: body, files: files,

@@ -33,30 +33,32 @@ package struct NotificationFormat: Equatable, Sendable {
     private static let shown: Set = ["title", "subtitle", "body", "titleKey", "subtitleKey", "bodyKey"]
 
     package init(_ json: JSONValue) throws(Refusal) {
-        guard case .object(let members) = json else { throw Self.refusal("it is no object") }
-        guard !members.isEmpty else { throw Refusal(.formatEmpty, "The notification's format has no member.") }
+        guard case .object(let members) = json else { throw Self.refusal("it must be an object") }
+        guard !members.isEmpty else {
+            throw Refusal(.formatEmpty, "The notification's format is empty; set at least one member.")
+        }
         guard json.bytes.count <= Self.longestBytes else {
-            throw Refusal(.formatTooLong, "A notification's format may have \(Self.longestBytes) bytes.")
+            throw Refusal(.formatTooLong, "The notification's format must have at most \(Self.longestBytes) bytes.")
         }
         var seen: Set<String> = []
         for member in members {
-            guard seen.insert(member.name).inserted else { throw Self.refusal("\"\(member.name)\" is there twice") }
+            guard seen.insert(member.name).inserted else { throw Self.refusal("\"\(member.name)\" appears twice") }
             try Self.check(member)
         }
         guard !seen.isDisjoint(with: Self.shown.union(["sound", "badge", "custom", "contentAvailable"])) else {
-            throw Refusal(.formatEmpty, "The notification's format shows nothing, and wakes nothing.")
+            throw Refusal(.formatEmpty, "The notification's format must show something or wake the app.")
         }
         for key in ["title", "subtitle", "body"] where seen.contains(key) && seen.contains(key + "Key") {
-            throw Self.refusal("say either \"\(key)\" or \"\(key)Key\"")
+            throw Self.refusal("set either \"\(key)\" or \"\(key)Key\"")
         }
         for key in ["title", "subtitle", "body"] where seen.contains(key + "Arguments") && !seen.contains(key + "Key") {
-            throw Self.refusal("\"\(key)Arguments\" are those of \"\(key)Key\"")
+            throw Self.refusal("\"\(key)Arguments\" needs \"\(key)Key\"")
         }
         self.json = json
     }
 
     private static func refusal(_ why: String) -> Refusal {
-        Refusal(.formatInvalid, "The notification's format cannot be used: \(why).")
+        Refusal(.formatInvalid, "The notification's format is not valid: \(why).")
     }
 
     private static func check(_ member: JSONValue.Member) throws(Refusal) {
@@ -78,18 +80,19 @@ package struct NotificationFormat: Equatable, Sendable {
         case ("private", let keys):
             guard PrivateKeys(keys) != nil else {
                 throw refusal(
-                    "\"private\" has \"p256dh\", a point on P-256 (65 bytes), and \"auth\" (16 bytes), in base64url")
+                    "\"private\" must have \"p256dh\", a point on P-256 (65 bytes), and \"auth\" (16 bytes), in base64url")
             }
         case ("route", .string(let route)) where ["unlessSeen", "always"].contains(route): break
         case ("priority", .string(let priority)) where ["immediate", "considerPower"].contains(priority): break
         case ("custom", .object(let members)):
             if let taken = members.first(where: { ["aps", "carillon"].contains($0.name) }) {
-                throw refusal("a custom value cannot be called \"\(taken.name)\"")
+                throw refusal("the name of a custom value must not be \"\(taken.name)\"")
             }
-            guard member.value.depth <= customDepth else { throw refusal("custom values lie too deep in each other") }
-        case (let name, _) where memberNames.contains(name): throw refusal("\"\(name)\" cannot have that value")
+            guard member.value.depth <= customDepth else { throw refusal("custom values are nested too deeply") }
+        case (let name, _) where memberNames.contains(name): throw refusal("the value of \"\(name)\" is not valid")
         case (let name, _):
-            throw refusal("\"\(name.prefix(60))\" is unknown; known are: \(memberNames.sorted().joined(separator: ", "))")
+            throw refusal(
+                "\"\(name.prefix(60))\" is unknown; the known members are: \(memberNames.sorted().joined(separator: ", "))")
         }
     }
 
@@ -98,7 +101,7 @@ package struct NotificationFormat: Equatable, Sendable {
             switch (member.name, member.value) {
             case ("name", .string), ("critical", .bool), ("volume", .integer(0...1)): break
             case ("volume", .number(let volume)) where (0...1).contains(volume): break
-            default: throw refusal("a sound has a \"name\", may be \"critical\", and has a \"volume\" from 0 to 1")
+            default: throw refusal("a sound must have a \"name\", and can have \"critical\" and a \"volume\" from 0 to 1")
             }
         }
         guard members.contains(where: { $0.name == "name" }), Set(members.map(\.name)).count == members.count else {

@@ -19,10 +19,10 @@ package enum UpdatePayload: Equatable, Sendable {
             throw Refusal(.fieldInvalid, "The field \"payload\" must be an object.")
         }
         guard json.names.count == members.count else {
-            throw Refusal(.fieldInvalid, "A member of the payload is there twice.")
+            throw Refusal(.fieldInvalid, "A member of the payload appears twice.")
         }
         guard json.bytes.count <= Self.mostBytes else {
-            throw Refusal(.fieldInvalid, "The payload may have \(Self.mostBytes) bytes as JSON.")
+            throw Refusal(.fieldInvalid, "The payload must have at most \(Self.mostBytes) bytes as JSON.")
         }
         let reader = PayloadReader(json)
         switch kind {
@@ -87,7 +87,8 @@ private struct PayloadReader {
         guard let unknown = json.names.subtracting(known).min() else { return }
         let list = known.isEmpty ? "none" : known.sorted().joined(separator: ", ")
         throw Refusal(
-            .fieldUnknown, "The member \"payload.\(unknown.prefix(60))\" is unknown; of \(what) known are: \(list).")
+            .fieldUnknown,
+            "The member \"payload.\(unknown.prefix(60))\" is unknown; the known members of \(what) are: \(list).")
     }
 
     func text(_ name: String, upTo bytes: Int) throws(Refusal) -> String? {
@@ -125,7 +126,7 @@ private struct PayloadReader {
     func moment(_ name: String) throws(Refusal) -> Int64? {
         guard let text = try text(name, upTo: 40) else { return nil }
         guard let moment = Timestamp3339.milliseconds(text) else {
-            throw Self.refusal(name, "a moment such as 2026-01-31T12:00:00.000Z")
+            throw Self.refusal(name, "a time such as 2026-01-31T12:00:00.000Z")
         }
         return moment
     }

@@ -39,7 +39,7 @@ struct ConditionCostTests {
             try conditions.condition(source, over: ["price": .double], cost: 7)
         }
         #expect(refusal?.problems.map(\.code) == [.cost])
-        #expect(refusal?.problems.first?.message.contains("at least 8 units and at most 8,") == true)
+        #expect(refusal?.problems.first?.message.contains("at least 8 units and at most 8;") == true)
     }
 
     @Test(arguments: [nil, 200] as [Int?])
@@ -49,7 +49,7 @@ struct ConditionCostTests {
                 "name == headline", over: ["name": .string, "headline": .string],
                 maxBytes: maxBytes.map { ["name": $0, "headline": $0] } ?? ["name": 4096, "headline": 4096], cost: 1)
         }
-        #expect(refusal?.problems.first?.message.contains("at most \(3 + (maxBytes ?? 4096) / 10),") == true)
+        #expect(refusal?.problems.first?.message.contains("at most \(3 + (maxBytes ?? 4096) / 10);") == true)
     }
 
     @Test func `two values of unknown type are compared as two texts of 4,096 bytes`() throws {

@@ -112,7 +112,7 @@ struct UserKeySetTests {
             ]
             for text in texts {
                 let refusal = #expect(throws: Refusal.self) { try UserKeySet(jwks: Array(text.utf8)) }
-                #expect(refusal?.detail == "The key set contains a private key.")
+                #expect(refusal?.detail == "The key set contains a private key; publish only the public keys.")
                 #expect(refusal?.code == .userRulesInvalid)
             }
         }

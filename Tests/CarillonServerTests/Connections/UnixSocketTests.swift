@@ -56,13 +56,16 @@ struct UnixSocketTests {
         let (descriptor, file) = try UnixSocketFile.make(path)
         defer { close(descriptor) }
         SocketDescriptor.setBacklog(1, of: descriptor)
-        #expect(reason { _ = try UnixSocketFile.make(path) } == "another process listens there")
+        #expect(
+            reason { _ = try UnixSocketFile.make(path) } == "another process listens there; stop it, or choose another path")
         #expect(try mode(of: path) != nil)
         // Another server has the place meanwhile.
         #expect(unlink(path) == 0)
         try Data("text".utf8).write(to: URL(fileURLWithPath: path))
         file.remove()
-        #expect(reason { _ = try UnixSocketFile.make(path) } == "a file is there that is no socket")
+        #expect(
+            reason { _ = try UnixSocketFile.make(path) }
+                == "the path has a file that is not a socket; remove it, or choose another path")
         #expect(FileManager.default.contents(atPath: path) == Data("text".utf8))
     }
 

@@ -7,7 +7,7 @@ import Testing
 /// Sockets of a real server whose home answers late, or not at all.
 @Suite(.timeLimit(.minutes(5)))
 struct DelayedArrivalTests {
-    private static let comesBack = "storage_unavailable: come back later"
+    private static let comesBack = "storage_unavailable: connect again later"
 
     /// A server, and the link of its connections to the home.
     private struct World: Sendable {

@@ -7,8 +7,9 @@ import Testing
 
 /// The refusals that a client gets if a home did not do its request.
 struct HomeFaultTests {
-    private static let unreachable = "The server cannot reach the home of the request now; nothing was accepted."
-    private static let unknown = "The home of the request did not answer; it may have accepted the request."
+    private static let unreachable = "The server cannot reach the home of the request; nothing was accepted. Retry."
+    private static let unknown =
+        "The home of the request did not answer, but may have accepted the request; check the result before you retry."
 
     @Test(arguments: [
         (HomeFault.unreachable, unreachable), (.moved(to: Shard(number: 7)), unreachable), (.outcomeUnknown, unknown),
@@ -29,7 +30,9 @@ struct HomeFaultTests {
     @Test func `a fault of the store alone keeps its text`() {
         let fault = StoreFault(.unavailable, "no")
         let logger = LogCatcher().logger
-        #expect(Refusal(fault, logger: logger).detail == "The server cannot use its store now; nothing was accepted.")
-        #expect(SocketRequests.refusal(for: fault, logger: logger).detail == "Come back later.")
+        let text = "The server cannot use its store; nothing was accepted. Retry later."
+        #expect(Refusal(fault, logger: logger).detail == text)
+        let ofSocket = SocketRequests.refusal(for: fault, logger: logger)
+        #expect(ofSocket.detail == "The server cannot process the request; retry later.")
     }
 }

@@ -106,7 +106,7 @@ struct MovedConnectionTests {
         }
         try await world.move(phone.shard)
         let text = await older.readToEnd()
-        #expect(text.contains("replaced: a newer connection of this device took over"))
+        #expect(text.contains("replaced: the device opened a newer connection"))
         let id = try await world.send(to: phone)
         let peer = newer.withLock { $0 }
         _ = try await peer?.read(until: id.description)

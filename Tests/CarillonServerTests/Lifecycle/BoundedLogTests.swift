@@ -75,17 +75,17 @@ struct BoundedLogTests {
         #expect(
             catcher.lines.sorted()
                 == ["com.example.one", "com.example.two"].map {
-                    "warning an app's server could not be asked app=\($0) reason=connection refused"
+                    "warning the approval hook of an app did not answer app=\($0) reason=connection refused"
                 })
         ticks.pass(seconds: 60)
         #expect(try await register(keys[0]) == 503)
         #expect(
             catcher.lines.last
-                == "warning an app's server could not be asked app=com.example.one reason=connection refused withheld=49")
+                == "warning the approval hook of an app did not answer app=com.example.one reason=connection refused withheld=49")
         backend.says(200)
         for _ in 0..<3 { #expect(try await register(keys[0]) == 201) }
         #expect(catcher.lines.count == 4)
-        #expect(catcher.lines.last == "notice an app's server answers again app=com.example.one")
+        #expect(catcher.lines.last == "notice the approval hook of an app answers again app=com.example.one")
         // An app's server that fails with each second question makes no more lines than that.
         for number in 0..<40 {
             backend.says(number.isMultiple(of: 2) ? 500 : 200)
@@ -100,6 +100,6 @@ struct BoundedLogTests {
         let device = try await routes.device()
         try await stores.makeUnreadable(.deviceProfiles, in: store)
         for _ in 0..<20 { #expect(try await routes.request(.get, "/v1/device", key: device.credential).status >= 500) }
-        #expect(catcher.lines.count { $0.contains("a request met a store fault") } == 1, "\(catcher.lines)")
+        #expect(catcher.lines.count { $0.contains("cannot use the store; refusing a request") } == 1, "\(catcher.lines)")
     }
 }

@@ -7,7 +7,7 @@ import Testing
 /// Why a server cannot listen, in the words of people.
 struct ListenFaultTests {
     @Test(arguments: [
-        (EADDRINUSE, "the address is in use"), (EADDRNOTAVAIL, "no such address"), (EACCES, "permission denied"),
+        (EADDRINUSE, "the address is in use"), (EADDRNOTAVAIL, "does not have the address"), (EACCES, "permission denied"),
         (ENOENT, "does not exist"), (EMFILE, "too many open files"), (EINVAL, "error 22"),
     ])
     func `an error of the system has a sentence`(_ code: CInt, _ text: String) async {

@@ -65,7 +65,7 @@ struct LoggedSecretTests {
         _ = try await routes.store.putDocument(document.bytes, as: queue.credential, at: routes.domain.time.now())
         routes.watch.noteMembers(of: body.bytes)
         try await routes.domain.gateways.open()
-        #expect(catcher.lines.count { $0.contains("push credentials cannot be used") } == 1, "\(catcher.lines)")
+        #expect(catcher.lines.count { $0.contains("cannot use the push credentials") } == 1, "\(catcher.lines)")
         let held = String(decoding: try await routes.request(.get, "/health/ready").body, as: UTF8.self)
         #expect(held.contains("production") && !held.contains(secret))
     }
@@ -101,12 +101,12 @@ struct LoggedSecretTests {
             ).status
         }
         #expect(try await say() == 503)
-        #expect(catcher.lines.count { $0.contains("could not be fetched") && $0.contains("id.example:443") } == 1)
+        #expect(catcher.lines.count { $0.contains("cannot fetch the key set") && $0.contains("id.example:443") } == 1)
         let keys = "{\"keys\":[\(try signer.jwk("one"))]}"
         sets.answer.withLock { $0 = .found(Array(keys.utf8)) }
         clock.pass(3600)
         #expect(try await say() == 200)
-        #expect(catcher.lines.count { $0.contains("fetched again") } == 1, "\(catcher.lines)")
+        #expect(catcher.lines.count { $0.contains("fetched the key set") } == 1, "\(catcher.lines)")
         #expect(!catcher.text.contains(Self.secret) && !catcher.text.contains("code="))
     }
 
@@ -122,7 +122,7 @@ struct LoggedSecretTests {
         #expect(try await routes.request(.post, "/v1/devices", key: key).status == 503)
         backend.says(200)
         #expect(try await routes.request(.post, "/v1/devices", key: key).status == 201)
-        #expect(catcher.lines.count { $0.contains("an app's server") } == 2, "\(catcher.lines)")
+        #expect(catcher.lines.count { $0.contains("the approval hook of an app") } == 2, "\(catcher.lines)")
         #expect(!catcher.text.contains(Self.secret) && !catcher.text.contains(set["secret"]))
     }
 

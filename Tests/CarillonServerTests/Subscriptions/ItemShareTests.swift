@@ -105,7 +105,7 @@ struct ItemShareTests {
             }
         }
         let full = try await subscribe(world, Self.compared(21), by: other)
-        #expect(full.code == "trigger_forbidden" && full["detail"].contains("as it may"), "\(full["detail"])")
+        #expect(full.code == "trigger_forbidden" && full["detail"].contains("reached its limit"), "\(full["detail"])")
     }
 
     @Test func `what is removed gives its share back`() async throws {

@@ -96,8 +96,8 @@ struct SubscriptionRefusalTests {
         Wrong(format(#"{"title":"$[0]"}"#), "placeholder_invalid", "no field 0"),
         Wrong(format(#"{"title":"${price"}"#), "placeholder_invalid"),
         Wrong(format(#"{"title":"${{ price + }}"}"#), "placeholder_invalid", "expression"),
-        Wrong(format(#"{"title":"${{ price | loud }}"}"#), "placeholder_invalid", "no style"),
-        Wrong(format(#"{"title":"${{ price | number(99) }}"}"#), "placeholder_invalid", "no style"),
+        Wrong(format(#"{"title":"${{ price | loud }}"}"#), "placeholder_invalid", "not a style"),
+        Wrong(format(#"{"title":"${{ price | number(99) }}"}"#), "placeholder_invalid", "not a style"),
         Wrong(format(#"{"title":"x","custom":{"deep":["${prise}"]}}"#), "placeholder_invalid", "prise"),
     ]
 

@@ -248,7 +248,7 @@ def test_out_of_files_the_listener_waits_instead_of_spinning_and_comes_back(make
     channel = server.register_device().open_channel()
     leave_files(server, 5)
     peers = [connect(server) for _ in range(30)]
-    await_value(lambda: "cannot be accepted" in server.log.read_text(), bool, "the listener waits")
+    await_value(lambda: "cannot accept connections" in server.log.read_text(), bool, "the listener waits")
     before = cpu_seconds(server)
     time.sleep(2)
     # A listener that spins takes all of the two seconds.
@@ -355,5 +355,5 @@ def test_a_list_that_names_no_origins_is_refused_when_the_server_starts(executab
     )
     assert done.returncode == 64
     # What was given is not repeated: it can have a password.
-    assert "allowed-origins" in done.stderr and "no origin" in done.stderr
+    assert "allowed-origins" in done.stderr and "not an origin" in done.stderr
     assert "/path" not in done.stderr and "nonsense" not in done.stderr

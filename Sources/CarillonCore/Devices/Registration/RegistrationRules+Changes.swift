@@ -45,7 +45,7 @@ extension RegistrationRules {
     ) -> Insertion {
         guard let app = facts.app, new.key == nil || app.isKeyInForce else { return .refused(.notAllowed) }
         guard facts.known != nil || app.devices < limit else {
-            return .refused(.refused(Refusal(.devicesTooMany, "The app has \(limit) devices, as many as it may.")))
+            return .refused(.refused(Refusal(.devicesTooMany, "The app has reached its limit of \(limit) devices.")))
         }
         if let share = new.share, facts.known == nil {
             guard let count = facts.devicesOfAddress else { return .needsDevices(of: share) }

@@ -114,7 +114,7 @@ package enum RegistrationRules {
         guard tokenTransfers <= tokenTransfersPerDay else {
             throw Refusal(
                 .pushTokenContested,
-                "The push token went from one device to another \(tokenTransfersPerDay) times today; it stays where it is until tomorrow.",
+                "The push token moved between devices \(tokenTransfersPerDay) times today and stays with its device until tomorrow; retry then.",
                 retryAfterSeconds: Int((today + 1) * daySeconds - now.seconds))
         }
         var loser = holder

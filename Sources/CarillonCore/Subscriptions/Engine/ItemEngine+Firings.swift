@@ -31,7 +31,7 @@ extension ItemEngine {
         if let fault = notified.fault {
             items[key]?.heldUp.insert(firing.number)
             logger.error(
-                "a firing could not be told, and is tried again",
+                "cannot deliver a firing; retrying",
                 metadata: ["app": "\(key.app.rawValue)", "reason": "\(fault)"])
         } else {
             isNotified(firing.number, of: key)
@@ -43,7 +43,7 @@ extension ItemEngine {
             for subscription in gone { items[key]?.whenStill { $0.disarm(subscription) } }
         } catch {
             logger.error(
-                "subscriptions could not be read, and are looked at later",
+                "cannot read subscriptions; reading them later",
                 metadata: ["app": "\(key.app.rawValue)", "reason": "\(error)"])
         }
     }
@@ -140,7 +140,7 @@ extension ItemEngine {
                 case .readable(let firing): guard await notify(firing) else { return }
                 case .unreadable(let number):
                     logger.error(
-                        "a firing cannot be read, and is given up",
+                        "cannot read a firing; dropping it",
                         metadata: ["app": "\(key.app.rawValue)", "item": "\(key.name)"])
                     defer { underWay.remove(number) }
                     try await store.advance(number, to: nil, refused: [])
@@ -150,7 +150,7 @@ extension ItemEngine {
             }
         } catch {
             logger.error(
-                "what an item fired could not be read, and is tried again",
+                "cannot read firings of an item; retrying",
                 metadata: ["app": "\(key.app.rawValue)", "reason": "\(error)"])
         }
     }

@@ -58,10 +58,10 @@ extension ItemEngine {
                 case .subscriptionRemoved(_, from: nil, shape: _)?:
                     // An item whose name cannot be read is not in memory.
                     logger.error(
-                        "cannot read item of hand-over; only shape is removed", metadata: ["number": "\(handOver.number)"])
+                        "cannot read item of hand-over; removing only its shape", metadata: ["number": "\(handOver.number)"])
                 case nil:
                     logger.error(
-                        "cannot read hand-over; it is removed",
+                        "cannot read hand-over; removing it",
                         metadata: ["number": "\(handOver.number)", "kind": "\(handOver.kind)"])
                 }
                 applied.append(AppliedHandOver(handOver))

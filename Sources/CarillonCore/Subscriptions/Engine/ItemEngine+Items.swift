@@ -113,7 +113,7 @@ extension ItemEngine {
             item.index.costLimit = cost
         } catch {
             logger.error(
-                "cannot read item rules; an item keeps its cost limit",
+                "cannot read item rules; keeping the cost limit of an item",
                 metadata: ["app": "\(item.key.app.rawValue)", "reason": "\(error)"])
         }
     }
@@ -134,7 +134,7 @@ extension ItemEngine {
         } catch {
             // An earlier version accepted the condition. The subscription never fires.
             logger.error(
-                "a condition cannot be read any more",
+                "cannot read a stored condition; its subscription does not fire",
                 metadata: ["app": "\(item.key.app.rawValue)", "subscription": "\(armed.target.subscription.rawValue)"])
         }
     }
@@ -148,7 +148,10 @@ extension ItemEngine {
         let program = try ExpressionProgram.unchecked(condition.source, in: conditions.environment)
         // The source may be the source of another condition with the same shape.
         if let values, values.count == program.constants.count { return (try shapes.number(of: program), values) }
-        guard values == nil else { throw Refusal(.triggerInvalid, "The condition was stored by another version.") }
+        guard values == nil else {
+            throw Refusal(
+                .triggerInvalid, "Another version of the server stored the condition; create the subscription again.")
+        }
         return (try shapes.number(of: program), program.constants)
     }
 
@@ -168,12 +171,12 @@ extension ItemEngine {
             let share = max(1, limit.most * limits.sharePercent / 100)
             if index.usage(of: owner)[keyPath: limit.path] + more > share {
                 return """
-                    The item "\(key.name)" may have \(limit.most) \(limit.what), and the share of one user, or of one device \
-                    without a user, is \(limits.sharePercent) % of them, \(share), which are used up.
+                    The item "\(key.name)" can have up to \(limit.most) \(limit.what). The quota of one user, or of one device \
+                    without a user, is \(limits.sharePercent) % of them, \(share), and is used up; remove subscriptions first.
                     """
             }
             if all[keyPath: limit.path] + more > limit.most {
-                return "The item \"\(key.name)\" has as many \(limit.what) as it may, \(limit.most)."
+                return "The item \"\(key.name)\" has reached its limit of \(limit.most) \(limit.what)."
             }
         }
         return nil
@@ -192,8 +195,8 @@ extension ItemEngine.Limits {
         [
             .init(
                 path: \.unguarded, most: unguardedPerItem,
-                what: "conditions that begin with no comparison of a field and a constant"),
-            .init(path: \.guarded, most: unguardedPerItem, what: "conditions of which no index decides a part"),
+                what: "conditions that do not begin with a comparison of a field and a constant"),
+            .init(path: \.guarded, most: unguardedPerItem, what: "conditions that no index can evaluate in part"),
             .init(path: \.constantBytes, most: constantBytesPerItem, what: "bytes in the constants of conditions"),
             .init(path: \.compared, most: comparedPerItem, what: "different compared expressions"),
         ]

@@ -38,7 +38,7 @@ extension ItemEngine {
         }
     }
 
-    static let isElsewhere = StoreFault(.unreachable, "another home has the item, or the item moves")
+    static let isElsewhere = StoreFault(.unreachable, "another home has the item, or the item is moving")
 }
 
 extension ItemKey {

@@ -162,7 +162,7 @@ package actor ItemEngine {
     }
 
     static let busy = Refusal(
-        .itemBusy, "The item has as many updates waiting as it may.", retryAfterSeconds: 1)
+        .itemBusy, "The item has reached its limit of waiting updates; retry later.", retryAfterSeconds: 1)
 
     /// Returns an item with its values; nil before its first update.
     package func item(of key: ItemKey) async throws -> StoredItem? {
@@ -259,7 +259,7 @@ package actor ItemEngine {
                 refused.increment()
                 let refusal = Refusal(
                     .itemTooLarge,
-                    "An item may have \(ItemLimits.fields) fields, and \(ItemLimits.itemBytes) bytes in them and their names."
+                    "An item can have up to \(ItemLimits.fields) fields, with at most \(ItemLimits.itemBytes) bytes in all names and values."
                 )
                 staged.answers.append((answer, .failure(refusal)))
                 return
@@ -311,7 +311,7 @@ package actor ItemEngine {
         let commit = ItemCommit(key: item.key, item: staged.item, firings: staged.firings)
         guard let written = try await store.commitItem(commit) else {
             forget(item)
-            throw Refusal(.itemsTooMany, "The app has as many items as it may, or was deleted.")
+            throw Refusal(.itemsTooMany, "The app has reached its limit of items, or was deleted.")
         }
         return written
     }

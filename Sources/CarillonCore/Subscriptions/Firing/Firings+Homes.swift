@@ -62,6 +62,6 @@ extension Firings {
     }
 
     private static let unanswered = StoreFault(
-        .outcomeUnknown, "a home answered for fewer deliveries than it was asked to make")
+        .outcomeUnknown, "a home answered fewer deliveries than it was sent")
     private static let movedAway = StoreFault(.unreachable, "another home has the device")
 }

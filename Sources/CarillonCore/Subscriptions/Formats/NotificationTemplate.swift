@@ -227,21 +227,21 @@ private struct PlaceholderParser {
                 plain += rest.dropFirst().prefix(2)
                 rest = rest.dropFirst(3)
             } else if rest.hasPrefix("${{") {
-                guard let end = rest.range(of: "}}") else { throw Self.refusal("\"${{\" has no \"}}\" behind it") }
+                guard let end = rest.range(of: "}}") else { throw Self.refusal("\"${{\" must be followed by \"}}\"") }
                 flush()
                 segments.append(try expression(String(rest[rest.index(rest.startIndex, offsetBy: 3)..<end.lowerBound])))
                 rest = rest[end.upperBound...]
             } else if rest.hasPrefix("${") {
-                guard let end = rest.firstIndex(of: "}") else { throw Self.refusal("\"${\" has no \"}\" behind it") }
+                guard let end = rest.firstIndex(of: "}") else { throw Self.refusal("\"${\" must be followed by \"}\"") }
                 flush()
                 segments.append(try named(String(rest[..<end].dropFirst(2))))
                 rest = rest[rest.index(after: end)...]
             } else if rest.hasPrefix("$[") {
                 guard let end = rest.firstIndex(of: "]"), let place = Int(rest[..<end].dropFirst(2)) else {
-                    throw Self.refusal("\"$[\" wants the number of a field and \"]\" behind it")
+                    throw Self.refusal("\"$[\" must be followed by the number of a field and \"]\"")
                 }
                 guard place >= 1, place <= fields.count else {
-                    throw Self.refusal("there is no field \(place); the first is 1, and the last \(fields.count)")
+                    throw Self.refusal("there is no field \(place); the first is 1, and the last is \(fields.count)")
                 }
                 flush()
                 segments.append(.field(fields[place - 1]))
@@ -265,7 +265,7 @@ private struct PlaceholderParser {
         case _ where fields.contains(name): return .field(name)
         default:
             let known = fields + ["item", "subscription.id", "subscription.key", "update.time"]
-            throw Self.refusal("there is no \"\(name.prefix(60))\"; known are: \(known.joined(separator: ", "))")
+            throw Self.refusal("there is no \"\(name.prefix(60))\"; the known names are: \(known.joined(separator: ", "))")
         }
     }
 
@@ -277,7 +277,7 @@ private struct PlaceholderParser {
             style = ValueStyle(String(text[text.index(after: bar)...]))
             guard style != nil else {
                 throw Self.refusal(
-                    "\"\(text[bar...].prefix(60))\" is no style; known are: number(2), percent(1), currency(EUR), date(short), time(short), dateTime(medium)"
+                    "\"\(text[bar...].prefix(60))\" is not a style; the known styles are: number(2), percent(1), currency(EUR), date(short), time(short), dateTime(medium)"
                 )
             }
         }
@@ -318,7 +318,7 @@ private struct PlaceholderParser {
     }
 
     private static func refusal(_ why: String) -> Refusal {
-        Refusal(.placeholderInvalid, "A placeholder of the notification's format cannot be used: \(why).")
+        Refusal(.placeholderInvalid, "A placeholder of the notification's format is not valid: \(why).")
     }
 }
 

@@ -89,9 +89,9 @@ package struct AppItems: Sendable {
         let rule = rules.rule(for: name)
         var values: [String: ItemValue] = [:]
         for field in fields { values[field.name] = try field.value(as: rule.fields[field.name]) }
-        guard values.count == fields.count else { throw Refusal(.fieldInvalid, "A field is there twice.") }
+        guard values.count == fields.count else { throw Refusal(.fieldInvalid, "A field appears twice.") }
         guard values.count <= ItemLimits.fields else {
-            throw Refusal(.itemTooLarge, "An item may have \(ItemLimits.fields) fields.")
+            throw Refusal(.itemTooLarge, "An item can have up to \(ItemLimits.fields) fields.")
         }
         return PublishedUpdate(ItemUpdate(values, place: place), to: ItemKey(app: app, name: name), mode: rule.mode)
     }
@@ -102,7 +102,7 @@ package struct AppItems: Sendable {
     }
 
     private static func unknown(_ name: ItemName) -> Refusal {
-        Refusal(.itemUnknown, "The app has no item \"\(name)\"; it is made by its first update.")
+        Refusal(.itemUnknown, "The app has no item \"\(name)\"; publish an update to create it.")
     }
 
     /// Returns items whose names begin with a prefix, in the order of their names.
@@ -182,7 +182,7 @@ package struct WrittenField: Equatable, Sendable {
 
     func value(as field: ItemRules.Field?) throws(Refusal) -> ItemValue {
         guard (1...ItemLimits.fieldNameBytes).contains(name.utf8.count) else {
-            throw Refusal(.fieldInvalid, "A field's name may have 1 to \(ItemLimits.fieldNameBytes) bytes.")
+            throw Refusal(.fieldInvalid, "The name of a field must have 1 to \(ItemLimits.fieldNameBytes) bytes.")
         }
         let type = field?.type
         switch (value, type) {
@@ -191,7 +191,7 @@ package struct WrittenField: Equatable, Sendable {
         case (.string(let text), nil), (.string(let text), .string):
             let most = field?.maxBytes ?? ItemLimits.valueBytes
             guard text.utf8.count <= most else {
-                throw Refusal(.fieldInvalid, "The field \"\(name)\" may have \(most) bytes.")
+                throw Refusal(.fieldInvalid, "The field \"\(name)\" must have at most \(most) bytes.")
             }
             return ItemValue(.string(text))
         case (.string(let text), .timestamp): if let time = ExpressionTimestamp(text) { return ItemValue(.timestamp(time)) }

@@ -33,12 +33,12 @@ package struct ItemConditions: Sendable {
             throw ExpressionRefusal(
                 source: source,
                 sentence:
-                    "the condition costs at least \(program.cost.lowerBound) units and at most \(program.costText), more than the \(most) it may",
+                    "the condition costs at least \(program.cost.lowerBound) units and at most \(program.costText); the limit is \(most)",
                 code: .cost)
         }
         guard program.type == .bool || program.type == .dynamic else {
             throw ExpressionRefusal(
-                source: source, sentence: "a condition is a bool, not \(program.type)", code: .type)
+                source: source, sentence: "a condition must be of type bool, not \(program.type)", code: .type)
         }
         return try ExpressionProgram.unchecked(source, in: environment)
     }

@@ -83,13 +83,13 @@ package struct ItemRules: Equatable, Sendable {
         functions = try Self.texts("conditionFunctions", in: body)
         if let unknown = functions?.subtracting(ItemVocabulary.allFunctions).min() {
             throw Self.refusal(
-                "there is no function \"\(unknown.prefix(60))\"; known are: \(ItemVocabulary.allFunctions.joined(separator: ", "))"
+                "there is no function \"\(unknown.prefix(60))\"; the known functions are: \(ItemVocabulary.allFunctions.joined(separator: ", "))"
             )
         }
         operators = try Self.texts("conditionOperators", in: body)
         if let unknown = operators?.subtracting(ItemVocabulary.allOperators).min() {
             throw Self.refusal(
-                "there is no operator \"\(unknown.prefix(60))\"; known are: \(ItemVocabulary.allOperators.joined(separator: " "))"
+                "there is no operator \"\(unknown.prefix(60))\"; the known operators are: \(ItemVocabulary.allOperators.joined(separator: " "))"
             )
         }
         names = try Self.texts("conditionNames", in: body)
@@ -117,17 +117,17 @@ package struct ItemRules: Equatable, Sendable {
     /// Returns why an expression is not allowed, as a part of a sentence; nil if it is allowed.
     package func objection(to vocabulary: ItemVocabulary) -> String? {
         if let functions, let other = vocabulary.functions.subtracting(functions).min() {
-            return "calls \"\(other)\", and may call \(Self.list(functions))"
+            return "calls \"\(other)\"; the allowed functions are \(Self.list(functions))"
         }
         if let operators, let other = vocabulary.operators.subtracting(operators).min() {
-            return "uses the operator \(other), and may use \(Self.list(operators))"
+            return "uses the operator \(other); the allowed operators are \(Self.list(operators))"
         }
         let spoken =
             names?.contains("fields") == true
             ? vocabulary.names.intersection(ItemVocabulary.ownNames) : vocabulary.names
         if let names, let other = spoken.subtracting(names).min() {
             let what = other == "fields" ? "any field" : "\"\(other)\""
-            return "speaks of \(what), and may speak of \(Self.list(names))"
+            return "uses \(what); the allowed fields are \(Self.list(names))"
         }
         return nil
     }
@@ -151,7 +151,8 @@ package struct ItemRules: Equatable, Sendable {
 
     private static func rule(_ body: JSONValue) throws(Refusal) -> Rule {
         if let unknown = body.names.subtracting(ruleNames).min() {
-            throw refusal("\"\(unknown.prefix(60))\" is unknown; known are: \(ruleNames.sorted().joined(separator: ", "))")
+            throw refusal(
+                "\"\(unknown.prefix(60))\" is unknown; the known members are: \(ruleNames.sorted().joined(separator: ", "))")
         }
         guard case .string(let pattern)? = body["pattern"], ItemName(pattern) != nil else {
             throw refusal("a rule needs a \"pattern\" of at most \(ItemName.longestBytes) bytes")
@@ -160,14 +161,16 @@ package struct ItemRules: Equatable, Sendable {
         switch body["mode"] {
         case nil: break
         case .string(let name):
-            guard let mode = ItemState.Mode(rawValue: name) else { throw refusal("\"mode\" can be: merge, distinct") }
+            guard let mode = ItemState.Mode(rawValue: name) else {
+                throw refusal("\"mode\" must be \"merge\" or \"distinct\"")
+            }
             rule.mode = mode
-        default: throw refusal("\"mode\" can be: merge, distinct")
+        default: throw refusal("\"mode\" must be \"merge\" or \"distinct\"")
         }
         switch body["open"] {
         case nil: break
         case .bool(let isOpen): rule.isOpen = isOpen
-        default: throw refusal("\"open\" is true or false")
+        default: throw refusal("\"open\" must be true or false")
         }
         rule.idleSeconds = try number("idleSeconds", in: body, idleSeconds)
         guard let fields = body["fields"] else { return rule }
@@ -176,7 +179,7 @@ package struct ItemRules: Equatable, Sendable {
         }
         for member in members {
             guard (1...ItemLimits.fieldNameBytes).contains(member.name.utf8.count) else {
-                throw refusal("the name of a field has 1 to \(ItemLimits.fieldNameBytes) bytes")
+                throw refusal("the name of a field must have 1 to \(ItemLimits.fieldNameBytes) bytes")
             }
             rule.fields[member.name] = try field(member.value, "\"\(member.name.prefix(60))\"")
         }
@@ -186,17 +189,18 @@ package struct ItemRules: Equatable, Sendable {
     /// - Parameter body: The name of a type, or an object.
     private static func field(_ body: JSONValue, _ name: String) throws(Refusal) -> Field {
         if case .object = body, let unknown = body.names.subtracting(fieldMembers).min() {
-            throw refusal("\"\(unknown.prefix(60))\" of the field \(name) is unknown; known are: type, maxBytes")
+            throw refusal("\"\(unknown.prefix(60))\" of the field \(name) is unknown; the known members are: type, maxBytes")
         }
         let named: JSONValue? = if case .object = body { body["type"] } else { body }
         guard case .string(let text)? = named, let type = FieldType(rawValue: text) else {
             let known = FieldType.allCases.map(\.rawValue).joined(separator: ", ")
-            throw refusal("the type of \(name) can be: \(known)")
+            throw refusal("the type of \(name) must be one of: \(known)")
         }
         guard case .object = body, let limit = body["maxBytes"] else { return Field(type) }
         guard type == .string, case .integer(let bytes) = limit, (1...ItemLimits.valueBytes).contains(bytes) else {
             throw refusal(
-                "\"maxBytes\" of \(name) must be a whole number from 1 to \(ItemLimits.valueBytes), and its type string")
+                "\"maxBytes\" of \(name) must be a whole number from 1 to \(ItemLimits.valueBytes), and the type of \(name) must be string"
+            )
         }
         return Field(type, maxBytes: bytes)
     }
@@ -204,7 +208,7 @@ package struct ItemRules: Equatable, Sendable {
     private static let fieldMembers: Set = ["type", "maxBytes"]
 
     private static func refusal(_ why: String) -> Refusal {
-        Refusal(.itemRulesInvalid, "The rules for items cannot be used: \(why).")
+        Refusal(.itemRulesInvalid, "The item rules are not valid: \(why).")
     }
 
     /// The rules in the form that ``init(_:)`` reads.

@@ -52,11 +52,12 @@ package struct Audience: Sendable {
             throw ExpressionRefusal(
                 source: source,
                 sentence:
-                    "the audience may cost \(program.cost.upperBound) units for a device, more than the \(UpdateLimits.audienceCost) it may",
+                    "the audience can cost \(program.cost.upperBound) units for a device; the limit is \(UpdateLimits.audienceCost)",
                 code: .cost)
         }
         guard program.type == .bool || program.type == .dynamic else {
-            throw ExpressionRefusal(source: source, sentence: "an audience is a bool, not \(program.type)", code: .type)
+            throw ExpressionRefusal(
+                source: source, sentence: "an audience must be of type bool, not \(program.type)", code: .type)
         }
         self.program = program
         weight = source.utf8.count + Self.bytesPerNode * program.nodeCount

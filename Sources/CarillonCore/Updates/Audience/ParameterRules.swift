@@ -43,15 +43,15 @@ package struct ParameterRules: Equatable, Sendable {
         for member in members {
             guard Self.isName(member.name) else {
                 throw Self.refusal(
-                    "a name has letters, digits and _ of ASCII, does not begin with a digit, has at most \(Self.longestNameBytes) bytes, is no word of the language, and is none of: \(Self.own.sorted().joined(separator: ", "))"
+                    "a name must have at most \(Self.longestNameBytes) bytes, consist of ASCII letters, digits and _, not begin with a digit, and be no word of the condition language and none of: \(Self.own.sorted().joined(separator: ", "))"
                 )
             }
             guard case .string(let name) = member.value, let type = ParameterType(rawValue: name) else {
                 let known = ParameterType.allCases.map(\.rawValue).joined(separator: ", ")
-                throw Self.refusal("the type of \"\(member.name)\" can be: \(known)")
+                throw Self.refusal("the type of \"\(member.name)\" must be one of: \(known)")
             }
             guard parameters.updateValue(type, forKey: member.name) == nil else {
-                throw Self.refusal("\"\(member.name)\" is there twice")
+                throw Self.refusal("\"\(member.name)\" appears twice")
             }
         }
     }
@@ -77,7 +77,7 @@ package struct ParameterRules: Equatable, Sendable {
     ]
 
     private static func refusal(_ why: String) -> Refusal {
-        Refusal(.parameterRulesInvalid, "The parameters cannot be declared so: \(why).")
+        Refusal(.parameterRulesInvalid, "The declaration of the parameters is not valid: \(why).")
     }
 
     package var json: JSONValue {

@@ -16,17 +16,18 @@ package struct ParameterValues: Equatable, Sendable {
             guard let type = rules.parameters[member.name] else {
                 let known = rules.parameters.keys.sorted().joined(separator: ", ")
                 throw Refusal(
-                    .fieldUnknown, "The app declares no parameter \"\(member.name.prefix(60))\"; declared are: \(known).")
+                    .fieldUnknown,
+                    "The app declares no parameter \"\(member.name.prefix(60))\"; the declared parameters are: \(known).")
             }
             guard let value = Self.value(member.value, of: type) else {
                 throw Refusal(.fieldInvalid, "The parameter \"\(member.name)\" must be \(type.wanted).")
             }
             guard values.updateValue(value, forKey: member.name) == nil else {
-                throw Refusal(.fieldInvalid, "The parameter \"\(member.name)\" is there twice.")
+                throw Refusal(.fieldInvalid, "The parameter \"\(member.name)\" appears twice.")
             }
         }
         guard self.json.bytes.count <= ParameterRules.mostBytes else {
-            throw Refusal(.fieldInvalid, "The parameters may have \(ParameterRules.mostBytes) bytes as JSON.")
+            throw Refusal(.fieldInvalid, "The parameters must have at most \(ParameterRules.mostBytes) bytes as JSON.")
         }
     }
 
@@ -107,10 +108,10 @@ extension ParameterRules.ParameterType {
         case .int: "a whole number"
         case .double: "a number"
         case .bool: "true or false"
-        case .timestamp: "a moment such as 2026-01-31T12:00:00.000Z"
+        case .timestamp: "a time such as 2026-01-31T12:00:00.000Z"
         case .strings:
             "a list of at most \(ParameterRules.mostElements) texts of at most \(ParameterRules.mostTextBytes) bytes"
-        case .location: "an object of \"latitude\" and \"longitude\" in degrees"
+        case .location: "an object with \"latitude\" and \"longitude\" in degrees"
         }
     }
 }

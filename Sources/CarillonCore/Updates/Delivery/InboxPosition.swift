@@ -37,7 +37,9 @@ package struct InboxPositions: Sendable {
             let plain = sealer.open(sealed, for: device.rawValue), plain.count == 32
         else {
             throw Refusal(
-                .positionInvalid, "The position is not one that this device was given; poll without one to begin anew.")
+                .positionInvalid,
+                "\"position\" must be a value that this device received from a poll; poll without \"position\" to start again."
+            )
         }
         func number(_ index: Int) -> Int64 {
             plain[8 * index..<8 * index + 8].reduce(0) { $0 << 8 | Int64($1) }

@@ -353,7 +353,7 @@ extension UpdateDelivery {
         let answers = try await others.askEach(WakeForUpdate(waking: waking, sleeping: bindings))
         let woken = Set(answers.joined())
         guard bindings.allSatisfy({ woken.contains($0.binding.serial) }) else {
-            throw StoreFault(.unreachable, "devices to wake move to other homes")
+            throw StoreFault(.unreachable, "devices to wake are moving to other homes")
         }
     }
 

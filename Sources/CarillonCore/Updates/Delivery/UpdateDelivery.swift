@@ -118,7 +118,8 @@ package final class UpdateDelivery: Sendable {
         if let binding = try await store.binding(of: device.serial, profile: profile, at: time.now()) { return binding }
         guard try await store.device(device.serial) != nil else { throw DeviceRegistrar.credentialInvalid }
         throw Refusal(
-            .profilesTooMany, "A device may have \(UpdateBinding.mostOfDevice) profiles, counted for each of its users.")
+            .profilesTooMany,
+            "A device can have up to \(UpdateBinding.mostOfDevice) profiles, counted over all of its users.")
     }
 
     /// Applies a device's report: first results, then parameters. Then puts matching updates into its inbox.
@@ -179,7 +180,8 @@ package final class UpdateDelivery: Sendable {
             if let changed = try await write(wanted, over: before, of: device) { return changed }
             before = try await self.binding(of: device, profile: report.profile)
         }
-        throw Refusal(.overloaded, "The device's parameters are changed by others at the same time.", retryAfterSeconds: 1)
+        throw Refusal(
+            .overloaded, "Other requests change the device's parameters at the same time; retry.", retryAfterSeconds: 1)
     }
 
     /// Returns nil if a concurrent change was written first.

@@ -44,10 +44,11 @@ struct PublishHeaders: Sendable {
     private func ttlSeconds() throws(Refusal) -> Int64 {
         guard let ttl = ttl.map(Self.once) else {
             throw Refusal(
-                .ttlMissing, "Say in \"TTL\" how many seconds the message may wait for the device; 0 is now or never.")
+                .ttlMissing,
+                "Set \"TTL\" to the number of seconds that the message may wait; with 0 it is delivered now or dropped.")
         }
         guard !ttl.isEmpty, ttl.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
-            throw Refusal(.ttlInvalid, "TTL \"\(ttl.prefix(20))\" is not a number of seconds; digits only, such as 3600.")
+            throw Refusal(.ttlInvalid, "\"TTL\" must be a number of seconds, such as 3600, not \"\(ttl.prefix(20))\".")
         }
         return min(Int64(ttl) ?? 1 << 31, 1 << 31)
     }
@@ -56,7 +57,7 @@ struct PublishHeaders: Sendable {
         guard let text = urgency.first else { return .normal }
         guard urgency.count == 1, let value = Urgency(rawValue: text.lowercased()) else {
             let known = Urgency.allCases.map(\.rawValue).joined(separator: ", ")
-            throw Refusal(.urgencyInvalid, "Urgency must be one of \(known), and given once.")
+            throw Refusal(.urgencyInvalid, "\"Urgency\" must be one of \(known), and appear once.")
         }
         return value
     }
@@ -88,7 +89,7 @@ struct PublishHeaders: Sendable {
         else {
             throw Refusal(
                 .idempotencyKeyInvalid,
-                "Idempotency-Key must be 1–\(Limits.idempotencyKeyCharacters) printable ASCII characters.")
+                "\"Idempotency-Key\" must be 1–\(Limits.idempotencyKeyCharacters) printable ASCII characters.")
         }
         return idempotencyKey
     }
@@ -98,11 +99,11 @@ struct PublishHeaders: Sendable {
             if bodyIsEmpty { return nil }
             throw Refusal(
                 .encodingMissing,
-                "Label the body with \"Content-Encoding\": aes128gcm or aesgcm when encrypted, identity when not.")
+                "Set \"Content-Encoding\" to aes128gcm or aesgcm if the body is encrypted, and to identity if it is not.")
         }
         guard let name = ContentCoding.Name(rawValue: contentEncoding) else {
             let known = ContentCoding.Name.allCases.map(\.rawValue).joined(separator: ", ")
-            throw Refusal(.encodingUnsupported, "Content-Encoding must be one of \(known).")
+            throw Refusal(.encodingUnsupported, "\"Content-Encoding\" must be one of \(known).")
         }
         switch name {
         case .identity:
@@ -110,11 +111,13 @@ struct PublishHeaders: Sendable {
         case .aes128gcm:
             if let encryption, HeaderParameters(encryption)["salt"] != nil {
                 throw Refusal(
-                    .encryptionHeadersInvalid, "With aes128gcm the salt is in the body; \"Encryption\" belongs to aesgcm.")
+                    .encryptionHeadersInvalid,
+                    "Leave out \"Encryption\", or use aesgcm: with aes128gcm the salt is in the body.")
             }
             if let cryptoKey, HeaderParameters(cryptoKey)["dh"] != nil {
                 throw Refusal(
-                    .encryptionHeadersInvalid, "With aes128gcm the sender's key is in the body; \"dh\" belongs to aesgcm.")
+                    .encryptionHeadersInvalid,
+                    "Leave out \"dh\", or use aesgcm: with aes128gcm the sender's key is in the body.")
             }
             return ContentCoding(.aes128gcm)
         case .aesgcm:

@@ -47,7 +47,7 @@ struct UploadHeaders: Equatable {
         switch StructuredField.item(text) {
         case "?1"?: return true
         case "?0"?: return false
-        default: throw Refusal(.uploadHeadersInvalid, "\(name) is ?1 or ?0.")
+        default: throw Refusal(.uploadHeadersInvalid, "\"\(name)\" must be ?1 or ?0.")
         }
     }
 
@@ -60,7 +60,7 @@ struct UploadHeaders: Equatable {
         // Integers of structured fields have at most 15 digits (RFC 9651 section 3.3.1).
         guard (1...15).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             let number = Int64(text)
-        else { throw Refusal(.uploadHeadersInvalid, "\(name) is a whole number of bytes, not below 0.") }
+        else { throw Refusal(.uploadHeadersInvalid, "\"\(name)\" must be a whole number of bytes, at least 0.") }
         return number
     }
 
@@ -70,13 +70,16 @@ struct UploadHeaders: Equatable {
         let given = isComplete ?? true ? contentLength : nil
         if let given, let length, given != length {
             throw Refusal(
-                .uploadLengthInconsistent, "Upload-Length is \(length), and the body that is the whole has \(given) bytes.")
+                .uploadLengthInconsistent,
+                "\"Upload-Length\" is \(length), but the body, which is the complete upload, has \(given) bytes.")
         }
         guard let length = length ?? given else {
-            throw Refusal(.uploadLengthMissing, "Say how long the whole is: Upload-Length, in bytes.")
+            throw Refusal(.uploadLengthMissing, "Set \"Upload-Length\" to the length of the complete upload in bytes.")
         }
         if let contentLength, contentLength > length {
-            throw Refusal(.uploadLengthInconsistent, "The body has \(contentLength) bytes, and the whole \(length).")
+            throw Refusal(
+                .uploadLengthInconsistent,
+                "The body has \(contentLength) bytes, but the length of the complete upload is \(length).")
         }
         return length
     }
@@ -84,13 +87,14 @@ struct UploadHeaders: Equatable {
     /// Compares the lengths in a later request with the length of the whole upload.
     func check(part offset: Int64, isLast: Bool, of whole: Int64) throws(Refusal) {
         if let length, length != whole {
-            throw Refusal(.uploadLengthInconsistent, "Upload-Length is \(length), and was \(whole) at first.")
+            throw Refusal(
+                .uploadLengthInconsistent, "\"Upload-Length\" is \(length), but it was \(whole) in the first request.")
         }
         guard let contentLength else { return }
         let end = offset + contentLength
         guard isLast ? end == whole : end <= whole else {
             throw Refusal(
-                .uploadLengthInconsistent, "The upload would have \(end) bytes behind this part, and the whole has \(whole)."
+                .uploadLengthInconsistent, "The upload would have \(end) bytes after this part, but its length is \(whole)."
             )
         }
     }
@@ -116,7 +120,7 @@ enum DigestField {
     }
 
     private static func invalid(_ name: HTTPField.Name) -> Refusal {
-        Refusal(.uploadHeadersInvalid, "\(name) is a list of digests (RFC 9530), as sha-256=:…:.")
+        Refusal(.uploadHeadersInvalid, "\"\(name)\" must be a list of digests (RFC 9530), such as sha-256=:…:.")
     }
 }
 

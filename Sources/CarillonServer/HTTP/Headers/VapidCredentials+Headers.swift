@@ -16,7 +16,7 @@ extension VapidCredentials {
         case "vapid":
             let parameters = HeaderParameters(rest)
             guard let token = parameters["t"], let key = parameters["k"] else {
-                throw Refusal(.vapidInvalid, "\"Authorization: vapid\" needs both t=<token> and k=<public key>.")
+                throw Refusal(.vapidInvalid, "\"Authorization: vapid\" must have both t=<token> and k=<public key>.")
             }
             try self.init(token: token, key: key)
         case "webpush", "bearer":
