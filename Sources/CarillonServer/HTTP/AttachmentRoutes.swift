@@ -349,7 +349,9 @@ private struct FileParts {
     mutating func next() async throws -> [UInt8]? {
         guard let bytes = try await ahead?.value else { return nil }
         // The end of the connection shows the client that the file is incomplete.
-        guard !bytes.isEmpty else { throw StoreFault(.damaged, "the file of an attachment is shorter than its stored length") }
+        guard !bytes.isEmpty else {
+            throw StoreFault(.damaged, "the file of an attachment is shorter than its stored length")
+        }
         offset += Int64(bytes.count)
         ahead = read()
         return bytes

@@ -81,7 +81,8 @@ struct BoundedLogTests {
         #expect(try await register(keys[0]) == 503)
         #expect(
             catcher.lines.last
-                == "warning the approval hook of an app did not answer app=com.example.one reason=connection refused withheld=49")
+                == "warning the approval hook of an app did not answer app=com.example.one reason=connection refused withheld=49"
+        )
         backend.says(200)
         for _ in 0..<3 { #expect(try await register(keys[0]) == 201) }
         #expect(catcher.lines.count == 4)

@@ -38,7 +38,9 @@ package enum PollRules {
             return PollRuling(known: nil, isAhead: false, needsResync: true, offersAgain: true)
         }
         guard position.binding == binding else {
-            throw Refusal(.positionInvalid, "The position is of another user or profile of this device.")
+            throw Refusal(
+                .positionInvalid,
+                "\"position\" belongs to another user or profile of this device; poll without \"position\".")
         }
         let isAhead = position.isOfUpdates ? receivedTo.updates > position.place : receivedTo.all > position.place
         return PollRuling(known: position, isAhead: isAhead, needsResync: isAhead, offersAgain: isAhead)
