@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonMessages
 import CarillonWire
 

@@ -1,3 +1,5 @@
+import CarillonBasics
+import CarillonWire
 import Logging
 
 /// The events of services that the server or another app sent, in their order.
