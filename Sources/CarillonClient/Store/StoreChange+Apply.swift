@@ -119,7 +119,7 @@ extension StoreChange {
             try database.run("INSERT INTO report (id, code) VALUES (?, ?)", [answer.id, answer.code])
             try database.run(
                 "DELETE FROM report WHERE position <= (SELECT max(position) FROM report) - ?",
-                [ClientSession.reportsLimit])
+                [SessionMessages.reportsLimit])
         case .removeReports:
             try database.execute(sql: "DELETE FROM report")
         case .saveAnswer(let message):

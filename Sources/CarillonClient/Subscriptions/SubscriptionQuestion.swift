@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 
 /// What the server is asked about subscriptions.
