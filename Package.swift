@@ -23,6 +23,48 @@ let network: TargetDependencyCondition? = .when(traits: ["Client", "Provider", "
 let cryptography: TargetDependencyCondition? = .when(traits: ["Client", "Notification", "Provider", "Simulator"])
 let apns: TargetDependencyCondition? = .when(traits: ["Provider", "Simulator"])
 
+// The products of other packages that targets use, with the traits for which they are compiled.
+extension Target.Dependency {
+    private static func product(
+        _ name: String, _ package: String, _ condition: TargetDependencyCondition?
+    ) -> Target.Dependency {
+        .product(name: name, package: package, condition: condition)
+    }
+
+    static let argumentParser = product("ArgumentParser", "swift-argument-parser", server)
+    static let asyncHTTPClient = product("AsyncHTTPClient", "async-http-client", server)
+    static let configuration = product("Configuration", "swift-configuration", server)
+    static let coreMetrics = product("CoreMetrics", "swift-metrics", provider)
+    static let crypto = product("Crypto", "swift-crypto", cryptography)
+    static let cryptoExtras = product("_CryptoExtras", "swift-crypto", cryptography)
+    static let grdb = product("GRDB", "GRDB.swift", client)
+    static let grdbSQLite = product("GRDBSQLite", "GRDB.swift", client)
+    static let httpTypes = product("HTTPTypes", "swift-http-types", server)
+    static let hummingbird = product("Hummingbird", "hummingbird", server)
+    static let hummingbirdCore = product("HummingbirdCore", "hummingbird", server)
+    static let logging = product("Logging", "swift-log", network)
+    static let metrics = product("Metrics", "swift-metrics", provider)
+    static let metricsTestKit = product("MetricsTestKit", "swift-metrics", provider)
+    static let nioCore = product("NIOCore", "swift-nio", network)
+    static let nioEmbedded = product("NIOEmbedded", "swift-nio", network)
+    static let nioExtras = product("NIOExtras", "swift-nio-extras", provider)
+    static let nioHPACK = product("NIOHPACK", "swift-nio-http2", apns)
+    static let nioHTTP1 = product("NIOHTTP1", "swift-nio", network)
+    static let nioHTTP2 = product("NIOHTTP2", "swift-nio-http2", apns)
+    static let nioHTTPTypesHTTP1 = product("NIOHTTPTypesHTTP1", "swift-nio-extras", provider)
+    static let nioPosix = product("NIOPosix", "swift-nio", network)
+    static let nioSOCKS = product("NIOSOCKS", "swift-nio-extras", provider)
+    static let nioSSL = product("NIOSSL", "swift-nio-ssl", network)
+    static let nioTLS = product("NIOTLS", "swift-nio", network)
+    static let nioTransportServices = product(
+        "NIOTransportServices", "swift-nio-transport-services", .when(platforms: apple, traits: ["Client"]))
+    static let nioWebSocket = product("NIOWebSocket", "swift-nio", network)
+    static let serviceLifecycle = product("ServiceLifecycle", "swift-service-lifecycle", network)
+    static let swiftASN1 = product("SwiftASN1", "swift-asn1", simulator)
+    static let unixSignals = product("UnixSignals", "swift-service-lifecycle", network)
+    static let x509 = product("X509", "swift-certificates", simulator)
+}
+
 let package = Package(
     name: "carillon",
     platforms: [.macOS(.v15), .iOS(.v18)],
@@ -68,56 +110,32 @@ let package = Package(
         .target(name: "CarillonExpression", swiftSettings: settings),
         .target(
             name: "CarillonWire",
-            dependencies: ["CarillonBasics", .product(name: "Crypto", package: "swift-crypto", condition: cryptography)],
+            dependencies: ["CarillonBasics", .crypto],
             swiftSettings: settings),
         .target(
             name: "CarillonCore",
             dependencies: [
-                "CarillonBasics", "CarillonExpression", "CarillonWire",
-                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-                .product(name: "_CryptoExtras", package: "swift-crypto", condition: cryptography),
-                .product(name: "Logging", package: "swift-log", condition: network),
-                .product(name: "Metrics", package: "swift-metrics", condition: provider),
+                "CarillonBasics", "CarillonExpression", "CarillonWire", .crypto, .cryptoExtras, .logging, .metrics,
             ],
-            swiftSettings: settings
-        ),
+            swiftSettings: settings),
         .target(
             name: "CarillonSQLite",
             dependencies: [
-                "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire",
-                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-                .product(name: "GRDB", package: "GRDB.swift", condition: client),
-                .product(name: "GRDBSQLite", package: "GRDB.swift", condition: client),
-                .product(name: "Metrics", package: "swift-metrics", condition: provider),
+                "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire", .crypto, .grdb, .grdbSQLite,
+                .metrics,
             ],
-            swiftSettings: settings
-        ),
+            swiftSettings: settings),
         .target(
             name: "CarillonServer",
             dependencies: [
                 "CarillonAPNs", "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonMessages", "CarillonWire",
-                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-                .product(name: "HTTPTypes", package: "swift-http-types", condition: server),
-                .product(name: "Hummingbird", package: "hummingbird", condition: server),
-                .product(name: "HummingbirdCore", package: "hummingbird", condition: server),
-                .product(name: "CoreMetrics", package: "swift-metrics", condition: provider),
-                .product(name: "Logging", package: "swift-log", condition: network),
-                .product(name: "Metrics", package: "swift-metrics", condition: provider),
-                .product(name: "NIOCore", package: "swift-nio", condition: network),
-                .product(name: "NIOHTTP1", package: "swift-nio", condition: network),
-                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras", condition: provider),
-                .product(name: "NIOPosix", package: "swift-nio", condition: network),
-                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: network),
-                .product(name: "NIOTLS", package: "swift-nio", condition: network),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: network),
+                .crypto, .httpTypes, .hummingbird, .hummingbirdCore, .coreMetrics, .logging, .metrics, .nioCore, .nioHTTP1,
+                .nioHTTPTypesHTTP1, .nioPosix, .nioSSL, .nioTLS, .serviceLifecycle,
             ],
-            swiftSettings: settings
-        ),
+            swiftSettings: settings),
         .target(
             name: "CarillonMessages",
-            dependencies: [
-                "CarillonBasics", "CarillonWire", .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-            ],
+            dependencies: ["CarillonBasics", "CarillonWire", .crypto],
             swiftSettings: settings),
         .target(
             name: "CarillonNotification", dependencies: ["CarillonBasics", "CarillonMessages", "CarillonWire"],
@@ -125,101 +143,61 @@ let package = Package(
         .target(
             name: "CarillonClient",
             dependencies: [
-                "CarillonBasics", "CarillonExpression", "CarillonMessages", "CarillonWire",
-                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-                .product(name: "GRDB", package: "GRDB.swift", condition: client),
-                .product(name: "Logging", package: "swift-log", condition: network),
-                .product(name: "NIOCore", package: "swift-nio", condition: network),
-                .product(name: "NIOHTTP1", package: "swift-nio", condition: network),
-                .product(name: "NIOPosix", package: "swift-nio", condition: network),
-                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: network),
-                .product(
-                    name: "NIOTransportServices", package: "swift-nio-transport-services",
-                    condition: .when(platforms: apple, traits: ["Client"])),
-                .product(name: "NIOWebSocket", package: "swift-nio", condition: network),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: network),
+                "CarillonBasics", "CarillonExpression", "CarillonMessages", "CarillonWire", .crypto, .grdb, .logging,
+                .nioCore, .nioHTTP1, .nioPosix, .nioSSL, .nioTransportServices, .nioWebSocket, .serviceLifecycle,
             ],
-            swiftSettings: settings
-        ),
+            swiftSettings: settings),
         .target(
             name: "CarillonAPNs",
             dependencies: [
-                "CarillonBasics", .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-                .product(name: "Logging", package: "swift-log", condition: network),
-                .product(name: "Metrics", package: "swift-metrics", condition: provider),
-                .product(name: "NIOCore", package: "swift-nio", condition: network),
-                .product(name: "NIOExtras", package: "swift-nio-extras", condition: provider),
-                .product(name: "NIOHPACK", package: "swift-nio-http2", condition: apns),
-                .product(name: "NIOHTTP1", package: "swift-nio", condition: network),
-                .product(name: "NIOPosix", package: "swift-nio", condition: network),
-                .product(name: "NIOSOCKS", package: "swift-nio-extras", condition: provider),
-                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: network),
-                .product(name: "NIOTLS", package: "swift-nio", condition: network),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: network),
+                "CarillonBasics", .crypto, .logging, .metrics, .nioCore, .nioExtras, .nioHPACK, .nioHTTP1, .nioPosix,
+                .nioSOCKS, .nioSSL, .nioTLS, .serviceLifecycle,
             ],
-            swiftSettings: settings
-        ),
+            swiftSettings: settings),
         .target(
             name: "CarillonAPNsSimulator",
             dependencies: [
-                "CarillonBasics", .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-                .product(name: "_CryptoExtras", package: "swift-crypto", condition: cryptography),
-                .product(name: "NIOCore", package: "swift-nio", condition: network),
-                .product(name: "NIOHPACK", package: "swift-nio-http2", condition: apns),
-                .product(name: "NIOHTTP1", package: "swift-nio", condition: network),
-                .product(name: "NIOPosix", package: "swift-nio", condition: network),
-                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: network),
-                .product(name: "NIOTLS", package: "swift-nio", condition: network),
-                .product(name: "SwiftASN1", package: "swift-asn1", condition: simulator),
-                .product(name: "X509", package: "swift-certificates", condition: simulator),
+                "CarillonBasics", .crypto, .cryptoExtras, .nioCore, .nioHPACK, .nioHTTP1, .nioPosix, .nioSSL, .nioTLS,
+                .swiftASN1, .x509,
             ],
-            swiftSettings: settings
-        ),
+            swiftSettings: settings),
         .executableTarget(
             name: "CarillonCommand",
             dependencies: [
                 "CarillonAPNs", "CarillonAPNsSimulator", "CarillonBasics", "CarillonClient", "CarillonCore",
-                "CarillonExpression", "CarillonSQLite", "CarillonServer", "CarillonWire",
-                .product(name: "ArgumentParser", package: "swift-argument-parser", condition: server),
-                .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
-                .product(name: "Configuration", package: "swift-configuration", condition: server),
-                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-                .product(name: "Logging", package: "swift-log", condition: network),
-                .product(name: "NIOCore", package: "swift-nio", condition: network),
-                .product(name: "NIOHTTP1", package: "swift-nio", condition: network),
-                .product(name: "NIOPosix", package: "swift-nio", condition: network),
-                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: network),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: network),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle", condition: network),
+                "CarillonExpression", "CarillonSQLite", "CarillonServer", "CarillonWire", .argumentParser, .asyncHTTPClient,
+                .configuration, .crypto, .logging, .nioCore, .nioHTTP1, .nioPosix, .nioSSL, .serviceLifecycle, .unixSignals,
             ],
-            swiftSettings: settings
-        ),
+            swiftSettings: settings),
+        // It measures what `package` declarations do, so that it belongs to this package.
         .executableTarget(
             name: "ItemBench", dependencies: ["CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire"],
-            swiftSettings: settings),
+            path: "Benchmarks/ItemBench", swiftSettings: settings),
+        // The other benchmarks use what is public, as programs of others do.
+        .executableTarget(
+            name: "carillon-bench",
+            dependencies: [
+                "APNsFigures", "CarillonClient", "CarillonExpression", .argumentParser, .crypto, .nioCore, .nioPosix,
+            ],
+            path: "Benchmarks/CarillonBench", packageAccess: false, swiftSettings: settings),
+        .executableTarget(
+            name: "apns-load", dependencies: ["APNsFigures", "CarillonAPNs", .argumentParser, .logging],
+            path: "Benchmarks/APNsLoad", packageAccess: false, swiftSettings: settings),
+        .target(name: "APNsFigures", path: "Benchmarks/APNsFigures", packageAccess: false, swiftSettings: settings),
         .executableTarget(
             name: "ClientQuickStart", dependencies: ["CarillonClient"], path: "Examples/ClientQuickStart",
             swiftSettings: settings),
         .target(
             name: "ClientContent",
-            dependencies: ["CarillonClient", .product(name: "GRDB", package: "GRDB.swift", condition: client)],
+            dependencies: ["CarillonClient", .grdb],
             path: "Examples/ClientContent", swiftSettings: settings),
         .executableTarget(
             name: "ClientService",
-            dependencies: [
-                "CarillonClient",
-                .product(name: "Logging", package: "swift-log", condition: network),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: network),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle", condition: network),
-            ],
+            dependencies: ["CarillonClient", .logging, .serviceLifecycle, .unixSignals],
             path: "Examples/ClientService", swiftSettings: settings),
         .target(
             name: "TestSupport",
-            dependencies: [
-                "CarillonBasics", .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-                .product(name: "_CryptoExtras", package: "swift-crypto", condition: cryptography),
-                .product(name: "Logging", package: "swift-log", condition: network),
-            ],
+            dependencies: ["CarillonBasics", .crypto, .cryptoExtras, .logging],
             path: "Tests/TestSupport", swiftSettings: settings),
         .target(
             name: "StoreConformance",
@@ -239,10 +217,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "CarillonBasicsTests",
-            dependencies: [
-                "TestSupport", "CarillonBasics",
-                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-            ],
+            dependencies: ["TestSupport", "CarillonBasics", .crypto],
             swiftSettings: settings),
         .testTarget(
             name: "CarillonExpressionTests", dependencies: ["CarillonExpression", "TestSupport"], swiftSettings: settings),
@@ -252,24 +227,17 @@ let package = Package(
         .testTarget(
             name: "CarillonCoreTests",
             dependencies: [
-                "TestStores", "TestSupport", "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire",
-                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-                .product(name: "_CryptoExtras", package: "swift-crypto", condition: cryptography),
+                "TestStores", "TestSupport", "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire", .crypto,
+                .cryptoExtras,
             ],
-            swiftSettings: settings
-        ),
+            swiftSettings: settings),
         .testTarget(
             name: "CarillonSQLiteTests",
             dependencies: [
-                "StoreConformance", "TestStores", "TestSupport",
-                "CarillonCore", "CarillonSQLite", "CarillonWire",
-                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-                .product(name: "GRDB", package: "GRDB.swift", condition: client),
-                .product(name: "Logging", package: "swift-log", condition: network),
-                .product(name: "Metrics", package: "swift-metrics", condition: provider),
+                "StoreConformance", "TestStores", "TestSupport", "CarillonCore", "CarillonSQLite", "CarillonWire", .crypto,
+                .grdb, .logging, .metrics,
             ],
-            swiftSettings: settings
-        ),
+            swiftSettings: settings),
         .testTarget(
             name: "CarillonNotificationTests",
             dependencies: [
@@ -280,112 +248,55 @@ let package = Package(
         .testTarget(
             name: "CarillonClientTests",
             dependencies: [
-                "ClientContent", "TestSupport",
-                "CarillonBasics", "CarillonClient", "CarillonMessages", "CarillonWire",
-                .product(name: "GRDB", package: "GRDB.swift", condition: client),
-                .product(name: "Logging", package: "swift-log", condition: network),
-                .product(name: "NIOCore", package: "swift-nio", condition: network),
-                .product(name: "NIOHTTP1", package: "swift-nio", condition: network),
-                .product(name: "NIOPosix", package: "swift-nio", condition: network),
-                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: network),
-                .product(name: "NIOWebSocket", package: "swift-nio", condition: network),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: network),
+                "ClientContent", "TestSupport", "CarillonBasics", "CarillonClient", "CarillonMessages", "CarillonWire",
+                .grdb,
+                .logging, .nioCore, .nioHTTP1, .nioPosix, .nioSSL, .nioWebSocket, .serviceLifecycle,
             ],
-            swiftSettings: settings
-        ),
+            swiftSettings: settings),
         .testTarget(
             name: "CarillonServerTests",
             dependencies: [
-                "TestStores", "TestSupport",
-                "CarillonAPNs", "CarillonAPNsSimulator", "CarillonBasics", "CarillonClient", "CarillonCore",
-                "CarillonMessages", "CarillonServer", "CarillonWire",
-                .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
-                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-                .product(name: "HTTPTypes", package: "swift-http-types", condition: server),
-                .product(name: "Hummingbird", package: "hummingbird", condition: server),
-                .product(name: "Logging", package: "swift-log", condition: network),
-                .product(name: "NIOCore", package: "swift-nio", condition: network),
-                .product(name: "NIOEmbedded", package: "swift-nio", condition: network),
-                .product(name: "NIOHTTP1", package: "swift-nio", condition: network),
-                .product(name: "NIOPosix", package: "swift-nio", condition: network),
-                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: network),
-                .product(name: "NIOWebSocket", package: "swift-nio", condition: network),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: network),
-                .product(name: "SwiftASN1", package: "swift-asn1", condition: simulator),
-                .product(name: "X509", package: "swift-certificates", condition: simulator),
+                "TestStores", "TestSupport", "CarillonAPNs", "CarillonAPNsSimulator", "CarillonBasics", "CarillonClient",
+                "CarillonCore", "CarillonMessages", "CarillonServer", "CarillonWire", .asyncHTTPClient, .crypto, .httpTypes,
+                .hummingbird, .logging, .nioCore, .nioEmbedded, .nioHTTP1, .nioPosix, .nioSSL, .nioWebSocket,
+                .serviceLifecycle, .swiftASN1, .x509,
             ],
-            swiftSettings: settings
-        ),
+            swiftSettings: settings),
         .testTarget(
             name: "CarillonAPNsTests",
             dependencies: [
-                "TestSupport",
-                "CarillonAPNs",
-                "CarillonAPNsSimulator",
-                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-                .product(name: "Logging", package: "swift-log", condition: network),
-                .product(name: "MetricsTestKit", package: "swift-metrics", condition: provider),
-                .product(name: "NIOCore", package: "swift-nio", condition: network),
-                .product(name: "NIOHPACK", package: "swift-nio-http2", condition: apns),
-                .product(name: "NIOHTTP2", package: "swift-nio-http2", condition: apns),
-                .product(name: "NIOPosix", package: "swift-nio", condition: network),
-                .product(name: "NIOSOCKS", package: "swift-nio-extras", condition: provider),
-                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: network),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: network),
-                .product(name: "SwiftASN1", package: "swift-asn1", condition: simulator),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle", condition: network),
-                .product(name: "X509", package: "swift-certificates", condition: simulator),
+                "TestSupport", "CarillonAPNs", "CarillonAPNsSimulator", .crypto, .logging, .metricsTestKit, .nioCore,
+                .nioHPACK, .nioHTTP2, .nioPosix, .nioSOCKS, .nioSSL, .serviceLifecycle, .swiftASN1, .unixSignals, .x509,
             ],
-            swiftSettings: settings
-        ),
+            swiftSettings: settings),
         .testTarget(
             name: "CarillonAPNsSimulatorTests",
-            dependencies: [
-                "TestSupport",
-                "CarillonAPNsSimulator",
-                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-                .product(name: "NIOCore", package: "swift-nio", condition: network),
-                .product(name: "NIOHPACK", package: "swift-nio-http2", condition: apns),
-                .product(name: "NIOPosix", package: "swift-nio", condition: network),
-            ],
-            swiftSettings: settings
-        ),
+            dependencies: ["TestSupport", "CarillonAPNsSimulator", .crypto, .nioCore, .nioHPACK, .nioPosix],
+            swiftSettings: settings),
         .testTarget(
             name: "CarillonCommandTests",
             dependencies: [
-                "TestSupport",
-                "CarillonAPNs", "CarillonAPNsSimulator", "CarillonBasics", "CarillonClient", "CarillonCommand",
-                "CarillonCore", "CarillonServer",
-                .product(name: "ArgumentParser", package: "swift-argument-parser", condition: server),
-                .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
-                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-                .product(name: "Logging", package: "swift-log", condition: network),
-                .product(name: "NIOCore", package: "swift-nio", condition: network),
-                .product(name: "NIOHTTP1", package: "swift-nio", condition: network),
-                .product(name: "NIOPosix", package: "swift-nio", condition: network),
-                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: network),
+                "TestSupport", "CarillonAPNs", "CarillonAPNsSimulator", "CarillonBasics", "CarillonClient",
+                "CarillonCommand",
+                "CarillonCore", "CarillonServer", .argumentParser, .asyncHTTPClient, .crypto, .logging, .nioCore, .nioHTTP1,
+                .nioPosix, .nioSSL,
             ],
-            swiftSettings: settings
-        ),
+            swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
                 "CarillonAPNsSimulator", "CarillonBasics", "CarillonClient", "CarillonCommand", "CarillonNotification",
-                "CarillonWire", "ClientContent", "StoreWorkload", "TestStores", "TestSupport",
-                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
-                .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
-                .product(name: "NIOCore", package: "swift-nio", condition: network),
-                .product(name: "NIOHTTP1", package: "swift-nio", condition: network),
+                "CarillonWire", "ClientContent", "StoreWorkload", "TestStores", "TestSupport", .crypto, .asyncHTTPClient,
+                .nioCore, .nioHTTP1,
             ],
             exclude: ["Interop"],
-            swiftSettings: settings
-        ),
+            swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
 
 // The thread sanitizer builds the rooms with their tests, and a Mutex that it can see. What is left out are processes: the
-// executable, what starts it, and the example; and with `CARILLON_SANITIZED=core` what needs sockets.
+// executable, what starts it, the benchmarks, and the example; and with `CARILLON_SANITIZED=core` what needs sockets.
 if isSanitized {
     package.products = []
     let withoutSockets = ["CarillonBasics", "CarillonWire", "CarillonCore", "CarillonSQLite"]
@@ -394,9 +305,16 @@ if isSanitized {
             return !["CarillonExpression", "TestSupport", "TestStores", "StoreConformance"].contains(target.name)
                 && !withoutSockets.contains { target.name == $0 || target.name == $0 + "Tests" }
         }
-        return ["CarillonCommand", "CarillonCommandTests", "ClientQuickStart", "EndToEndTests", "StoreWorkload"].contains(
-            target.name)
+        return target.path?.hasPrefix("Benchmarks/") == true
+            || ["CarillonCommand", "CarillonCommandTests", "ClientQuickStart", "EndToEndTests", "StoreWorkload"].contains(
+                target.name)
     }
-    for target in package.targets { target.dependencies.append("SanitizedMutex") }
-    package.targets.append(.target(name: "SanitizedMutex", swiftSettings: [.swiftLanguageMode(.v5)]))
+    for target in package.targets {
+        target.dependencies.append("SanitizedMutex")
+        target.plugins = [.plugin(name: "MutexAlias")]
+    }
+    package.targets += [
+        .target(name: "SanitizedMutex", exclude: ["Alias"], swiftSettings: [.swiftLanguageMode(.v5)]),
+        .plugin(name: "MutexAlias", capability: .buildTool()),
+    ]
 }

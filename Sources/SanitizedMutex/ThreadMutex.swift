@@ -10,7 +10,8 @@
 ///
 /// On Linux that one locks with a futex inside the runtime library, which is not instrumented: what it guards looks
 /// unguarded. This one locks with pthreads, whose calls the sanitizer knows. It exists only in builds with
-/// `CARILLON_SANITIZED`; there each target has a type alias of its own, which goes before what it imports.
+/// `CARILLON_SANITIZED`. There the plugin `MutexAlias` compiles the type alias in `Alias/` as a part of each target: a name that a
+/// target declares goes before the names that it imports.
 package struct ThreadMutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     // Sendable as the value is touched only while the lock is held, and came here from nowhere else.
     private let lock: UnsafeMutablePointer<pthread_mutex_t>

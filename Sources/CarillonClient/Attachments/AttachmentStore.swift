@@ -25,7 +25,7 @@ import Synchronization
 /// Transfers outlive the process: ``uploads()`` and ``downloads()`` have those that are not done. Apple's background transfers are not
 /// used: while the app is suspended, nothing moves. ``PushClient/handleWake(within:)`` waits for transfers that go on, up to its limit.
 public final class AttachmentStore: Sendable {
-    /// What a program needs that is no device: a back end with a sender key.
+    /// What a program needs that is no device: a backend with a sender key.
     public struct Configuration: Sendable {
         /// The server's base address, `https://push.example.com`. A path is kept.
         public var server: String

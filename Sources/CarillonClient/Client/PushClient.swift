@@ -25,7 +25,7 @@ public final class PushClient: Sendable, Service {
     let registrar: ClientRegistrar
     /// This install, as Apple's push service and the server know it.
     public let device: PushDevice
-    /// Updates that back ends publish for an audience.
+    /// Updates that backends publish for an audience.
     public let updates: PushUpdates
     /// Files that this device sends to others and fetches; kept in a directory of the durable storage.
     public let attachments: AttachmentStore

@@ -83,8 +83,8 @@ public final class PushDevice: Sendable {
     /// - Parameter token: The JWT that the app's own server signed for this app, with `sub`, `aud` and `exp`; nil signs out.
     /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; nothing has changed then.
     public func setUser(_ token: String?) async throws(PushError) {
-        let word: UserWord = token.map { .signedIn($0) } ?? .signedOut
-        try await runner.perform { session, context in session.userSet(word, at: context.now) }
+        let claim: UserClaim = token.map { .signedIn($0) } ?? .signedOut
+        try await runner.perform { session, context in session.userSet(claim, at: context.now) }
     }
 
     /// Whether the server did not answer yet to what ``setUser(_:)`` said last.

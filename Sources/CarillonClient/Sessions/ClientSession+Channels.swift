@@ -178,7 +178,7 @@ extension ClientSession {
         actions += deliverTokens(at: now)
         let code = if case .other = frame.event { ResultCode.notDelivered } else { ResultCode.delivered }
         let answer = MessageAnswer(id: frame.version, code: code)
-        // The end of a channel says the same however often it comes; news of its back end does not.
+        // The end of a channel says the same however often it comes; news of its backend does not.
         switch frame.event {
         case .pingFailed, .recovered: actions.append(.write(.saveAnswer(answer)))
         case .closed, .error, .other: break

@@ -2,7 +2,7 @@ import CarillonBasics
 import CarillonWire
 
 /// What the app said of its user.
-enum UserWord: Equatable, Sendable {
+enum UserClaim: Equatable, Sendable {
     /// With a token that the app's own server signed: never logged.
     case signedIn(String)
     case signedOut
@@ -40,20 +40,20 @@ struct UserNumbers: Equatable, Sendable {
 /// What is said to the server of the user, by HTTP beside the socket. It is kept until the server took or refused it, and no channel
 /// is opened before: whose the channel is, is whose the device is then.
 extension ClientSession {
-    mutating func userSet(_ word: UserWord, at now: ContinuousClock.Instant) -> [SessionAction] {
-        user.pending = word
+    mutating func userSet(_ claim: UserClaim, at now: ContinuousClock.Instant) -> [SessionAction] {
+        user.pending = claim
         user.numbers.say()
         user.reporting.changed()
-        return [.write(.saveUser(word)), .notifySubscriptions(.paused)] + reportUser(at: now)
+        return [.write(.saveUser(claim)), .notifySubscriptions(.paused)] + reportUser(at: now)
     }
 
     /// Says what is to be said, unless it is under way or waits.
     mutating func reportUser(at now: ContinuousClock.Instant) -> [SessionAction] {
-        guard phase == .live, let identity = registration.identity, let word = user.pending,
+        guard phase == .live, let identity = registration.identity, let claim = user.pending,
             user.reporting.isReady(at: now)
         else { return [] }
         user.reporting.began()
-        return [.reportUser(word, identity)]
+        return [.reportUser(claim, identity)]
     }
 
     /// The server took a word.
@@ -62,7 +62,7 @@ extension ClientSession {
     ///   - of: Whose word it was: the install may be another device since.
     ///   - name: Whose the device is.
     mutating func userTaken(
-        _ word: UserWord, of identity: DeviceIdentity, as name: String?, at now: ContinuousClock.Instant
+        _ claim: UserClaim, of identity: DeviceIdentity, as name: String?, at now: ContinuousClock.Instant
     ) -> [SessionAction] {
         user.reporting.ended()
         guard identity.device == registration.identity?.device else { return reportUser(at: now) }
@@ -71,7 +71,7 @@ extension ClientSession {
         var actions: [SessionAction] = [.write(.saveTakenUser(name))]
         if isOther { actions += dropMessagesOfEnded() + [.notifySubscriptions(.userChanged)] + reopenForUser() }
         // Another word is said after this one.
-        guard user.pending == word else { return actions + reportUser(at: now) }
+        guard user.pending == claim else { return actions + reportUser(at: now) }
         user.reporting.succeeded()
         user.pending = nil
         user.numbers.take()
@@ -92,10 +92,10 @@ extension ClientSession {
 
     /// The server will not take a word. Channels that were to be opened for that user are opened for nobody else.
     mutating func userRefused(
-        _ word: UserWord, of identity: DeviceIdentity, _ error: PushError, at now: ContinuousClock.Instant
+        _ claim: UserClaim, of identity: DeviceIdentity, _ error: PushError, at now: ContinuousClock.Instant
     ) -> [SessionAction] {
         user.reporting.ended()
-        guard identity.device == registration.identity?.device, user.pending == word else { return reportUser(at: now) }
+        guard identity.device == registration.identity?.device, user.pending == claim else { return reportUser(at: now) }
         user.reporting.succeeded()
         user.pending = nil
         return [.write(.saveUser(nil)), .notifyDevice([.userRefused(error)])]

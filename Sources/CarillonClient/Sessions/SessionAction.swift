@@ -25,7 +25,7 @@ enum SessionAction: Equatable, Sendable {
     case noteCrashingFiring(SubscriptionFiring, starts: Int)
     /// Say this to the server by HTTP, and say what became of it.
     case reportDevice(PushDeviceMachine.Report, DeviceIdentity)
-    case reportUser(UserWord, DeviceIdentity)
+    case reportUser(UserClaim, DeviceIdentity)
     /// Delete a device that was signed out, and report `deregistered` or `deregistrationFailed`.
     case deregister(Deregistration)
     case notifyDevice([PushDeviceEvent])
@@ -114,7 +114,7 @@ enum StoreChange: Equatable, Sendable {
     /// What this install is to the vendor's push service.
     case saveDevice(PushDeviceMachine)
     /// What the server was not notified yet of the user; nil when it was.
-    case saveUser(UserWord?)
+    case saveUser(UserClaim?)
     case saveMessage(BufferedMessage, of: String)
     /// The starts of the app's code for a message that did not end.
     case saveStarts(position: Int64, Int)

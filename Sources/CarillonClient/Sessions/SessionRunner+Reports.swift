@@ -15,13 +15,13 @@ extension SessionRunner {
         }
     }
 
-    func report(_ word: UserWord, _ identity: DeviceIdentity) {
+    func report(_ claim: UserClaim, _ identity: DeviceIdentity) {
         send("user token") { registrar in
-            await registrar.report(word, identity)
+            await registrar.report(claim, identity)
         } done: { name in
-            { $0.userTaken(word, of: identity, as: name, at: $1.now) }
+            { $0.userTaken(claim, of: identity, as: name, at: $1.now) }
         } refused: { error in
-            { $0.userRefused(word, of: identity, error, at: $1.now) }
+            { $0.userRefused(claim, of: identity, error, at: $1.now) }
         } failed: { retryAfter in
             { $0.userReportFailed(retryAfter: retryAfter, at: $1.now, random: $1.random) }
         }

@@ -1,7 +1,7 @@
 /// The user of the device.
 struct SessionUser: Sendable {
     /// What the server was not notified yet of the user.
-    var pending: UserWord?
+    var pending: UserClaim?
     /// The user that the server named.
     var taken: String?
     var numbers: UserNumbers

@@ -88,10 +88,10 @@ extension StoreChange {
                 message.position, identifier, message.id, Data(message.body), message.coding?.name.rawValue,
                 message.coding?.encryption, message.coding?.cryptoKey,
             ])
-        case .saveUser(let word):
+        case .saveUser(let claim):
             try database.execute(sql: "DELETE FROM push_user")
-            if let word {
-                try database.run("INSERT INTO push_user (id, token) VALUES (1, ?)", [word.token])
+            if let claim {
+                try database.run("INSERT INTO push_user (id, token) VALUES (1, ?)", [claim.token])
             }
         case .saveStarts(let position, let starts):
             try database.run("UPDATE message SET starts = ? WHERE position = ?", [starts, position])
@@ -184,7 +184,7 @@ extension StoredState {
         try state.loadMessages(from: database)
         state.device = try PushDeviceMachine.load(from: database)
         state.user = try Row.first(database, "SELECT token FROM push_user").map { row in
-            (row["token"] as String?).map(UserWord.signedIn) ?? .signedOut
+            (row["token"] as String?).map(UserClaim.signedIn) ?? .signedOut
         }
         state.deregistrations = try Row.all(database, "SELECT * FROM farewell ORDER BY device").map {
             Deregistration(

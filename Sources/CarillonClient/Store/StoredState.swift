@@ -22,7 +22,7 @@ struct StoredState: Sendable {
     var namedServers: [NamedServer] = []
     var device = PushDeviceMachine()
     /// What the server was not notified of the user.
-    var user: UserWord?
+    var user: UserClaim?
     /// Whose the server said the device is.
     var takenUser: String?
 }

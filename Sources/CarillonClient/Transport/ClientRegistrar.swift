@@ -164,8 +164,8 @@ struct ClientRegistrar: Sendable {
     }
 
     /// Reports the user of the device. Returns the user that the device has.
-    func report(_ word: UserWord, _ identity: DeviceIdentity) async -> Answer<String?> {
-        let value = word.token.map { JSONValue.string($0) } ?? .null
+    func report(_ claim: UserClaim, _ identity: DeviceIdentity) async -> Answer<String?> {
+        let value = claim.token.map { JSONValue.string($0) } ?? .null
         let body = Data(JSONValue.object([.init(name: "userToken", value: value)]).bytes)
         return await ask(
             .patch, "/v1/device", bearer: identity.credential, json: body, "to report the user to it",

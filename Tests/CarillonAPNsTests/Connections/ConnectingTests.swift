@@ -45,7 +45,7 @@ struct ConnectingTests {
         var configuration = APNsClient.Configuration(
             credentials: try Samples.credentials(), bundleID: "com.example.app",
             environment: .custom(host: "127.0.0.1", port: 1))
-        configuration.timeout = .seconds(4)
+        configuration.timeout = .seconds(10)
         let client = try APNsClient(configuration)
         let error = await #expect(throws: APNsError.self) { try await client.send(.alert("Hi"), to: Samples.token) }
         #expect(error?.code == .connectionFailed)
@@ -111,12 +111,11 @@ struct ConnectingTests {
     @Test func `a service that wants a certificate, and gets none, says so at once`() async throws {
         let certificates = try TestCertificates()
         let server = try await ScriptedServer(tls: certificates.serverContext(demandsClient: true)) { $0.accept($1) }
-        let client = try Self.client(server.port, certificates)
-        let start = ContinuousClock.now
+        // A push has more time than the suite.
+        let client = try Self.client(server.port, certificates, timeout: .seconds(3600))
         let error = await #expect(throws: APNsError.self) { try await client.send(.alert("Hi"), to: Samples.token) }
         #expect(error?.code == .connectionFailed)
         #expect(error?.message.contains("client's certificate") == true, "\(error?.message ?? "")")
-        #expect(ContinuousClock.now - start < client.configuration.timeout / 2)
         await client.shutDown(drains: false)
         try await server.close()
     }
@@ -268,12 +267,14 @@ struct ConnectingTests {
     }
 
     static func client(
-        _ port: Int, _ certificates: TestCertificates, _ credentials: APNsCredentials? = nil
+        _ port: Int, _ certificates: TestCertificates, _ credentials: APNsCredentials? = nil,
+        timeout: Duration = .seconds(30)
     ) throws -> APNsClient {
         var configuration = APNsClient.Configuration(
             credentials: try credentials ?? Samples.credentials(), bundleID: "com.example.app",
             environment: .custom(host: "localhost", port: port))
         configuration.trustRoots = certificates.authorityPEM
+        configuration.timeout = timeout
         return try APNsClient(configuration)
     }
 }

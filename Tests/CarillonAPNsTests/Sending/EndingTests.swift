@@ -29,15 +29,14 @@ struct EndingTests {
     }
 
     @Test func `a cancelled service gives up what a graceful end would wait for`() async throws {
-        let stage = try await Stage { _, _ in }
+        // The push has more time than the suite.
+        let stage = try await Stage(configure: { $0.timeout = .seconds(3600) }) { _, _ in }
         let run = Task { try await stage.client.run() }
         let push = Task { try await stage.client.send(.alert("Hi"), to: Samples.token) }
         try await eventually { stage.server.requests.count == 1 }
-        let start = ContinuousClock.now
         run.cancel()
         try await run.value
         await #expect(throws: APNsError.self) { try await push.value }
-        #expect(ContinuousClock.now - start < .seconds(30))
         try await stage.server.close()
     }
 
@@ -45,15 +44,14 @@ struct EndingTests {
         let listener = try await SilentListener()
         var configuration = APNsClient.Configuration(
             credentials: try Samples.credentials(), environment: .custom(host: "127.0.0.1", port: listener.port))
-        configuration.connectTimeout = .seconds(50)
+        // Longer than the time limit of the suite.
+        configuration.connectTimeout = .seconds(3600)
         let client = try APNsClient(configuration)
         let group = ServiceGroup(services: [client], logger: Logger(label: "test"))
         let run = Task { try await group.run() }
         try await eventually { listener.accepted > 0 }
-        let start = ContinuousClock.now
         await group.triggerGracefulShutdown()
         try await run.value
-        #expect(ContinuousClock.now - start < .seconds(30))
         try await listener.close()
     }
 

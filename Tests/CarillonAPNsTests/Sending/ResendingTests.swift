@@ -130,15 +130,20 @@ struct ResendingTests {
     }
 
     @Test func `a silent service lets the push time out, and is reset`() async throws {
-        let stage = try await Stage(configure: { $0.timeout = .seconds(4) }) { connection, request in
+        let clock = ManualTime()
+        let stage = try await Stage(configure: {
+            $0.timeSource = clock.source
+            $0.timeout = .seconds(4)
+        }) { connection, request in
             if Samples.number(request.token) != 1 { connection.accept(request) }
         }
         try await stage.client.warmUp()
         let tokens = Samples.tokens(3)
         #expect(try await stage.client.send(.alert("Hi"), to: tokens[0]).isAccepted)
-        let error = await #expect(throws: APNsError.self) {
-            try await stage.client.send(.alert("Hi"), to: tokens[1])
-        }
+        let push = Task { try await stage.client.send(.alert("Hi"), to: tokens[1]) }
+        try await eventually { stage.server.requests.count == 2 }
+        clock.advance(.milliseconds(4100))
+        let error = await #expect(throws: APNsError.self) { try await push.value }
         #expect(error?.code == .timedOut)
         #expect(error?.mayHaveBeenProcessed == true)
         #expect(try await stage.client.send(.alert("Hi"), to: tokens[2]).isAccepted)
@@ -148,13 +153,20 @@ struct ResendingTests {
     }
 
     @Test func `a service that stays silent is left for a new connection`() async throws {
-        let stage = try await Stage(configure: { $0.timeout = .seconds(4) }) { connection, request in
+        let clock = ManualTime()
+        let stage = try await Stage(configure: {
+            $0.timeSource = clock.source
+            $0.timeout = .seconds(4)
+        }) { connection, request in
             if connection.number > 1 || request.stream == 1 { connection.accept(request) }
         }
         try await stage.client.warmUp()
         #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
-        for _ in 0..<3 {
-            await #expect(throws: APNsError.self) { try await stage.client.send(.alert("Hi"), to: Samples.token) }
+        for count in 2...4 {
+            let push = Task { try await stage.client.send(.alert("Hi"), to: Samples.token) }
+            try await eventually { stage.server.requests.count == count }
+            clock.advance(.milliseconds(4100))
+            await #expect(throws: APNsError.self) { try await push.value }
         }
         #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
         #expect(stage.server.connections.count == 2)

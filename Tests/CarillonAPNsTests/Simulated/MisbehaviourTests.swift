@@ -20,12 +20,17 @@ struct MisbehaviourTests {
         await scene.end()
     }
 
+    /// The first answer takes a second, each other one twelve.
+    private static let slow: [APNsSimulator.FaultRule] = [
+        .init(.delay(.seconds(1)), times: 1), .init(.delay(.seconds(12))),
+    ]
+
     @Test func `hundreds of dead tokens do not keep a connection at one stream`() async throws {
         let scene = try await Scene(
             simulator: {
                 $0.rules.unknownDevices = .refuse
-                // So long that the simulator reads more than a hundred requests before its first answer.
-                $0.faults = [.init(.delay(.seconds(2)))]
+                // So long that the simulator reads more than a hundred requests before its second answer.
+                $0.faults = Self.slow
             }, client: { $0.pool.maximum = 1 })
         #expect(try await scene.outcomes(Samples.tokens(400)) == ["BadDeviceToken": 400])
         let report = try #require(scene.simulator.connections.first)
@@ -43,7 +48,7 @@ struct MisbehaviourTests {
         state: APNsSimulator.Device.State, reason: String
     ) async throws {
         let scene = try await Scene(
-            simulator: { $0.faults = [.init(.delay(.seconds(2)))] }, client: { $0.pool.maximum = 1 })
+            simulator: { $0.faults = Self.slow }, client: { $0.pool.maximum = 1 })
         let tokens = Samples.tokens(200)
         for token in tokens {
             try scene.simulator.add(APNsSimulator.Device(token: token, topic: Scene.app, state: state))
@@ -180,7 +185,7 @@ struct MisbehaviourTests {
             simulator: { $0.faults = [.init(.wedge, at: .processed, skip: 1, times: 1)] },
             client: {
                 $0.pool.suspectsAfter = .seconds(1)
-                $0.pool.answersPingWithin = .seconds(4)
+                $0.pool.answersPingWithin = .seconds(10)
             })
         #expect(try await scene.reason() == "accepted")
         let error = await #expect(throws: APNsError.self) {
@@ -236,7 +241,7 @@ struct MisbehaviourTests {
     @Test func `a thousand queued pushes to a silent service end at their deadline, and memory is given back`() async throws
     {
         let scene = try await Scene(
-            simulator: { $0.faults = [.init(.silence)] }, client: { $0.timeout = .seconds(4) })
+            simulator: { $0.faults = [.init(.silence)] }, client: { $0.timeout = .seconds(10) })
         let outcomes = try await scene.outcomes(Samples.tokens(1000))
         // What the service has not answered has a stream each; the rest was never sent.
         #expect(outcomes.values.reduce(0, +) == 1000)

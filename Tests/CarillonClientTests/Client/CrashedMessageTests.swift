@@ -141,7 +141,8 @@ struct CrashedMessageTests {
         let (client, channel, socket) = try await open(server, "a")
         let position = try #require(try await client.runner.messages(of: "presence", after: 0).first).position
         try await client.runner.perform { _, _ in [.write(.saveStarts(position: position, 1))] }
-        #expect(client.runner.suspects.begin(.update(1), at: .now))
+        // This turn does not become too long during the test.
+        #expect(client.runner.suspects.begin(.update(1), at: .now + .seconds(3600)))
         let iteration = Task {
             var events = channel.events.makeAsyncIterator()
             return try await events.next()
@@ -149,11 +150,9 @@ struct CrashedMessageTests {
         try await eventually { channel.inbox.isHeld }
         try await handleAnother(client, socket)
         #expect(try await starts(client) == ["a": 1], "it is not shown yet")
-        let stopped = ContinuousClock.now
         await client.stop()
         let event = try await iteration.value
         #expect(event == nil)
-        #expect(stopped.duration(to: .now) < SuspectTurns.longest / 2)
         #expect(try await starts(client) == ["a": 1])
     }
 

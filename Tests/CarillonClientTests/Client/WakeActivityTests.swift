@@ -70,19 +70,19 @@ struct WakeActivityTests {
         let transfer = transfer(gate, client.attachments.activity)
         transfer.resume()
         let began = ContinuousClock.now
-        let short = Task { await client.handleWake(within: .seconds(5)) }
+        let short = Task { await client.handleWake(within: .seconds(12)) }
         let (first, _) = try await server.welcome()
         first.send(.caughtUp)
         _ = await short.value
-        #expect(began.duration(to: .now) >= .seconds(5))
+        #expect(began.duration(to: .now) >= .seconds(12))
         let caughtUp = client.runner.catchUps.nextEnd()
-        let long = Task { await client.handleWake(within: .seconds(60)) }
+        // It ends when there is nothing to do: its limit is longer than that of the suite.
+        let long = Task { await client.handleWake(within: .seconds(3600)) }
         let (second, _) = try await server.welcome()
         second.send(.caughtUp)
         for await _ in caughtUp {}
         gate.resume(.success(()))
         #expect(await long.value == .newData)
-        #expect(began.duration(to: .now) < .seconds(50), "it ends when there is nothing to do")
     }
 
     @Test func `a firing with which the process ended ten times is data of a wake`() async throws {

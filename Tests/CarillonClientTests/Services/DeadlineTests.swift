@@ -178,7 +178,7 @@ struct DeadlineTests {
         consumer.takeRequests()
         let call = ServiceCall(
             id: String(repeating: "c", count: 32), method: ServiceEngineFixture.method, to: .init(app: "com.example.files"),
-            parameters: nil, attachments: [], deadline: .seconds(8), foreground: .none)
+            parameters: nil, attachments: [], deadline: .seconds(12), foreground: .none)
         try await consumer.engine.send(call, result: nil)
         let request = try #require(try consumer.postedRequests().first)
         let path = try provider.file("b.txt")

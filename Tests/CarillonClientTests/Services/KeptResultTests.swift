@@ -359,7 +359,7 @@ struct KeptResultTests {
 
     @Test func `a reader is not given a result of the former user after the app named another one`() async throws {
         let fixture = try await Fixture()
-        let (engine, bob) = (fixture.engine, UserWord.signedIn("bob"))
+        let (engine, bob) = (fixture.engine, UserClaim.signedIn("bob"))
         let runner = await engine.runner
         try await fixture.become("ada")
         try await eventually { await engine.owner.user == "ada" }

@@ -71,17 +71,11 @@ final class LocalSocketsTests: Sendable {
             [0xFF, 0xFF, 0xFF, 0xFF], [0x00, 0x01, 0x00, 0x01, 1], [0, 0, 0, 1, 7, 7], Array("GET / HTTP/1.1\r\n\r\n".utf8),
         ] as [[UInt8]])
     func `what is no event is not taken`(_ bytes: [UInt8]) async throws {
-        let sockets = LocalSockets(directory: root + "/local")
+        // The connection is closed because of its bytes: its time does not end during the test.
+        let sockets = LocalSockets(directory: root + "/local", timeout: .hours(1))
         let listener = try await listen(sockets)
-        // What else the machine does makes each slower, but not all of them.
-        var shortest = Duration.seconds(60)
-        for _ in 0..<5 where shortest >= .seconds(4) {
-            let begun = ContinuousClock.now
-            let channel = try await connect(to: sockets.path(of: device))
-            #expect(try await bytesBack(bytes, on: channel) == 0)
-            shortest = min(shortest, ContinuousClock.now - begun)
-        }
-        #expect(shortest < .seconds(4), "it is not waited for")
+        let channel = try await connect(to: sockets.path(of: device))
+        #expect(try await bytesBack(bytes, on: channel) == 0)
         #expect(taken.withLock { $0 }.isEmpty)
         #expect(await sockets.send([1], to: device), "others are heard all the same")
         try await listener.close()
@@ -104,7 +98,6 @@ final class LocalSocketsTests: Sendable {
             #expect(!isTaken || begun.duration(to: .now) >= .seconds(5))
             for try await count in group { #expect(count == 0) }
         }
-        #expect(ContinuousClock.now - begun < .seconds(60))
         #expect(await sockets.send([1], to: device))
         try await listener.close()
     }

@@ -22,12 +22,12 @@ struct RequestEndTests {
         let delegate = NotingServiceClientDelegate()
         fixture.client.addDelegate(delegate)
         let id = try await fixture.ask(1)
-        try await deadline(fixture, of: id, in: 6000)
+        try await deadline(fixture, of: id, in: 12_000)
         await fixture.engine.finish(id, .success(ServiceReply("first")), nil)
         #expect(await fixture.engine.outgoing.timers.isEmpty)
         #expect(try await fixture.box.localCalls().isEmpty)
         try await eventually { delegate.ids == [id] }
-        try await Task.sleep(for: .milliseconds(6200))
+        try await Task.sleep(for: .milliseconds(12_200))
         try await fixture.running { try await Task.sleep(for: .milliseconds(50)) }
         #expect(delegate.ids == [id], "one result, in the next run, too")
     }
@@ -37,7 +37,7 @@ struct RequestEndTests {
         let delegate = NotingServiceClientDelegate()
         fixture.client.addDelegate(delegate)
         let id = try await fixture.ask(1)
-        try await deadline(fixture, of: id, in: 5000)
+        try await deadline(fixture, of: id, in: 12_000)
         try await eventually { delegate.ids == [id] }
         guard case .failure(let error)? = delegate.results.withLock({ $0.first?.result }) else {
             Issue.record("no error")
@@ -67,13 +67,13 @@ struct RequestEndTests {
         let delegate = NotingServiceClientDelegate()
         fixture.client.addDelegate(delegate)
         let (id, other) = (try await fixture.ask(1), try await fixture.ask(2))
-        try await deadline(fixture, of: id, in: 8000)
-        try await fixture.box.sentLocally(other, until: ServiceEngine.now + 8000)
+        try await deadline(fixture, of: id, in: 12_000)
+        try await fixture.box.sentLocally(other, until: ServiceEngine.now + 12_000)
         // The run that takes the reply comes later.
         try await fixture.receive(try reply(to: id))
         let third = ServicePeer(app: Fixture.other.app, device: String(repeating: "3", count: 32))
         try await fixture.receive(try reply(to: other, from: third))
-        try await Task.sleep(for: .milliseconds(8300))
+        try await Task.sleep(for: .milliseconds(12_300))
         #expect(try await fixture.box.call(id) != nil)
         await fixture.engine.keepTimes()
         #expect(await fixture.engine.outgoing.timers[id] == nil)
@@ -87,10 +87,10 @@ struct RequestEndTests {
         let delegate = NotingServiceClientDelegate()
         fixture.client.addDelegate(delegate)
         let id = try await fixture.ask(1)
-        try await fixture.box.sentLocally(id, until: ServiceEngine.now + 8000)
+        try await fixture.box.sentLocally(id, until: ServiceEngine.now + 12_000)
         try await fixture.running { try await eventually { await fixture.engine.outgoing.timers.count == 1 } }
         #expect(await fixture.engine.outgoing.timers.isEmpty)
-        try await Task.sleep(for: .milliseconds(8200))
+        try await Task.sleep(for: .milliseconds(12_200))
         #expect(delegate.ids.isEmpty, "a client that was stopped tells nothing")
         try await fixture.running { try await eventually { delegate.ids == [id] } }
     }
@@ -140,7 +140,7 @@ struct RequestEndTests {
         try await fixture.become("ada")
         try await eventually { await fixture.engine.owner.user == "ada" }
         let id = try await fixture.ask(1)
-        try await deadline(fixture, of: id, in: 6000)
+        try await deadline(fixture, of: id, in: 12_000)
         await fixture.engine.finish(try await fixture.ask(2), .success(ServiceReply("of the first user")), nil)
         try await fixture.become("bob")
         try await eventually { await fixture.engine.outgoing.timers.isEmpty }
@@ -148,7 +148,7 @@ struct RequestEndTests {
             var replies = client.replies.makeAsyncIterator()
             return await replies.next()?.id
         }
-        try await Task.sleep(for: .milliseconds(6200))
+        try await Task.sleep(for: .milliseconds(12_200))
         reading.cancel()
         #expect(await reading.value == nil)
         #expect(try await fixture.box.results().isEmpty)

@@ -297,7 +297,7 @@ struct ClientSessionTests {
     }
 
     @Test(arguments: [ChannelEventFrame.Event.pingFailed(code: 605), .recovered])
-    func `news of the back end leaves the channel and its withdrawals as they are`(event: ChannelEventFrame.Event) {
+    func `news of the backend leaves the channel and its withdrawals as they are`(event: ChannelEventFrame.Event) {
         var session = Self.live(Self.stored(.open))
         let frame = ChannelEventFrame(channelID: Self.id.description, version: "e", event: event)
         let actions = Self.receive(.channelEvent(frame), &session)
@@ -309,7 +309,7 @@ struct ClientSessionTests {
     }
 
     @Test(arguments: [ChannelEventFrame.Event.pingFailed(code: 605), .recovered])
-    func `news of the back end whose acknowledgement was lost is acknowledged again, and not told again`(
+    func `news of the backend whose acknowledgement was lost is acknowledged again, and not told again`(
         event: ChannelEventFrame.Event
     ) {
         var session = Self.live(Self.stored(.open))

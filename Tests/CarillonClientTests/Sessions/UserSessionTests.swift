@@ -8,7 +8,7 @@ import Testing
 struct UserSessionTests {
     private typealias Base = ClientSessionTests
 
-    private let ada = UserWord.signedIn("ada's token")
+    private let ada = UserClaim.signedIn("ada's token")
 
     private func registrations(_ actions: [SessionAction]) -> [ClientFrame.Register] {
         actions.compactMap { if case .send(.register(let frame)) = $0 { frame } else { nil } }
@@ -80,7 +80,7 @@ struct UserSessionTests {
         _ = session.started(at: Base.start)
         _ = session.socketOpened(at: Base.start)
         if isLive { _ = Base.receive(.hello(Base.hello), &session) }
-        let bob = UserWord.signedIn("bob's token")
+        let bob = UserClaim.signedIn("bob's token")
         _ = session.userSet(ada, at: Base.start)
         let same = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
         #expect(session.phase != .closing && !same.contains(.closeSocket(code: 1000)))
@@ -98,7 +98,7 @@ struct UserSessionTests {
     @Test func `what is said of the user is numbered, and the number of the last one counts as taken`() {
         var session = Base.live()
         #expect(session.user.numbers.said == session.user.numbers.taken)
-        let bob = UserWord.signedIn("bob's token")
+        let bob = UserClaim.signedIn("bob's token")
         _ = session.userSet(ada, at: Base.start)
         _ = session.userSet(bob, at: Base.start)
         _ = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
@@ -111,13 +111,13 @@ struct UserSessionTests {
     }
 
     @Test func `a token of the same user is no other user, and a token that cannot be read may be`() {
-        func token(_ claims: String) -> UserWord { .signedIn("e30.\(Base64URL.encode(Array(claims.utf8))).c2ln") }
+        func token(_ claims: String) -> UserClaim { .signedIn("e30.\(Base64URL.encode(Array(claims.utf8))).c2ln") }
         #expect(!token(#"{"sub":"ada"}"#).mayDiffer(from: "ada"))
         #expect(token(#"{"sub":"ada"}"#).mayDiffer(from: "bob"))
         #expect(token(#"{"sub":"ada"}"#).mayDiffer(from: nil))
         #expect(token(#"{"sub":1}"#).mayDiffer(from: "ada"))
         #expect(ada.mayDiffer(from: "ada"))
-        #expect(UserWord.signedOut.mayDiffer(from: "ada") && !UserWord.signedOut.mayDiffer(from: nil))
+        #expect(UserClaim.signedOut.mayDiffer(from: "ada") && !UserClaim.signedOut.mayDiffer(from: nil))
     }
 
     @Test func `another run says what the one before was saying`() {

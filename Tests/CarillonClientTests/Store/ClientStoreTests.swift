@@ -173,13 +173,13 @@ struct ClientStoreTests {
         let channel = ChannelMachine(
             state: .open, channelID: Self.id, endpoint: ChannelEndpoint("https://h/push/token"), lastErrorCode: nil,
             wake: .alert)
-        for word in [nil, UserWord.signedIn("t"), .signedOut, nil] {
+        for claim in [nil, UserClaim.signedIn("t"), .signedOut, nil] {
             do {
                 let (store, _) = try open()
-                try await commit([.saveUser(word), .saveChannel(identifier: "a", channel)], to: store)
+                try await commit([.saveUser(claim), .saveChannel(identifier: "a", channel)], to: store)
             }
             let (_, state) = try open()
-            #expect(state.user == word)
+            #expect(state.user == claim)
             #expect(state.channels["a"]?.wake == .alert)
         }
     }

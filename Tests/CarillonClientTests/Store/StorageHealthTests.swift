@@ -62,9 +62,9 @@ final class StorageHealthTests: Sendable {
     @Test func `who waits tries again when a transaction writes after a failure, or when time is over`() async throws {
         try await health.wait(atMost: .milliseconds(1))
         health.transactionFailed(full)
-        let began = ContinuousClock.now
+        // A wait of an hour outlasts the time limit of the suite.
         try await withThrowingTaskGroup(of: Void.self) { [health, full] group in
-            group.addTask { try await health.wait(atMost: .seconds(50)) }
+            group.addTask { try await health.wait(atMost: .seconds(3600)) }
             group.addTask {
                 // The wait can begin after the first of these changes.
                 while !Task.isCancelled {
@@ -76,11 +76,9 @@ final class StorageHealthTests: Sendable {
             _ = try await group.next()
             group.cancelAll()
         }
-        #expect(began.duration(to: .now) < .seconds(40))
-        let cancelled = Task { [health] in try await health.wait(atMost: .seconds(50)) }
+        let cancelled = Task { [health] in try await health.wait(atMost: .seconds(3600)) }
         cancelled.cancel()
         await #expect(throws: CancellationError.self) { try await cancelled.value }
-        #expect(began.duration(to: .now) < .seconds(40))
     }
 
     @Test func `the waits grow up to a minute`() {

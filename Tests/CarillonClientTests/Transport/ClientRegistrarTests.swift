@@ -167,10 +167,10 @@ struct ClientRegistrarTests {
 
     // MARK: Users
 
-    private func said(_ word: UserWord, _ answer: (status: Int, body: String)) async throws -> (String, String) {
+    private func said(_ claim: UserClaim, _ answer: (status: Int, body: String)) async throws -> (String, String) {
         let answers = Answers([answer])
         let name =
-            switch try await registrar(answers).report(word, identity) {
+            switch try await registrar(answers).report(claim, identity) {
             case .done(let user): "done: \(user ?? "nobody")"
             case .failed(let failure, _): "\(failure)"
             }

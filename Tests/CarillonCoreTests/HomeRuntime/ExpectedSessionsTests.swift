@@ -5,7 +5,7 @@ import Testing
 @testable import CarillonCore
 
 /// Devices that a home expects after a move, and the parts of its sessions.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ExpectedSessionsTests {
     private let expected = ExpectedSessions()
     private let start = ContinuousClock.now

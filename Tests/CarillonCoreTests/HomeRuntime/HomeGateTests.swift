@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonCore
 
 /// Calls of a home for a shard that moves.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct HomeGateTests {
     private let world: GatedHomes
     private let gate: ShardGate

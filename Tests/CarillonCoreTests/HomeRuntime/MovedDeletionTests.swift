@@ -5,7 +5,7 @@ import Testing
 @testable import CarillonCore
 
 /// Deletions of devices while a shard moves.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct MovedDeletionTests {
     private struct NoListener: DeviceListener {
         func deviceChanged(_ device: DeviceSerial) async throws {}
@@ -23,7 +23,7 @@ struct MovedDeletionTests {
             devices: store, home: home, directory: directory, news: StatusNews(devices: store, home: home),
             formerChannels: FormerChannels(users: store, home: home, directory: directory, time: time),
             subscriptions: NoListener(), allowances: Allowances(settings: .init(), ticks: TickSource { 0 }),
-            vetoes: NoVetoes(), time: time, random: Sample.random)
+            approvalHooks: NoApprovalHooks(), time: time, random: Sample.random)
     }
 
     /// Makes a further device of the first home.

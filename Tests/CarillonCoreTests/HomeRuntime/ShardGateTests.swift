@@ -3,7 +3,7 @@ import Synchronization
 import Testing
 
 /// Calls and moves of a shard.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ShardGateTests {
     private let shard = Shard(number: 7)
     private let clock = HandClock()

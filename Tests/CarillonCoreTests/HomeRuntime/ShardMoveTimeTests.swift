@@ -5,7 +5,7 @@ import Testing
 @testable import CarillonCore
 
 /// The time for which a move keeps a shard closed.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ShardMoveTimeTests {
     /// Notes the waits of a move, and ends none.
     private final class Waits: Sendable {
@@ -23,7 +23,7 @@ struct ShardMoveTimeTests {
         in world: GatedHomes, within time: Duration, giveUp: @escaping @Sendable (Shard) async -> Bool = { _ in true }
     ) async throws -> ShardMove.Result {
         let parties = (0..<2).map { place in
-            ShardMove.Party(
+            ShardMove.Participant(
                 world.runtimes[place], node: GatedHomes.node(place), place: place, giveUp: giveUp, took: { _ in })
         }
         let move = ShardMove(homes: world.homes, store: world.store, longestClosing: time)

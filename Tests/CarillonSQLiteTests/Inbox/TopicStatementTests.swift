@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// When the store looks for the envelope of a topic.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TopicStatementTests {
     /// Stores a message with a topic. Returns the result, and the number of statements that look for the topic.
     private func append(_ position: Int64, _ fixture: StoreFixture) async throws -> (result: InboxResult, looks: Int) {

@@ -37,7 +37,7 @@ struct ListenerFaultTests {
 
     @Test func `a listener that closed is opened again, and its connections go on`() async throws {
         try await ServedConnections.run {
-            $0.listenerRetry.delay = .seconds(5)
+            $0.listenerRetry.delay = .seconds(15)
         } _: { server in
             let kept = try RawPeer(port: server.port)
             @Sendable func ready() async throws -> String {
@@ -57,7 +57,7 @@ struct ListenerFaultTests {
         let port = try FreePort.next()
         try await ServedConnections.run(metrics: MetricsRegistry()) {
             $0.metrics = ("127.0.0.1", port)
-            $0.listenerRetry.delay = .seconds(5)
+            $0.listenerRetry.delay = .seconds(15)
         } _: { server in
             let metrics = ServedConnections(homes: server.homes, port: port)
             let kept = try RawPeer(port: port)
@@ -72,7 +72,7 @@ struct ListenerFaultTests {
 
     @Test func `a listener that cannot be opened again ends the server`() async throws {
         var settings = ServerSettings(port: 0, dataDirectory: try TemporaryDirectory.make() + "/data")
-        settings.listenerRetry = .init(delay: .seconds(10), patience: .seconds(11))
+        settings.listenerRetry = .init(delay: .seconds(20), patience: .seconds(21))
         let (running, began) = AsyncStream.makeStream(of: Int.self)
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         let server = CarillonServer(settings: settings, stores: stores.factory, logger: logger) {
@@ -99,7 +99,7 @@ struct ListenerFaultTests {
 
     /// Takes the port as soon as the server has lost it.
     private static func listen(on port: Int) async throws -> any NIOCore.Channel {
-        let deadline = ContinuousClock.now + .seconds(8)
+        let deadline = ContinuousClock.now + .seconds(18)
         while true {
             do {
                 return try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)

@@ -17,7 +17,7 @@ struct StalledStoreTests {
     ) async throws {
         let isMoving = DispatchSemaphore(value: 0)
         try await ServedConnections.run {
-            $0.requests.answerSeconds = 3
+            $0.requests.answerSeconds = 10
         } _: { server in
             let store = try #require(server.store)
             let goOn: @Sendable () -> Void = {

@@ -171,7 +171,7 @@ struct GatewayFaultTests {
     // MARK: The service
 
     @Test func `silence is not taken for an answer, and the push comes again under its name`() async throws {
-        try await GatewayWorld.run(timeout: .seconds(6)) { world in
+        try await GatewayWorld.run(timeout: .seconds(12)) { world in
             try await world.setCredentials()
             try world.simulator.add(APNsSimulator.FaultRule(.silence, times: 2))
             let device = try await world.device()

@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonServer
 
 /// One of several homes that has all shards at present.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct HomeWithAllShardsTests {
     private let domain: HomeDomain
     private let gate: ShardGate

@@ -10,7 +10,7 @@ import Testing
 @testable import CarillonServer
 
 /// Updates of items whose shards move.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ItemsOfClosedShardsTests {
     private let shared: Domain
     private let homes: [HomeDomain]

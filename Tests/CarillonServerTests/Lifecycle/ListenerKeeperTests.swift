@@ -14,7 +14,7 @@ struct ListenerKeeperTests {
         let log = LogCatcher()
         let keeper = ListenerKeeper(
             place: .address(host: "127.0.0.1", port: 1),
-            limits: .init(delay: .milliseconds(1), steady: .seconds(5)), readiness: readiness, logger: log.logger)
+            limits: .init(delay: .milliseconds(1), steady: .seconds(12)), readiness: readiness, logger: log.logger)
         var openings = 0
         try await keeper.run(until: { openings == 11 }) { opened in
             openings += 1

@@ -27,16 +27,15 @@ struct UpdateTests {
         #expect(try await world.poll().isEmpty)
     }
 
-    @Test func `what is published reaches a device that waits at once`() async throws {
+    @Test(.timeLimit(.minutes(4))) func `what is published reaches a device that waits at once`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
-        async let copies = world.poll(nil, #""wait":200"#)
+        // Longer than the time limit of the test.
+        async let copies = world.poll(nil, #""wait":300"#)
         let homes = world.routes.domain.homes
         try await eventually { homes.here.contains { $0.population.waiters > 0 } }
-        let began = ContinuousClock.now
         let update = try await world.publish()
         #expect(try await copies.map(\.update) == [update])
-        #expect(ContinuousClock.now - began < .seconds(100), "the poll has 200 seconds")
     }
 
     @Test func `a device that registers later is given what lives`() async throws {
@@ -318,7 +317,7 @@ struct UpdateTests {
         #expect(copies.map(\.update) == [updates[2]])
     }
 
-    @Test func `the next of an order key is held up by what a device was given before it was published`() async throws {
+    @Test func `the next of an order key is evaluated up by what a device was given before it was published`() async throws {
         let world = try await UpdateWorld()
         try await world.publish(#","orderKey":"k""#)
         let copies = try await world.poll()
@@ -363,7 +362,7 @@ struct UpdateTests {
         let key = CompletionKey(update: UpdateSerial(1), binding: binding.serial, entry: 1)
         let behind = Completion(key: key, machine: CompletionMachine(), changedAt: world.now, orderKey: "k")
         #expect(
-            try await store.held(
+            try await store.evaluated(
                 binding.serial, revision: binding.revision, to: .nowhere, isFull: false, adding: [behind], at: world.now))
         #expect(try await store.dueCompletions(of: nil, in: .all, at: world.now, limit: 10).map(\.completion.key) == [key])
     }

@@ -247,13 +247,13 @@ def test_a_closed_window_stalls(simulator):
 
 
 def test_everything_takes_a_round_trip(simulator):
-    simulator.conditions(roundTripMilliseconds=500)
+    simulator.conditions(roundTripMilliseconds=1000)
     connection = simulator.connect()
     assert connection.push().status == 200
     began = time.monotonic()
-    streams = [connection.begin() for _ in range(20)]
+    streams = [connection.begin() for _ in range(100)]
     assert all(connection.answer(stream).status == 200 for stream in streams)
-    assert 0.5 <= time.monotonic() - began < 8, "one after the other would take 10 seconds"
+    assert 1 <= time.monotonic() - began < 60, "one after the other would take 100 seconds"
 
 
 def test_pings_can_stay_unanswered(simulator):

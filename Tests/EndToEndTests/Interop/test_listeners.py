@@ -113,7 +113,9 @@ def test_a_disk_that_does_not_answer_ends_readiness(make_server):
             began = time.monotonic()
             with pytest.raises(requests.Timeout):
                 server.request("POST", "/v1/apps", key=server.admin_key, json={"id": "com.example.late"}, timeout=0.5)
-            assert session.get(server.url + "/health/ready").status_code == 200
+            early = session.get(server.url + "/health/ready").status_code
+            # On a busy machine the answer can come after the five seconds.
+            assert early == 200 or time.monotonic() - began > 5
             answer = await_value(
                 lambda: session.get(server.url + "/health/ready"), lambda it: it.status_code == 503, "not ready"
             )

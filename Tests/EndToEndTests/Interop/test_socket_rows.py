@@ -278,7 +278,7 @@ def test_the_message_type_ping_is_answered(server):
 
 
 def test_a_dead_peer_is_closed_with_4408_and_its_messages_kept(make_server):
-    server = make_server(CARILLON_KEEP_ALIVE_SECONDS=1, CARILLON_KEEP_ALIVE_ANSWER_SECONDS=5)
+    server = make_server(CARILLON_KEEP_ALIVE_SECONDS=1, CARILLON_KEEP_ALIVE_ANSWER_SECONDS=10)
     with server.browser() as living, RawWebSocket(server) as dead:
         uaid = dead.hello()["uaid"]
         channel_id = new_channel_id()

@@ -69,13 +69,13 @@ def test_an_update_reaches_those_that_match_by_a_poll_that_waits(open_server):
     for client, region in ((north, "north"), (south, "south")):
         client.ask(parameters={"revision": "1", "values": {"region": region}})
     got = []
-    waiting = threading.Thread(target=lambda: got.extend(north.poll(wait=60)))
+    waiting = threading.Thread(target=lambda: got.extend(north.poll(wait=300)))
     waiting.start()
     time.sleep(0.5)
-    began = time.monotonic()
     update = publish(open_server, audience="region == 'north'")
+    # The poll has five minutes.
     waiting.join(PATIENCE * 2)
-    assert time.monotonic() - began < 40, "the poll has 60 seconds"
+    assert not waiting.is_alive()
     assert [frame["update"]["id"] for frame in got] == [update["id"]]
     assert got[0]["update"]["payload"] == REFRESH["payload"]
     assert south.poll() == []

@@ -55,7 +55,7 @@ extension ServiceEngine {
         }
         outgoing.endSending(id)
         // The server need not keep files that nobody fetched, or that were fetched without a notice.
-        files.removeAttachments(call.files)
+        self.files.removeAttachments(call.files)
         clientProgress.ended(id)
         if let kept {
             notify(kept)
@@ -79,7 +79,7 @@ extension ServiceEngine {
         logger.error("cannot store result; request ends", metadata: ["id": "\(id)", "reason": "\(error.text)"])
         inbox.removeMessages(of: paths)
         outgoing.endSending(id)
-        files.removeAttachments(call.files)
+        self.files.removeAttachments(call.files)
         clientProgress.ended(id)
         let kept = KeptResult(call, .failure(error), files: [], fileBytes: 0)
         results.couldNotStore(kept)

@@ -22,7 +22,8 @@ import Synchronization
 struct LocalSockets: Sendable {
     let directory: String
 
-    static let timeout = TimeAmount.seconds(5)
+    /// How long a connection can take, to be opened and to carry its event.
+    var timeout = TimeAmount.seconds(5)
     static let mostAtOnce = 16
     /// Beyond this an event does not fit into the server's frames either.
     static let mostBytes = Limits.clientFrameBytes
@@ -51,7 +52,7 @@ struct LocalSockets: Sendable {
             return try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .childChannelInitializer { channel in
                     channel.eventLoop.makeCompletedFuture {
-                        try channel.pipeline.syncOperations.addHandler(ReceivingHandler(count, take))
+                        try channel.pipeline.syncOperations.addHandler(ReceivingHandler(count, timeout: timeout, take))
                     }
                 }
                 // A run that was killed leaves its socket behind; nobody else is this device.
@@ -79,7 +80,7 @@ struct LocalSockets: Sendable {
     func send(_ event: [UInt8], to device: String) async -> Bool {
         guard event.count <= Self.mostBytes, isThere(device) else { return false }
         let answer: EventLoopFuture<Bool> = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .connectTimeout(Self.timeout)
+            .connectTimeout(timeout)
             .connect(unixDomainSocketPath: path(of: device))
             .flatMap { channel in
                 channel.eventLoop.flatSubmit {
@@ -96,7 +97,7 @@ struct LocalSockets: Sendable {
                     frame.writeInteger(UInt32(event.count))
                     frame.writeBytes(event)
                     channel.writeAndFlush(frame).cascadeFailure(to: answer)
-                    channel.eventLoop.scheduleTask(in: Self.timeout) { channel.close(promise: nil) }
+                    channel.eventLoop.scheduleTask(in: timeout) { channel.close(promise: nil) }
                     return answer.futureResult
                 }
             }
@@ -145,13 +146,15 @@ private final class ReceivingHandler: ChannelInboundHandler {
     typealias OutboundOut = ByteBuffer
 
     private let count: ConnectionCount
+    private let timeout: TimeAmount
     private let take: @Sendable ([UInt8]) async -> Bool
     private var buffer = ByteBuffer()
     private var isCounted = false
     private var isTaken = false
 
-    init(_ count: ConnectionCount, _ take: @escaping @Sendable ([UInt8]) async -> Bool) {
+    init(_ count: ConnectionCount, timeout: TimeAmount, _ take: @escaping @Sendable ([UInt8]) async -> Bool) {
         self.count = count
+        self.timeout = timeout
         self.take = take
     }
 
@@ -159,7 +162,7 @@ private final class ReceivingHandler: ChannelInboundHandler {
         isCounted = count.enter()
         guard isCounted, LocalPeer.isSameUser(context.channel) else { return context.close(promise: nil) }
         let channel = context.channel
-        context.eventLoop.scheduleTask(in: LocalSockets.timeout) { channel.close(promise: nil) }
+        context.eventLoop.scheduleTask(in: timeout) { channel.close(promise: nil) }
     }
 
     func channelInactive(context: ChannelHandlerContext) {

@@ -17,7 +17,7 @@ extension ServiceBox {
     ///   - acceptsFirst: Whether a first identity is stored. Without it the app has not decided yet.
     func standing(
         of peer: ServicePeer, _ identity: [UInt8], user: String?, at now: Int64, acceptsFirst: Bool = true
-    ) async throws(PushError) -> PeerStanding {
+    ) async throws(PushError) -> PeerTrust {
         try await change(peer.device, peer.app) { pins in
             var present = pins
             let standing = present.met(identity, said: user, at: now)

@@ -9,7 +9,7 @@ import Synchronization
     public import Foundation
 #endif
 
-/// Updates that back ends publish for an audience, as this device receives and processes them: ``PushClient/updates``.
+/// Updates that backends publish for an audience, as this device receives and processes them: ``PushClient/updates``.
 ///
 /// Give it the app's content and its user interface with ``process(content:presenter:parameters:custom:)``. From then on, while the client
 /// runs and a user is signed in, it polls the server, keeps what comes in the durable storage, processes each update once, and notifies the

@@ -116,7 +116,7 @@ struct UpdateInbox: Sendable {
                 """, arguments: [id, frame.entry, frame.attempt, Data(frame.body)])
         guard db.changesCount > 0 else { return }
         if frame.attempt == 1 { arrival.counts[name, default: 0] += 1 }
-        if case .content(let change) = payload { try absorb(what: change, by: key, orderKey: orderKey(json), db) }
+        if case .content(let change) = payload { try coalesce(what: change, by: key, orderKey: orderKey(json), db) }
     }
 
     private static func orderKey(_ json: JSONValue) -> String? {
@@ -129,7 +129,7 @@ struct UpdateInbox: Sendable {
     }
 
     /// Earlier content of the same order key that a later change stands for need not be processed, when that is.
-    private static func absorb(
+    private static func coalesce(
         what change: ContentChange, by key: UpdateKey, orderKey: String?, _ db: Database
     ) throws {
         guard let number = try number(of: key, db) else { return }
@@ -137,7 +137,7 @@ struct UpdateInbox: Sendable {
             db, sql: "SELECT * FROM update_inbox WHERE number < ? AND state <> 'away'", arguments: [number])
         {
             guard let earlier = waiting(row), case .content(let other) = earlier.payload,
-                change.absorbs(other, under: orderKey, of: earlier.orderKey)
+                change.coalesces(other, under: orderKey, of: earlier.orderKey)
             else { continue }
             try db.execute(
                 sql: "UPDATE update_inbox SET state = 'absorbed', absorbed_by = ? WHERE number = ?",
@@ -151,7 +151,7 @@ struct UpdateInbox: Sendable {
             arguments: [number])
     }
 
-    private static func absorbed(by number: Int64, _ db: Database) throws -> [WaitingUpdate] {
+    private static func coalesced(by number: Int64, _ db: Database) throws -> [WaitingUpdate] {
         try Row.fetchAll(
             db, sql: "SELECT * FROM update_inbox WHERE absorbed_by = ? AND state = 'absorbed'", arguments: [number]
         ).compactMap(waiting)
@@ -267,7 +267,7 @@ struct UpdateInbox: Sendable {
             try revive(absorbedBy: update.number, db)
             try remove(update, db)
         case .done:
-            for absorbed in try absorbed(by: update.number, db) { try finish(absorbed, .done(code: "absorbed"), db) }
+            for absorbed in try coalesced(by: update.number, db) { try finish(absorbed, .done(code: "absorbed"), db) }
             try remove(update, db)
             try remember(result, of: update.key, db)
         }

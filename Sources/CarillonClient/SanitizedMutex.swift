@@ -1,5 +1,0 @@
-#if CARILLON_SANITIZED
-    import SanitizedMutex
-
-    typealias Mutex<Value: ~Copyable> = ThreadMutex<Value>
-#endif
