@@ -110,22 +110,22 @@ struct ServerAPI: Sendable {
 
     /// Notes an answer, and returns whether the request is sent again.
     func outcome<Value>(_ answer: ServerAnswer<Value>, at address: WebAddress, bearer: String?) -> Outcome<Value> {
-        let (error, wait): (PushError, Duration?)
+        let failed: (error: PushError, wait: Duration?)
         switch answer {
         case .success(let value):
             failures.answered(at: address)
             return .success(value)
-        case .refused(let refusal, let asked):
+        case .refused(let refusal, let wait):
             guard refusal.isTemporary || refusal.code == .credentialInvalid && bearer.map(repeatsRegistration) == true else {
                 failures.answered(at: address)
                 return .refused(refusal)
             }
-            (error, wait) = (PushError(.serverUnavailable, "The server answered with status \(refusal.status)."), asked)
-        case .foreign(let foreign, let asked): (error, wait) = (foreign, asked)
-        case .unreachable(let failure): (error, wait) = (failure.error(), nil)
+            failed = (PushError(.serverUnavailable, "The server answered with status \(refusal.status)."), wait)
+        case .foreign(let error, let wait): failed = (error, wait)
+        case .unreachable(let failure): failed = (failure.error(), nil)
         }
-        failures.failed(at: address, by: .http, error)
-        return .later(hint: wait)
+        failures.failed(at: address, by: .http, failed.error)
+        return .later(hint: failed.wait)
     }
 
     /// Waits before another attempt, at most until a moment, and reports the failure of the last one.

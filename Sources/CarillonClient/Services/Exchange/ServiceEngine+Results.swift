@@ -27,8 +27,8 @@ extension ServiceEngine {
         defer { results.ended(id) }
         let isAwaited = outgoing.pending[id] != nil
         let isDelivered = results.unconfirmed.isDelivered(id)
-        let files = (try? result.get())?.attachments.map(inbox.relative) ?? []
-        let kept = isAwaited || isDelivered ? nil : KeptResult(call, result, files: files, fileBytes: fileBytes)
+        let paths = (try? result.get())?.attachments.map(inbox.relative) ?? []
+        let kept = isAwaited || isDelivered ? nil : KeptResult(call, result, files: paths, fileBytes: fileBytes)
         let ended: EndedCall
         ownMemory.calls[id] = nil
         outgoing.cancelTimer(of: id)
@@ -40,7 +40,7 @@ extension ServiceEngine {
                     id, event: stored?.number, keeping: kept, sparing: heard.ids, at: Self.now)
             }
         } catch let error as ServiceError {
-            return await giveUp(call, error, files, stored)
+            return await giveUp(call, error, paths, stored)
         } catch {
             // The next run of this process does not report the result again.
             if isAwaited { clientListeners.notify([.didReceive(from: ServiceApplication(call.peer), result, id: id)]) }
@@ -73,11 +73,11 @@ extension ServiceEngine {
 
     /// A result could not be stored until the last moment. The app is notified, and the request is deleted when the storage works again.
     private func giveUp(
-        _ call: StoredCall, _ error: ServiceError, _ files: [String], _ stored: StoredServiceEvent?
+        _ call: StoredCall, _ error: ServiceError, _ paths: [String], _ stored: StoredServiceEvent?
     ) async {
         let id = call.id
         logger.error("cannot store result; request ends", metadata: ["id": "\(id)", "reason": "\(error.text)"])
-        inbox.removeMessages(of: files)
+        inbox.removeMessages(of: paths)
         outgoing.endSending(id)
         self.files.removeAttachments(call.files)
         clientProgress.ended(id)

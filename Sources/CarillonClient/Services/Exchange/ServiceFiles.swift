@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 import Logging
 import Synchronization
