@@ -1,4 +1,4 @@
-package import CarillonCore
+import CarillonCore
 
 package struct SomeBytes: FileBytes {
     package var bytes: [UInt8]

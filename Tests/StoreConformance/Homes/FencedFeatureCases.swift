@@ -101,8 +101,8 @@ private func fencedUpdates(_ stores: any StoreMaker) async throws {
     let writes: [HomeWrite] = [
         HomeWrite("publishUpdate") { homeStore in _ = try await homeStore.publishUpdate(request, at: start) },
         HomeWrite("woke") { homeStore in try await homeStore.woke(waking.serial, to: nil) },
-        HomeWrite("held") { homeStore in
-            _ = try await homeStore.held(
+        HomeWrite("evaluated") { homeStore in
+            _ = try await homeStore.evaluated(
                 binding.serial, revision: revision, to: AudienceCursor(waking.serial, rules: 1), isFull: false,
                 adding: [completion], at: start)
         },
@@ -178,7 +178,7 @@ private func fencedTending(_ stores: any StoreMaker) async throws {
     let fixture = try await UpdateFixture(stores)
     let (store, device, update) = (fixture.store, fixture.device, try await fixture.publish(1))
     var binding = try await fixture.bind()
-    try await fixture.hold([update], binding, machine: CompletionMachine(.stored, attempt: 1))
+    try await fixture.evaluate([update], binding, machine: CompletionMachine(.stored, attempt: 1))
     _ = try await store.withdrawUpdate(update, by: fixture.key, at: start)
     binding.locatedAt = start
     _ = try #require(try await store.change(binding, hasOtherKinds: false, at: start))
@@ -195,7 +195,7 @@ private func fencedTending(_ stores: any StoreMaker) async throws {
 private func fencedResumption(_ stores: any StoreMaker) async throws {
     let original = try await UpdateFixture(stores)
     let (binding, update) = (try await original.bind(), try await original.publish(1, ttl: 5000))
-    try await original.hold([update], binding, machine: CompletionMachine(.stored, attempt: 1, dueAt: start))
+    try await original.evaluate([update], binding, machine: CompletionMachine(.stored, attempt: 1, dueAt: start))
     guard let store = try await stores.restored(original.store, holdsUpdates: true) else { return }
     let (fixture, key) = (original.again(store), original.key)
     let paused = try #require(try await store.update(update.id, of: fixture.app))

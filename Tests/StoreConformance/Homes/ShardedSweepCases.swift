@@ -144,7 +144,7 @@ private struct TwoBindings {
         first = try await fixture.bind()
         second = try await fixture.bind("main", other.serial)
         sets = try ShardSets(first.device, second.device)
-        for binding in [first, second] { try await fixture.hold([update], binding, machine: machine, at: now) }
+        for binding in [first, second] { try await fixture.evaluate([update], binding, machine: machine, at: now) }
     }
 
     func dueTimes() async throws -> [Timestamp?] {
